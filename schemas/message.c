@@ -1,0 +1,502 @@
+#include "schemas/message.h"
+
+#include <math.h>
+#include <msgpack.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+/* ---- the tables -------------------------------------------------------------- */
+
+#define MESSAGE(name_, wire_, sender_, doc_)                                                       \
+    static const struct message *describe_##name_(void)                                            \
+    {                                                                                              \
+        typedef struct msg_##name_ self;                                                           \
+        static const char wire[] = wire_, doc[] = doc_;                                            \
+        enum { sender = SENDER_##sender_ };                                                        \
+        static const struct field fields[] = {
+#define FIELD(type_, name_, need_, min_, max_, example_, doc_)                                     \
+    {.name = #name_,                                                                               \
+     .type = FIELD_##type_,                                                                        \
+     .need = FIELD_##need_,                                                                        \
+     .min = min_,                                                                                  \
+     .max = max_,                                                                                  \
+     .offset = offsetof(self, name_),                                                              \
+     .has_offset = offsetof(self, has_##name_),                                                    \
+     .example = {(const uint8_t *)example_, sizeof(example_) - 1},                                 \
+     .doc = doc_},
+#define END(name_)                                                                                 \
+    }                                                                                              \
+    ;                                                                                              \
+    static const struct message message = {.wire = wire,                                           \
+                                           .sender = (enum message_sender)sender,                  \
+                                           .doc = doc,                                             \
+                                           .fields = fields,                                       \
+                                           .field_count = sizeof(fields) / sizeof(fields[0]),      \
+                                           .size = sizeof(self)};                                  \
+    return &message;                                                                               \
+    }
+#include "schemas/messages.def"
+#undef MESSAGE
+#undef FIELD
+#undef END
+
+const struct message *message_get(enum message_id id)
+{
+    static const struct message *(*const all[])(void) = {
+#define MESSAGE(name, wire, sender, doc) describe_##name,
+#define FIELD(type, name, need, min, max, example, doc)
+#define END(name)
+#include "schemas/messages.def"
+#undef MESSAGE
+#undef FIELD
+#undef END
+    };
+    return all[id]();
+}
+
+static const char *const refusal_wires[] = {
+    "none",
+#define REFUSAL(name, wire, doc) wire,
+#include "schemas/refusals.def"
+#undef REFUSAL
+};
+
+static const char *const refusal_docs[] = {
+    "",
+#define REFUSAL(name, wire, doc) doc,
+#include "schemas/refusals.def"
+#undef REFUSAL
+};
+
+const char *refusal_wire(enum refusal_reason reason) { return refusal_wires[reason]; }
+const char *refusal_doc(enum refusal_reason reason) { return refusal_docs[reason]; }
+
+static const char *const outcome_wires[] = {
+#define OUTCOME(name, wire, trainable, doc) wire,
+#include "schemas/outcomes.def"
+#undef OUTCOME
+};
+
+static const bool outcome_trainables[] = {
+#define OUTCOME(name, wire, trainable, doc) trainable,
+#include "schemas/outcomes.def"
+#undef OUTCOME
+};
+
+static const char *const stage_wires[] = {"init", "run", "eval"};
+
+static bool find_wire(const char *const *wires, unsigned count, struct slice wire, unsigned *ret)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (slice_is(wire, wires[i])) {
+            *ret = i;
+            return true;
+        }
+    return false;
+}
+
+const char *outcome_wire(enum outcome outcome) { return outcome_wires[outcome]; }
+bool outcome_is_trainable(enum outcome outcome) { return outcome_trainables[outcome]; }
+
+bool outcome_parse(struct slice wire, enum outcome *ret)
+{
+    unsigned i;
+    if (!find_wire(outcome_wires, OUTCOME_COUNT, wire, &i))
+        return false;
+    *ret = (enum outcome)i;
+    return true;
+}
+
+const char *stage_wire(enum stage stage) { return stage_wires[stage]; }
+
+bool stage_parse(struct slice wire, enum stage *ret)
+{
+    unsigned i;
+    if (!find_wire(stage_wires, STAGE_COUNT, wire, &i))
+        return false;
+    *ret = (enum stage)i;
+    return true;
+}
+
+/* ---- checks, the same for what is read and what is sent ------------------------ */
+
+bool refuse(struct refusal *no, enum refusal_reason reason, const char *field, const char *format,
+            ...)
+{
+    if (!no)
+        return false;
+    no->reason = reason;
+    snprintf(no->field, sizeof(no->field), "%s", field ? field : "");
+    va_list args;
+    va_start(args, format);
+    vsnprintf(no->text, sizeof(no->text), format, args);
+    va_end(args);
+    return false;
+}
+
+static size_t utf8_sequence(struct slice s)
+{
+    uint8_t b = s.data[0];
+    size_t len = b < 0x80 ? 1 : b >= 0xc2 && b < 0xe0 ? 2 : b >= 0xe0 && b < 0xf0 ? 3
+               : b >= 0xf0 && b < 0xf5 ? 4 : 0;
+    if (b == 0 || len == 0 || len > s.len)
+        return 0;
+    for (size_t i = 1; i < len; i++)
+        if ((s.data[i] & 0xc0) != 0x80)
+            return 0;
+    uint8_t next = len > 1 ? s.data[1] : 0;
+    bool overlong = (b == 0xe0 && next < 0xa0) || (b == 0xf0 && next < 0x90);
+    bool surrogate = b == 0xed && next > 0x9f;
+    bool past_end = b == 0xf4 && next > 0x8f;
+    return overlong || surrogate || past_end ? 0 : len;
+}
+
+static bool is_utf8(struct slice s)
+{
+    while (s.len) {
+        size_t len = utf8_sequence(s);
+        if (len == 0)
+            return false;
+        s.data += len;
+        s.len -= len;
+    }
+    return true;
+}
+
+bool name_is_valid(struct slice name)
+{
+    for (size_t i = 0; i < name.len; i++)
+        if (name.data[i] <= ' ' || name.data[i] == '/' || name.data[i] == 0x7f)
+            return false;
+    return name.len > 0 && is_utf8(name);
+}
+
+/* What min and max bound for this type. */
+static uint64_t measure(const struct field *field, const void *value)
+{
+    switch (field->type) {
+    case FIELD_UINT: return *(const uint64_t *)value;
+    case FIELD_STR:
+    case FIELD_BIN:  return ((const struct slice *)value)->len;
+    case FIELD_JOBS: return ((const struct jobs *)value)->count;
+    case FIELD_REAL:
+    case FIELD_BOOL: break;
+    }
+    return field->min;
+}
+
+static bool check_value(const struct message *message, const struct field *field,
+                        const void *value, struct refusal *no)
+{
+    const char *unit = field->type == FIELD_UINT ? "" : field->type == FIELD_JOBS ? " jobs" : " bytes";
+    uint64_t n = measure(field, value);
+    if (n < field->min)
+        return refuse(no, REFUSAL_TOO_SMALL, field->name, "%s: %s is %llu%s, at least %llu",
+                      message->wire, field->name, (unsigned long long)n, unit,
+                      (unsigned long long)field->min);
+    if (field->type != FIELD_REAL && field->type != FIELD_BOOL && n > field->max)
+        return refuse(no, REFUSAL_TOO_LARGE, field->name, "%s: %s is %llu%s, at most %llu",
+                      message->wire, field->name, (unsigned long long)n, unit,
+                      (unsigned long long)field->max);
+    if (field->type == FIELD_STR && !is_utf8(*(const struct slice *)value))
+        return refuse(no, REFUSAL_NOT_UTF8, field->name, "%s: %s is not UTF-8 text", message->wire,
+                      field->name);
+    if (field->type == FIELD_REAL && !isfinite(*(const double *)value))
+        return refuse(no, REFUSAL_NOT_FINITE, field->name, "%s: %s is not a finite number",
+                      message->wire, field->name);
+    return true;
+}
+
+/* ---- reading --------------------------------------------------------------------- */
+
+/*
+ * One object at a time, never a tree: what a value may be is known from its
+ * field, so a container is entered only where a JOBS field stands, and nothing
+ * a peer sends makes msgpack-c allocate more than one scalar's worth.
+ */
+struct reader {
+    struct slice bytes;
+    size_t at;
+};
+
+static bool is_container(uint8_t b)
+{
+    return (b >= 0x80 && b <= 0x9f) || (b >= 0xdc && b <= 0xdf);
+}
+
+static bool read_scalar(struct reader *reader, msgpack_object *ret)
+{
+    if (reader->at >= reader->bytes.len || is_container(reader->bytes.data[reader->at]))
+        return false;
+    msgpack_unpacked unpacked;
+    msgpack_unpacked_init(&unpacked);
+    msgpack_unpack_return got = msgpack_unpack_next(&unpacked, (const char *)reader->bytes.data,
+                                                    reader->bytes.len, &reader->at);
+    *ret = unpacked.data; /* scalars point into `bytes`, not into the zone */
+    msgpack_unpacked_destroy(&unpacked);
+    return got == MSGPACK_UNPACK_SUCCESS || got == MSGPACK_UNPACK_EXTRA_BYTES;
+}
+
+/* The count of a container header: `fix` is its one-byte form, `wide` its 16-bit form. */
+static bool read_count(struct reader *reader, uint8_t fix, uint8_t wide, uint32_t *ret)
+{
+    const uint8_t *p = reader->bytes.data + reader->at;
+    size_t left = reader->bytes.len - reader->at;
+    if (left >= 1 && (p[0] & 0xf0) == fix) {
+        *ret = p[0] & 0x0f;
+        reader->at += 1;
+    } else if (left >= 3 && p[0] == wide) {
+        *ret = (uint32_t)p[1] << 8 | p[2];
+        reader->at += 3;
+    } else if (left >= 5 && p[0] == wide + 1) {
+        *ret = (uint32_t)p[1] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 8 | p[4];
+        reader->at += 5;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static bool read_str(struct reader *reader, struct slice *ret)
+{
+    msgpack_object object;
+    if (!read_scalar(reader, &object) || object.type != MSGPACK_OBJECT_STR)
+        return false;
+    *ret = slice_of(object.via.str.ptr, object.via.str.size);
+    return true;
+}
+
+static bool read_job_ref(struct reader *reader, struct job_ref *ret)
+{
+    uint32_t two;
+    msgpack_object token;
+    if (!read_count(reader, 0x90, 0xdc, &two) || two != 2 || !read_str(reader, &ret->job) ||
+        !read_scalar(reader, &token) || token.type != MSGPACK_OBJECT_POSITIVE_INTEGER)
+        return false;
+    ret->token = token.via.u64;
+    return true;
+}
+
+static bool read_jobs(struct reader *reader, struct jobs *ret)
+{
+    uint32_t count;
+    if (!read_count(reader, 0x90, 0xdc, &count))
+        return false;
+    size_t start = reader->at;
+    for (uint32_t i = 0; i < count; i++) {
+        struct job_ref ref;
+        if (!read_job_ref(reader, &ref) || !is_utf8(ref.job))
+            return false;
+    }
+    *ret = (struct jobs){slice_of(reader->bytes.data + start, reader->at - start), count};
+    return true;
+}
+
+bool jobs_next(const struct jobs *jobs, size_t *at, struct job_ref *ret)
+{
+    struct reader reader = {jobs->packed, *at};
+    if (reader.at >= reader.bytes.len || !read_job_ref(&reader, ret))
+        return false;
+    *at = reader.at;
+    return true;
+}
+
+static bool read_value(struct reader *reader, enum field_type type, void *value)
+{
+    if (type == FIELD_JOBS)
+        return read_jobs(reader, value);
+    msgpack_object object;
+    if (!read_scalar(reader, &object))
+        return false;
+    switch (type) {
+    case FIELD_STR:
+        *(struct slice *)value = slice_of(object.via.str.ptr, object.via.str.size);
+        return object.type == MSGPACK_OBJECT_STR;
+    case FIELD_BIN:
+        *(struct slice *)value = slice_of(object.via.bin.ptr, object.via.bin.size);
+        return object.type == MSGPACK_OBJECT_BIN;
+    case FIELD_UINT:
+        *(uint64_t *)value = object.via.u64;
+        return object.type == MSGPACK_OBJECT_POSITIVE_INTEGER;
+    case FIELD_BOOL:
+        *(bool *)value = object.type == MSGPACK_OBJECT_BOOLEAN && object.via.boolean;
+        return object.type == MSGPACK_OBJECT_BOOLEAN;
+    case FIELD_REAL:
+        *(double *)value = object.via.f64;
+        return object.type == MSGPACK_OBJECT_FLOAT64 || object.type == MSGPACK_OBJECT_FLOAT32;
+    case FIELD_JOBS: break;
+    }
+    return false;
+}
+
+static const struct field *find_field(const struct message *message, struct slice name)
+{
+    for (size_t i = 0; i < message->field_count; i++)
+        if (slice_is(name, message->fields[i].name))
+            return &message->fields[i];
+    return NULL;
+}
+
+/* A peer's word, cut and cleaned for a sentence. */
+static const char *printable(struct slice s, char *out, size_t size)
+{
+    size_t len = 0;
+    for (size_t i = 0; i < s.len && len + 1 < size; i++)
+        out[len++] = s.data[i] > ' ' && s.data[i] < 0x7f ? (char)s.data[i] : '?';
+    out[len] = '\0';
+    return out;
+}
+
+bool message_peek(struct slice bytes, enum message_id *ret, struct refusal *no)
+{
+    struct reader reader = {bytes, 0};
+    struct slice name;
+    if (!read_str(&reader, &name))
+        return refuse(no, REFUSAL_MALFORMED, "", "no message name at the start of %zu bytes",
+                      bytes.len);
+    for (unsigned id = 0; id < MESSAGE_COUNT; id++)
+        if (slice_is(name, message_get((enum message_id)id)->wire)) {
+            *ret = (enum message_id)id;
+            return true;
+        }
+    char shown[65];
+    return refuse(no, REFUSAL_UNKNOWN_MESSAGE, "", "no message is called '%s'",
+                  printable(name, shown, sizeof(shown)));
+}
+
+static bool decode_pair(const struct message *message, struct reader *reader, uint8_t *out,
+                        struct refusal *no)
+{
+    struct slice name;
+    if (!read_str(reader, &name))
+        return refuse(no, REFUSAL_MALFORMED, "", "%s: a field's name cannot be read",
+                      message->wire);
+    const struct field *field = find_field(message, name);
+    char shown[65];
+    if (!field)
+        return refuse(no, REFUSAL_UNKNOWN_FIELD, printable(name, shown, sizeof(shown)),
+                      "%s has no field '%s'", message->wire, shown);
+    bool *has = (bool *)(out + field->has_offset);
+    if (*has)
+        return refuse(no, REFUSAL_DUPLICATE_FIELD, field->name, "%s: %s is given twice",
+                      message->wire, field->name);
+    if (!read_value(reader, field->type, out + field->offset))
+        return refuse(no, REFUSAL_WRONG_TYPE, field->name,
+                      "%s: %s has the wrong type or is cut short", message->wire, field->name);
+    *has = true;
+    return check_value(message, field, out + field->offset, no);
+}
+
+static bool decode_map(const struct message *message, struct reader *reader, uint8_t *out,
+                       struct refusal *no)
+{
+    struct slice name;
+    uint32_t pairs;
+    if (!read_str(reader, &name) || !slice_is(name, message->wire) ||
+        !read_count(reader, 0x80, 0xde, &pairs))
+        return refuse(no, REFUSAL_MALFORMED, "", "%s: its name is not followed by a map",
+                      message->wire);
+    for (uint32_t i = 0; i < pairs; i++)
+        if (!decode_pair(message, reader, out, no))
+            return false;
+    if (reader->at != reader->bytes.len)
+        return refuse(no, REFUSAL_MALFORMED, "", "%s is followed by %zu stray bytes",
+                      message->wire, reader->bytes.len - reader->at);
+    for (size_t i = 0; i < message->field_count; i++) {
+        const struct field *field = &message->fields[i];
+        if (field->need == FIELD_REQUIRED && !*(bool *)(out + field->has_offset))
+            return refuse(no, REFUSAL_MISSING_FIELD, field->name, "%s: %s is missing",
+                          message->wire, field->name);
+    }
+    return true;
+}
+
+bool message_decode(enum message_id id, struct slice bytes, void *out, struct refusal *no)
+{
+    const struct message *message = message_get(id);
+    struct reader reader = {bytes, 0};
+    memset(out, 0, message->size);
+    if (decode_map(message, &reader, out, no))
+        return true;
+    memset(out, 0, message->size);
+    return false;
+}
+
+/* ---- writing ----------------------------------------------------------------------- */
+
+static int write_buffer(void *data, const char *bytes, size_t len)
+{
+    return buffer_append(data, bytes, len) ? 0 : -1;
+}
+
+static void pack_str(msgpack_packer *packer, struct slice s)
+{
+    msgpack_pack_str(packer, s.len);
+    msgpack_pack_str_body(packer, s.data ? (const char *)s.data : "", s.len);
+}
+
+static void pack_value(msgpack_packer *packer, enum field_type type, const void *value)
+{
+    switch (type) {
+    case FIELD_STR: pack_str(packer, *(const struct slice *)value); break;
+    case FIELD_BIN: {
+        struct slice body = *(const struct slice *)value;
+        msgpack_pack_bin(packer, body.len);
+        msgpack_pack_bin_body(packer, body.data ? (const char *)body.data : "", body.len);
+        break;
+    }
+    case FIELD_UINT: msgpack_pack_uint64(packer, *(const uint64_t *)value); break;
+    case FIELD_REAL: msgpack_pack_double(packer, *(const double *)value); break;
+    case FIELD_BOOL: *(const bool *)value ? msgpack_pack_true(packer) : msgpack_pack_false(packer); break;
+    case FIELD_JOBS: {
+        const struct jobs *jobs = value;
+        msgpack_pack_array(packer, jobs->count);
+        write_buffer(packer->data, (const char *)jobs->packed.data, jobs->packed.len);
+        break;
+    }
+    }
+}
+
+bool jobs_append(struct buffer *packed, struct slice job, uint64_t token)
+{
+    msgpack_packer packer;
+    msgpack_packer_init(&packer, packed, write_buffer);
+    msgpack_pack_array(&packer, 2);
+    pack_str(&packer, job);
+    msgpack_pack_uint64(&packer, token);
+    return !packed->failed;
+}
+
+static bool is_written(const struct field *field, const uint8_t *in)
+{
+    return field->need == FIELD_REQUIRED || *(const bool *)(in + field->has_offset);
+}
+
+bool message_encode(enum message_id id, const void *in, struct buffer *out, struct refusal *no)
+{
+    const struct message *message = message_get(id);
+    size_t start = out->len, pairs = 0;
+    for (size_t i = 0; i < message->field_count; i++) {
+        const struct field *field = &message->fields[i];
+        if (!is_written(field, in))
+            continue;
+        pairs++;
+        if (!check_value(message, field, (const uint8_t *)in + field->offset, no))
+            return false;
+    }
+    msgpack_packer packer;
+    msgpack_packer_init(&packer, out, write_buffer);
+    pack_str(&packer, slice_from_str(message->wire));
+    msgpack_pack_map(&packer, pairs);
+    for (size_t i = 0; i < message->field_count; i++) {
+        const struct field *field = &message->fields[i];
+        if (!is_written(field, in))
+            continue;
+        pack_str(&packer, slice_from_str(field->name));
+        pack_value(&packer, field->type, (const uint8_t *)in + field->offset);
+    }
+    if (!out->failed)
+        return true;
+    out->len = start;
+    return refuse(no, REFUSAL_TOO_LARGE, "", "%s: out of memory", message->wire);
+}

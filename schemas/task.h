@@ -1,0 +1,81 @@
+/*
+ * task.h - a task, read from its JSON. The fields, their defaults and limits are
+ * said once in task.def, from which come this reader, the refusals and
+ * docs/tasks.md. Broker, workers and client all read tasks with this file.
+ *
+ * task_parse is pure: JSON in, struct out; no file, no clock. A refusal names the
+ * field by its path: "eval.command", "files[2].path", "limits.run_s".
+ */
+#ifndef SLUICE_SCHEMAS_TASK_H
+#define SLUICE_SCHEMAS_TASK_H
+
+#include "schemas/message.h"
+
+enum { TASK_MESSAGES_MAX = 256, TASK_FILES_MAX = 256, TASK_SETUP_MAX = 64 };
+
+struct task_message {
+    char *role; /* "system", "user" or "assistant" */
+    char *content;
+};
+
+/* A file written into the sandbox, text or base64 in the JSON. */
+struct task_file {
+    char *path;        /* absolute inside the sandbox, or relative to /workspace; no ".." */
+    uint8_t *content;
+    size_t content_len;
+    unsigned mode;     /* permission bits, default 0644 */
+};
+
+struct task_sampling {
+    double temperature, top_p, min_p;
+    uint64_t top_k;      /* 0: off */
+    uint64_t max_tokens; /* a turn */
+    int64_t seed;        /* -1: the engine's choice; else seed + sample is used */
+};
+
+struct task_limits {
+    uint64_t init_s, run_s, eval_s; /* a stage's seconds */
+    uint64_t command_s;             /* one tool call's or evaluator command's seconds */
+    uint64_t context_tokens;        /* prompt and sampled together; 0: the engine's own limit */
+    uint64_t output_bytes;          /* of one command shown to the model */
+    uint64_t memory_mib;            /* of all the sandbox's processes together */
+    uint64_t disk_mib;              /* what the sandbox may write, all files together */
+    uint64_t processes;
+};
+
+struct task {
+    char *id;                      /* "task" */
+    char *kind;                    /* "sandbox" (default) or "noop": a row of the task-kind table */
+    struct task_message *messages; /* "prompt" is one user message */
+    size_t message_count;
+    char *image;                   /* a directory, or "host" (default): this host's own root, read-only */
+    struct task_file *files;
+    size_t file_count;
+    char **setup; /* bash commands run in /workspace by init, in order */
+    size_t setup_count;
+
+    char *agent_kind;     /* "bash", "chat"; "none" samples nothing and leaves the layer as it is */
+    bool agent_bash;      /* whether "bash" is among agent.tools */
+    uint64_t max_turns;
+
+    struct task_sampling sampling;
+
+    char *eval_kind;      /* "command", "math" or "none" (no reward) */
+    char *eval_command;   /* command: run by bash -c in a fresh sandbox */
+    char *eval_reward_file; /* command: holds a number; NULL: exit status 0 is 1.0, 1 is 0.0, other is a broken evaluator */
+    struct task_file *eval_files; /* written only into the evaluator's sandbox */
+    size_t eval_file_count;
+    char *eval_answer;    /* math: what the last \boxed{} must equal */
+
+    struct task_limits limits;
+    uint64_t samples;     /* default for submit, 1 */
+};
+
+/* Whether init, run and eval of this task need an engine. */
+bool task_needs_engine(const struct task *task);
+
+/* The caller owns *ret (task_destroy); NULL on refusal. `json` is one JSON object. */
+struct task *task_parse(struct slice json, struct refusal *no);
+void task_destroy(struct task *task);
+
+#endif

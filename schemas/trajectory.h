@@ -1,0 +1,80 @@
+/*
+ * trajectory.h - the record of what a model sampled and saw, and its bytes: the
+ * `record` field of the trajectory message (docs/trajectory.md).
+ *
+ * A record holds one or more traces. A trace is three flat arrays of equal length
+ * (token_ids u32, mask u8: 1 = sampled by the policy, logprobs f32: 0 where mask
+ * is 0) and a table of turns that covers it without gaps. A new trace starts only
+ * where the prompt could not be extended id for id; `reason` says why.
+ *
+ * Bytes: a MessagePack map {version, agent, template_digest, traces: [...], messages: [...]}.
+ * Each array is a map {codec: "raw"|"lz4", length: bytes when raw, data: bin} of
+ * little-endian values; lz4 is the LZ4 block format, used when it helps.
+ */
+#ifndef SLUICE_SCHEMAS_TRAJECTORY_H
+#define SLUICE_SCHEMAS_TRAJECTORY_H
+
+#include "schemas/message.h"
+
+enum { RECORD_VERSION = 1, RECORD_TOKENS_MAX = 1 << 22, RECORD_TURNS_MAX = 4096 };
+
+struct record_turn {
+    uint32_t offset, length; /* in tokens, within its trace */
+    char role[16];           /* "prompt", "assistant" or "tool" */
+    char finish[16];         /* assistant: "stop", "length", "abort"; else "" */
+    char engine[256];        /* assistant: who sampled it; else "" */
+    char version[64];        /* assistant: the policy version, "" when unknown */
+    uint32_t prompt_tokens, cached_tokens; /* assistant: as the engine reported */
+    double seconds;          /* model call or tool call */
+};
+
+struct record_trace {
+    uint32_t *token_ids;
+    uint8_t *mask;
+    float *logprobs;
+    size_t token_count, token_capacity;
+    struct record_turn *turns;
+    size_t turn_count, turn_capacity;
+    char reason[128]; /* why this trace started, "" for the first */
+};
+
+struct record_message { /* for people; tokens are the truth */
+    char *role;    /* "system", "user", "assistant", "tool" */
+    char *content; /* UTF-8 */
+    char *tool;    /* tool: its name and its arguments, e.g. "bash: ls -l"; else NULL */
+    int32_t exit_status; /* tool: the command's */
+};
+
+struct record {
+    char agent[32];
+    char template_digest[80];
+    char logprobs_mode[32]; /* "raw" or "processed": of the engine's distribution */
+    struct record_trace *traces;
+    size_t trace_count;
+    struct record_message *messages;
+    size_t message_count, message_capacity;
+};
+
+void record_init(struct record *record);
+void record_finish(struct record *record);
+
+/* Starts a trace; false when out of memory. */
+bool record_start_trace(struct record *record, const char *reason);
+/*
+ * Appends one turn to the last trace: `count` ids, all with the same mask bit.
+ * logprobs may be NULL (zeros). turn->offset and ->length are filled in here.
+ * False when out of memory or beyond RECORD_TOKENS_MAX / RECORD_TURNS_MAX.
+ */
+bool record_append(struct record *record, const struct record_turn *turn, const uint32_t *token_ids,
+                   const float *logprobs, size_t count, bool sampled);
+/* Copies its texts; `tool` may be NULL. Invalid UTF-8 in content becomes U+FFFD. */
+bool record_say(struct record *record, const char *role, struct slice content, const char *tool,
+                int exit_status);
+
+/* Lengths equal, turns covering, mask 0/1, logprobs finite and 0 where mask is 0. */
+bool record_check(const struct record *record, struct refusal *no);
+/* Both check. decode: the caller calls record_finish, also after a refusal. */
+bool record_encode(const struct record *record, struct buffer *out, struct refusal *no);
+bool record_decode(struct slice bytes, struct record *ret, struct refusal *no);
+
+#endif

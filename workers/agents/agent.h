@@ -1,0 +1,32 @@
+/*
+ * agent.h - agents: a table of ways to drive a model over a task (agents.c). An agent runs in
+ * a fiber, writes the record as it goes, and says how it ended. One agent, one file.
+ */
+#ifndef SLUICE_WORKERS_AGENT_H
+#define SLUICE_WORKERS_AGENT_H
+
+#include "schemas/task.h"
+#include "schemas/trajectory.h"
+#include "workers/engines/engine.h"
+#include "workers/tools/shell.h"
+
+struct agent_run {
+    const struct task *task;
+    uint64_t sample;
+    struct engine *engine;   /* NULL for agents that need none */
+    struct sandbox *sandbox; /* NULL for agents without tools */
+    struct record *record;   /* filled in; also when it fails */
+    char *answer;            /* out: the agent's last words; free */
+    char detail[1024];       /* out: why it ended, one line */
+};
+
+struct agent {
+    const char *name, *doc;
+    bool needs_engine, needs_sandbox;
+    /* Awaits. How the agent's part ended: OK, AGENT (its budget), TASK, INFRA or CANCELLED. */
+    enum outcome (*run)(struct agent_run *run);
+};
+
+const struct agent *agent_find(const char *name); /* NULL: no such agent */
+
+#endif

@@ -1,0 +1,74 @@
+/*
+ * engine.h - LLM inference servers, token ids in, token ids out. One dialect, one file, one
+ * row in engines.c. All calls run in a fiber. Errors are negative errno with a sentence:
+ *   -EAGAIN    busy, starting or overloaded: try again later     (infra)
+ *   -EIO, -ECONNREFUSED, -ETIMEDOUT: gone or broken              (infra)
+ *   -EPROTO    an answer that is not what the dialect promises   (infra)
+ *   -E2BIG     the prompt does not fit the context               (agent)
+ *   -EINVAL    it will never take this request                   (task)
+ *   -ECANCELED the fiber was cancelled
+ * Retries with back-off for the first three happen inside (engine_generate), bounded by the
+ * fiber's deadline and ENGINE_TRIES.
+ */
+#ifndef SLUICE_WORKERS_ENGINE_H
+#define SLUICE_WORKERS_ENGINE_H
+
+#include "common/fail.h"
+#include "common/slice.h"
+#include "schemas/task.h"
+#include "workers/http.h"
+
+enum { ENGINE_TRIES = 5 };
+
+struct engine; /* one server as one worker sees it; shared by its rollouts */
+
+/* Finds or makes the worker's engine for a base URL; probed at first use. NULL: out of memory. */
+struct engines;
+struct engines *engines_create(struct http *http);
+void engines_destroy(struct engines **engines);
+struct engine *engines_get(struct engines *engines, const char *url);
+
+struct tokens { /* free with tokens_finish */
+    uint32_t *ids;
+    size_t count, capacity;
+};
+bool tokens_append(struct tokens *tokens, const uint32_t *ids, size_t count);
+void tokens_finish(struct tokens *tokens);
+
+/* The context length in tokens that one request may use, and the template's digest ("sha256:..."). */
+int engine_describe(struct engine *engine, uint64_t *context_tokens, char template_digest[80],
+                    struct fail *fail);
+
+/* The chat template applied, generation prompt included, as ids. */
+int engine_render(struct engine *engine, const struct task_message *messages, size_t count,
+                  struct tokens *ret, struct fail *fail);
+
+/*
+ * What stands between an assistant's last sampled id and its next turn: the ids that, after
+ * `prompt + sampled`, say `content` in the role of the user (tool output as the template has
+ * it). Text between two special tokens is encoded in one pass, and content with special
+ * tokens off, so that output cannot inject a role. `last` is the last sampled id: the turn's
+ * end token is included only if the model did not sample it itself.
+ */
+int engine_bridge(struct engine *engine, uint32_t last, struct slice content, struct tokens *ret,
+                  struct fail *fail);
+
+struct generation {
+    struct tokens sampled;
+    float *logprobs;       /* sampled.count of them, natural log, of the engine's distribution */
+    char *text;            /* what the ids say, without the end token; UTF-8, repaired */
+    char finish[16];       /* "stop" (last id ends the turn) or "length" */
+    uint32_t prompt_tokens, cached_tokens;
+    double seconds;
+};
+void generation_finish(struct generation *generation);
+
+/* Counts, ids and log-probabilities of the answer are checked against each other: else -EPROTO. */
+int engine_generate(struct engine *engine, const struct tokens *prompt,
+                    const struct task_sampling *sampling, uint64_t max_tokens, uint64_t seed_offset,
+                    struct generation *ret, struct fail *fail);
+
+const char *engine_url(const struct engine *engine);
+const char *engine_logprobs_mode(const struct engine *engine);
+
+#endif

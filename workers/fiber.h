@@ -1,0 +1,52 @@
+/*
+ * fiber.h - straight-line code on the event loop. A fiber is a function with a stack
+ * of its own (256 KiB, committed as used) that gives way wherever it awaits; thousands
+ * live in one thread. Only inside a fiber may the await_* calls be used.
+ *
+ * Cancelling: fiber_cancel makes the await in hand, and every later one, return
+ * -ECANCELED; the fiber cleans up and returns by itself. Code that must await while
+ * cleaning up brackets it with fiber_shield.
+ */
+#ifndef SLUICE_WORKERS_FIBER_H
+#define SLUICE_WORKERS_FIBER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "workers/loop.h"
+
+struct fiber;
+
+/*
+ * Starts `run` at the loop's next turn. `ended` (may be NULL) is called on the loop's
+ * stack after it returned; the fiber is gone then. NULL when out of memory.
+ */
+struct fiber *fiber_start(struct loop *loop, void (*run)(void *arg), void (*ended)(void *arg),
+                          void *arg);
+void fiber_cancel(struct fiber *fiber);
+
+struct fiber *fiber_current(void); /* NULL on the loop's own stack */
+struct loop *fiber_loop(void);     /* of the current fiber */
+bool fiber_is_cancelled(void);     /* the current fiber */
+/* While shielded (nests), awaits ignore a cancel. */
+void fiber_shield(bool on);
+
+/*
+ * A deadline (clock_ms) for every await of the current fiber until it is set again;
+ * 0 for none. The previous one is returned, so that a callee restores it. An inner
+ * deadline later than the outer one has no effect. Past it awaits return -ETIMEDOUT.
+ */
+int64_t fiber_set_deadline(int64_t deadline_ms);
+int64_t fiber_deadline(void);
+
+/* Returns the ready events (> 0), -ETIMEDOUT or -ECANCELED. events as in loop_watch. */
+int await_fd(int fd, uint32_t events, int64_t timeout_ms); /* -1: only the fiber's deadline */
+/* 0 after the time, -ETIMEDOUT at the deadline, -ECANCELED. */
+int await_sleep(int64_t ms);
+/*
+ * Parks until fiber_wake; 0, -ETIMEDOUT or -ECANCELED. A wake before the park is kept.
+ */
+int await_wake(int64_t timeout_ms);
+void fiber_wake(struct fiber *fiber); /* from a callback or another fiber; NULL-safe */
+
+#endif

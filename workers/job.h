@@ -1,0 +1,59 @@
+/*
+ * job.h - one job in a worker, and the contract of a kind of task: three functions of which a
+ * worker calls the one of its stage. A kind is one file in kinds/ and one row in kinds.c.
+ *
+ * A stage function runs in a fiber, awaits as it likes, keeps nothing afterwards, and fills in
+ * job->result; the worker sends it and keeps it until it is acknowledged. The fiber's deadline
+ * is the stage's limit; when it passes, the kind says what that means (run: agent; init and
+ * eval: task). A cancelled stage just returns.
+ */
+#ifndef SLUICE_WORKERS_JOB_H
+#define SLUICE_WORKERS_JOB_H
+
+#include "schemas/message.h"
+#include "schemas/task.h"
+#include "workers/engines/engine.h"
+#include "workers/layer.h"
+#include "workers/sandbox/sandbox.h"
+
+/* What a worker's jobs share. */
+struct job_context {
+    struct loop *loop;
+    struct http *http;
+    struct engines *engines;
+    struct spawner *spawner;
+    struct layers layers;
+};
+
+struct job_result {
+    enum outcome outcome;
+    char detail[2048];
+    bool has_reward;
+    double reward;
+    struct layer layer;   /* init, run */
+    char *answer;         /* run; may be NULL; cut to 65,536 bytes of UTF-8 when sent */
+    struct buffer record; /* run: encoded; may be empty */
+};
+
+struct job {
+    const struct job_context *context;
+    struct msg_job_start start; /* borrows from bytes */
+    struct buffer bytes;
+    struct task *task;
+    struct job_result result;
+};
+
+struct task_kind {
+    const char *name, *doc;
+    void (*init)(struct job *job);
+    void (*run)(struct job *job);
+    void (*eval)(struct job *job);
+};
+
+const struct task_kind *task_kind_find(const char *name); /* NULL: no such kind */
+
+/* Sets outcome and detail. */
+void job_end(struct job *job, enum outcome outcome, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,110 @@
+/*
+ * sandbox.h - a rootless room for untrusted processes: user, mount, pid, ipc, uts, cgroup
+ * and net namespaces, an overlay on tmpfs, capabilities dropped, no_new_privs, seccomp,
+ * limits. Nothing of it survives its end: killing its pid 1 frees processes and files.
+ *
+ * A small single-threaded *spawner* process is forked first thing in main (cloning from a
+ * large process is slow) and does all cloning; it dies with the worker, and the sandboxes
+ * with it. pid 1 of a sandbox is our own code: it starts processes, reaps them, opens files
+ * and packs the upper layer on request, and is out of the agent's reach.
+ *
+ * All calls but spawner_start run in a fiber and await; each may return -ETIMEDOUT or
+ * -ECANCELED as awaits do.
+ */
+#ifndef SLUICE_WORKERS_SANDBOX_H
+#define SLUICE_WORKERS_SANDBOX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/fail.h"
+#include "workers/loop.h"
+
+struct spawner;
+struct sandbox;
+
+/*
+ * Forks the spawner. Call before any thread, ZeroMQ context or large allocation.
+ * `scratch` is an existing private directory used only as a mount point.
+ */
+struct spawner *spawner_start(const char *scratch, struct fail *fail);
+/* Binds it to the loop that its calls will await on. */
+bool spawner_attach(struct spawner *spawner, struct loop *loop);
+/* Kills every sandbox, waits for the spawner. */
+void spawner_stop(struct spawner **spawner);
+
+struct sandbox_plan {
+    const char *image;    /* a directory, or "host": /usr /bin /sbin /lib* /etc /opt of this host, read-only */
+    const char **layers;  /* directories, lowest first, over the image; may be none */
+    size_t layer_count;
+    uint64_t memory_mib;  /* all processes together, watched; breach kills the sandbox: sandbox_breach */
+    uint64_t disk_mib;    /* of everything written */
+    uint64_t processes;
+};
+
+/*
+ * A new sandbox, ready: /workspace (home and working directory), /tmp, /dev, /proc; uid 1000;
+ * loopback only. -EINVAL for a plan that cannot be (a missing image), else negative errno.
+ */
+int sandbox_open(struct spawner *spawner, const struct sandbox_plan *plan, struct sandbox **ret,
+                 struct fail *fail);
+/* Kills it and all its processes and files; does not wait for the kernel. NULL-safe. Any context. */
+void sandbox_close(struct sandbox **sandbox);
+/* "memory" once a limit of the plan killed the sandbox, else NULL. */
+const char *sandbox_breach(const struct sandbox *sandbox);
+/* False once its pid 1 is gone. */
+bool sandbox_is_alive(const struct sandbox *sandbox);
+
+/*
+ * Opens a path inside the sandbox (as open(2), symlinks resolved inside, never blocking on
+ * a FIFO) and hands the descriptor out. Parents are made when flags has O_CREAT.
+ * Returns the fd (the caller's), or negative errno with a sentence.
+ */
+int sandbox_open_file(struct sandbox *sandbox, const char *path, int flags, mode_t mode,
+                      struct fail *fail);
+/* Writes a whole file; 0 or negative errno. */
+int sandbox_write_file(struct sandbox *sandbox, const char *path, const void *data, size_t len,
+                       mode_t mode, struct fail *fail);
+
+/*
+ * Starts argv[0] (absolute path) in /workspace with exactly these descriptors as 0.. (each
+ * kept by the caller too); ret_pid is its pid inside. `fds` maps to numbers in `targets`.
+ */
+struct sandbox_exec {
+    const char *const *argv; /* NULL-terminated */
+    const int *fds, *targets;
+    size_t fd_count;
+};
+int sandbox_start(struct sandbox *sandbox, const struct sandbox_exec *exec, pid_t *ret_pid,
+                  struct fail *fail);
+/* Awaits its end: exit status 0..255, 256 + signal; negative errno when cancelled or late. */
+int sandbox_wait(struct sandbox *sandbox, pid_t pid, struct fail *fail);
+/* Kills every process of the sandbox but its pid 1 and `except` (0: none). */
+int sandbox_kill_all(struct sandbox *sandbox, pid_t except, struct fail *fail);
+
+/*
+ * One command by `bash -c`, output and errors together, at most output_max bytes kept
+ * (head and tail, with a line in between saying how many bytes were left out). Everything it
+ * started is killed at its end, or after timeout_ms. *status as sandbox_wait; *timed_out.
+ * 0, or negative errno when the sandbox itself failed.
+ */
+struct sandbox_output {
+    char *text; /* free; NUL-terminated, len bytes */
+    size_t len;
+    uint64_t total; /* bytes it wrote */
+    int status;
+    bool timed_out;
+    double seconds;
+};
+int sandbox_command(struct sandbox *sandbox, const char *command, int64_t timeout_ms,
+                    size_t output_max, struct sandbox_output *ret, struct fail *fail);
+
+/*
+ * Kills all processes, then packs what was written (the overlay's upper directory) as a tar
+ * with OCI whiteouts into `fd`. 0 with *bytes written; 0 bytes when nothing was written.
+ */
+int sandbox_pack(struct sandbox *sandbox, int fd, uint64_t *bytes, struct fail *fail);
+
+#endif

@@ -1,0 +1,27 @@
+/*
+ * shell.h - the bash tool: one bash per sandbox that keeps its directory, variables,
+ * functions and background jobs from command to command. About 0.3 ms a command.
+ * Commands and outputs pass through files in a private tmpfs directory of the sandbox,
+ * the status through a pipe of its own: nothing in the output can be mistaken for it.
+ */
+#ifndef SLUICE_WORKERS_TOOLS_SHELL_H
+#define SLUICE_WORKERS_TOOLS_SHELL_H
+
+#include "workers/sandbox/sandbox.h"
+
+struct shell;
+
+/* The sandbox must outlive the shell. */
+int shell_open(struct sandbox *sandbox, struct shell **ret, struct fail *fail);
+void shell_close(struct shell **shell); /* NULL-safe */
+
+/*
+ * Runs one command (any bash text). After timeout_ms every process but the shell is killed;
+ * if the shell does not come back, it is replaced by a new one in the same directory, and
+ * ret->text says so. Also after `exit`. Result as sandbox_command; 0 or negative errno when
+ * the sandbox failed.
+ */
+int shell_run(struct shell *shell, const char *command, int64_t timeout_ms, size_t output_max,
+              struct sandbox_output *ret, struct fail *fail);
+
+#endif
