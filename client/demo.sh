@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# bash client/demo.sh [--engine URL] [--samples N] [--keep-data]
+#
+# The whole of Sluice on this machine: installs what is missing, builds, starts a real llama.cpp
+# server with a small real model (or uses yours: --engine URL), brings up broker and workers,
+# submits client/demo/tasks.jsonl (arithmetic scored by \boxed{}, shell tasks scored by a command),
+# shows progress, then rewards per task, one rollout in full, and where the trajectories are.
+# Everything it starts, it stops; what it leaves is the folder ./sluice-demo.
+set -euo pipefail
+here=$(cd "$(dirname "$0")/.." && pwd)
+out=$PWD/sluice-demo
+
+engine=
+samples=4
+while [ $# -gt 0 ]; do
+    case $1 in
+    --engine) engine=${2:?--engine needs a URL}; shift 2 ;;
+    --samples) samples=${2:?--samples needs a number}; shift 2 ;;
+    -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) echo "demo: unknown option $1 (see --help)" >&2; exit 2 ;;
+    esac
+done
+
+say() { printf '\n== %s\n' "$*"; }
+
+pids=()
+finish() {
+    for ((i = ${#pids[@]} - 1; i >= 0; i--)); do
+        kill -TERM "${pids[i]}" 2>/dev/null || true
+        wait "${pids[i]}" 2>/dev/null || true
+    done
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# $1: seconds; the rest: a command that succeeds once the thing is there
+wait_for() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        [ $SECONDS -lt $end ] && kill -0 "${pids[-1]}" 2>/dev/null || return 1
+        sleep 0.2
+    done
+}
+
+free_port() {
+    /usr/bin/python3 -c 'import socket
+for port in range(int("'"$1"'"), int("'"$1"'") + 200):
+    with socket.socket() as s:
+        try: s.bind(("127.0.0.1", port)); print(port); break
+        except OSError: pass'
+}
+
+say "installing what is missing, building"
+bash "$here/.ci/packages.sh"
+(cd "$here" && cmake --preset release >/dev/null && cmake --build --preset release)
+sluice=$here/build/release/client/sluice
+
+mkdir -p "$out"
+rm -rf "$out/data" "$out/trajectories.jsonl"
+
+if [ -z "$engine" ]; then
+    say "a real model"
+    settings=$(bash "$here/client/engine.sh")
+    eval "$settings"
+    port=$(free_port 8080)
+    "$SLUICE_LLAMA_SERVER" -m "$SLUICE_MODEL" --host 127.0.0.1 --port "$port" -c 16384 -np 4 \
+        >"$out/llama-server.log" 2>&1 &
+    pids+=($!)
+    engine=http://127.0.0.1:$port
+    wait_for 120 curl -fsS "$engine/health" || {
+        echo "demo: the engine did not start; see $out/llama-server.log" >&2
+        exit 1
+    }
+    echo "llama.cpp's server with $(basename "$SLUICE_MODEL") at $engine"
+fi
+
+say "broker and workers"
+front=$(free_port 5750)
+export SLUICE_BROKER=tcp://127.0.0.1:$front
+"$sluice" up --front "$front" --llm "$engine" --data "$out/data" >"$out/sluice.log" 2>&1 &
+pids+=($!)
+wait_for 60 "$sluice" status || {
+    echo "demo: sluice did not come up; the last lines of $out/sluice.log:" >&2
+    tail -n 5 "$out/sluice.log" >&2
+    exit 1
+}
+echo "up at $SLUICE_BROKER; log in $out/sluice.log"
+
+say "$(wc -l <"$here/client/demo/tasks.jsonl") tasks x $samples samples"
+status=0
+"$sluice" submit "$here/client/demo/tasks.jsonl" --stream demo --samples "$samples" \
+    --wait --out "$out/trajectories.jsonl" || status=$?
+[ $status -eq 0 ] || [ $status -eq 3 ] || exit $status
+
+say "one rollout in full"
+rollout=$(/usr/bin/python3 "$here/client/demo/choose.py" "$out/trajectories.jsonl")
+"$sluice" show "$rollout"
+
+say "done"
+echo "trajectories: $out/trajectories.jsonl"
+exit $status
