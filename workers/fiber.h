@@ -33,8 +33,9 @@ void fiber_shield(bool on);
 
 /*
  * A deadline (clock_ms) for every await of the current fiber until it is set again;
- * 0 for none. The previous one is returned, so that a callee restores it. An inner
- * deadline later than the outer one has no effect. Past it awaits return -ETIMEDOUT.
+ * 0 for none. The previous one is returned, so that a callee restores it: the two calls
+ * pair like brackets. An inner deadline later than the outer one has no effect, but 0
+ * lifts the outer one until it is restored. Past it awaits return -ETIMEDOUT.
  */
 int64_t fiber_set_deadline(int64_t deadline_ms);
 int64_t fiber_deadline(void);
