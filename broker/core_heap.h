@@ -1,0 +1,34 @@
+/*
+ * core_heap.h - a binary min-heap through the things it orders: timers by when
+ * they are due, workers by how full they are, groups by their last number.
+ * The heap owns its array, not its members.
+ */
+#ifndef SLUICE_BROKER_CORE_HEAP_H
+#define SLUICE_BROKER_CORE_HEAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* In a member; all zero: in no heap. */
+struct heap_node {
+    int64_t key;
+    size_t place; /* index + 1 */
+};
+
+struct heap {
+    struct heap_node **nodes;
+    size_t count, capacity;
+};
+
+/* Puts a member in, or moves it if it is in already. False when out of memory. */
+bool heap_put(struct heap *heap, struct heap_node *node, int64_t key);
+/* Nothing happens if it is in no heap. */
+void heap_remove(struct heap *heap, struct heap_node *node);
+/* The member with the smallest key, or NULL. */
+struct heap_node *heap_peek(const struct heap *heap);
+/* Whether every place and every parent is right; for checks. */
+bool heap_is_sound(const struct heap *heap);
+void heap_finish(struct heap *heap);
+
+#endif
