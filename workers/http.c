@@ -1,0 +1,271 @@
+#include "workers/http.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+
+#include "common/cleanup.h"
+#include "workers/fiber.h"
+
+enum {
+    CONNECT_MS = 10000,
+    IDLE_S = 4, /* engines close a kept connection after 5 s */
+    KEEPALIVE_S = 30
+};
+
+struct http {
+    struct loop *loop;
+    CURLM *multi;
+    struct loop_timer *timer;
+    struct curl_slist *headers;
+};
+
+/* One request in flight; on its fiber's stack. */
+struct request {
+    struct fiber *fiber;
+    CURL *easy;
+    struct buffer body;
+    size_t body_max;
+    bool done, too_large;
+    CURLcode code;
+    char words[CURL_ERROR_SIZE];
+};
+
+/* ---- curl on the loop: curl says what to watch and when to call again --------------------- */
+
+static void wake_done(struct http *http)
+{
+    int left;
+    CURLMsg *message;
+    while ((message = curl_multi_info_read(http->multi, &left))) {
+        if (message->msg != CURLMSG_DONE)
+            continue;
+        struct request *request = NULL;
+        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&request);
+        request->code = message->data.result;
+        request->done = true;
+        fiber_wake(request->fiber);
+    }
+}
+
+static void act(struct http *http, curl_socket_t fd, int events)
+{
+    int running;
+    curl_multi_socket_action(http->multi, fd, events, &running);
+    wake_done(http);
+}
+
+struct http_watch { /* curl's name for one of its connections */
+    struct http *http;
+    curl_socket_t fd;
+    struct loop_watch *watch;
+};
+
+static void socket_ready(void *arg, uint32_t events)
+{
+    struct http_watch *watch = arg;
+    int flags = (events & (EPOLLIN | EPOLLHUP) ? CURL_CSELECT_IN : 0) |
+                (events & EPOLLOUT ? CURL_CSELECT_OUT : 0) | (events & EPOLLERR ? CURL_CSELECT_ERR : 0);
+    act(watch->http, watch->fd, flags);
+}
+
+static void watch_destroy(struct http_watch *watch)
+{
+    if (!watch)
+        return;
+    loop_unwatch(watch->http->loop, &watch->watch);
+    free(watch);
+}
+
+static struct http_watch *watch_create(struct http *http, curl_socket_t fd, uint32_t events)
+{
+    AUTO_FREE struct http_watch *watch = malloc(sizeof(*watch));
+    if (!watch)
+        return NULL;
+    *watch = (struct http_watch){.http = http, .fd = fd};
+    watch->watch = loop_watch(http->loop, fd, events, socket_ready, watch);
+    return watch->watch ? take_ptr(&watch) : NULL;
+}
+
+static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *assigned)
+{
+    (void)easy;
+    struct http *http = arg;
+    struct http_watch *watch = assigned;
+    if (what == CURL_POLL_REMOVE) {
+        watch_destroy(watch);
+        curl_multi_assign(http->multi, fd, NULL);
+        return 0;
+    }
+    uint32_t events = (what & CURL_POLL_IN ? EPOLLIN : 0) | (what & CURL_POLL_OUT ? EPOLLOUT : 0);
+    if (watch)
+        return loop_rewatch(http->loop, watch->watch, events) ? 0 : -1;
+    watch = watch_create(http, fd, events);
+    return watch && curl_multi_assign(http->multi, fd, watch) == CURLM_OK ? 0 : -1;
+}
+
+static void timer_due(void *arg)
+{
+    struct http *http = arg;
+    http->timer = NULL;
+    act(http, CURL_SOCKET_TIMEOUT, 0);
+}
+
+static int on_timer(CURLM *multi, long delay_ms, void *arg)
+{
+    (void)multi;
+    struct http *http = arg;
+    loop_cancel(http->loop, &http->timer);
+    if (delay_ms < 0)
+        return 0;
+    http->timer = loop_after(http->loop, delay_ms, timer_due, http);
+    return http->timer ? 0 : -1;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static bool add_header(struct http *http, const char *line)
+{
+    struct curl_slist *headers = curl_slist_append(http->headers, line);
+    if (headers)
+        http->headers = headers;
+    return headers != NULL;
+}
+
+struct http *http_create(struct loop *loop, long connections_max, struct fail *fail)
+{
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+        fail_set(fail, -EIO, "libcurl does not start");
+        return NULL;
+    }
+    struct http *http = calloc(1, sizeof(*http));
+    if (http)
+        *http = (struct http){.loop = loop, .multi = curl_multi_init()};
+    if (!http || !http->multi || !add_header(http, "Content-Type: application/json") ||
+        !add_header(http, "Expect:")) {
+        http_destroy(&http);
+        fail_set(fail, -ENOMEM, "out of memory");
+        return NULL;
+    }
+    curl_multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+    curl_multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http);
+    curl_multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, on_timer);
+    curl_multi_setopt(http->multi, CURLMOPT_TIMERDATA, http);
+    curl_multi_setopt(http->multi, CURLMOPT_MAX_HOST_CONNECTIONS, connections_max);
+    curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, connections_max);
+    return http;
+}
+
+void http_destroy(struct http **http)
+{
+    struct http *old = take_ptr(http);
+    if (!old)
+        return;
+    curl_multi_cleanup(old->multi);
+    loop_cancel(old->loop, &old->timer);
+    curl_slist_free_all(old->headers);
+    free(old);
+    curl_global_cleanup();
+}
+
+/* ---- one request ------------------------------------------------------------------------------ */
+
+static size_t on_body(char *bytes, size_t one, size_t len, void *arg)
+{
+    (void)one;
+    struct request *request = arg;
+    if (len > request->body_max - request->body.len) {
+        request->too_large = true;
+        return 0;
+    }
+    return buffer_append(&request->body, bytes, len) ? len : 0;
+}
+
+static bool request_init(struct request *request, struct http *http, const char *url,
+                         const char *body)
+{
+    CURL *easy = request->easy = curl_easy_init();
+    if (!easy)
+        return false;
+    if (body) {
+        curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(body));
+        curl_easy_setopt(easy, CURLOPT_POSTFIELDS, body);
+        curl_easy_setopt(easy, CURLOPT_HTTPHEADER, http->headers);
+    }
+    curl_easy_setopt(easy, CURLOPT_PRIVATE, request);
+    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, request->words);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, request);
+    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* never wait for a resolver's thread */
+    curl_easy_setopt(easy, CURLOPT_PROXY, "");
+    curl_easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
+    curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_S);
+    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
+    curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, (long)IDLE_S);
+    return curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_URL, url) == CURLE_OK;
+}
+
+static const struct {
+    CURLcode code;
+    int error;
+} errors[] = {
+    {CURLE_COULDNT_CONNECT, -ECONNREFUSED},   {CURLE_COULDNT_RESOLVE_HOST, -ECONNREFUSED},
+    {CURLE_OPERATION_TIMEDOUT, -ETIMEDOUT},   {CURLE_OUT_OF_MEMORY, -ENOMEM},
+};
+
+static int request_result(const struct request *request, struct fail *fail)
+{
+    if (request->code == CURLE_OK)
+        return 0;
+    if (request->too_large)
+        return fail_set(fail, -EMSGSIZE, "the answer is longer than %zu bytes", request->body_max);
+    if (request->body.failed)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    int error = -EIO;
+    for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++)
+        if (errors[i].code == request->code)
+            error = errors[i].error;
+    return fail_set(fail, error, "%s",
+                    request->words[0] ? request->words : curl_easy_strerror(request->code));
+}
+
+static int request_await(struct request *request, struct fail *fail)
+{
+    while (!request->done) {
+        int error = await_wake(-1);
+        if (error < 0 && !request->done)
+            return fail_set(fail, error,
+                            error == -ECANCELED ? "cancelled" : "no answer before the deadline");
+    }
+    return request_result(request, fail);
+}
+
+int http_request(struct http *http, const char *url, const char *body, size_t body_max,
+                 struct http_reply *reply, struct fail *fail)
+{
+    struct request request = {.fiber = fiber_current(), .body_max = body_max};
+    *reply = (struct http_reply){0};
+    int error = -ENOMEM;
+    if (!request_init(&request, http, url, body) ||
+        curl_multi_add_handle(http->multi, request.easy) != CURLM_OK)
+        fail_set(fail, error, "out of memory");
+    else
+        error = request_await(&request, fail);
+    if (error == 0)
+        curl_easy_getinfo(request.easy, CURLINFO_RESPONSE_CODE, &reply->status);
+    if (request.easy) {
+        curl_multi_remove_handle(http->multi, request.easy); /* unfinished: its connection closes */
+        curl_easy_cleanup(request.easy);
+    }
+    if (error < 0) {
+        buffer_finish(&request.body);
+        return fail_wrap(fail, "%s", url), error;
+    }
+    reply->body = request.body;
+    return 0;
+}
