@@ -6,6 +6,11 @@
  * disk; the iterator gives each trajectory once and in order, across drops and
  * restarts of the broker. hello.c beside this file is the shortest whole use.
  *
+ * Requests may be repeated without harm, and are: while the broker is away or restarts, a call
+ * waits and asks again until its timeout (-ETIMEDOUT). Refusals: -EINVAL the request's content,
+ * -EAGAIN the broker is full, -EEXIST, -ENOENT no such thing, -EHOSTUNREACH the task needs an
+ * engine and none is registered, -ENODATA no longer kept, -EPROTO the broker is of another version.
+ *
  * A client belongs to one thread. Functions return 0, or a negative errno with a
  * sentence in sluice_error(client). Strings returned are borrowed until the next
  * call on the same client, unless said otherwise. Times are milliseconds.
@@ -34,6 +39,8 @@ struct sluice_client;
 struct sluice_client *sluice_connect(const char *url);
 void sluice_close(struct sluice_client **client);
 const char *sluice_error(const struct sluice_client *client);
+/* Where it connects to: what was asked for, or the default. */
+const char *sluice_url(const struct sluice_client *client);
 /* How long a request may wait for its answer; default 10,000. */
 void sluice_set_timeout(struct sluice_client *client, int64_t timeout_ms);
 
@@ -45,6 +52,21 @@ void sluice_set_timeout(struct sluice_client *client, int64_t timeout_ms);
  */
 int sluice_submit(struct sluice_client *client, const char *group, const char *stream,
                   unsigned samples, const char *task_json);
+
+/*
+ * The same for many groups at once, which is much faster than one after the other. Each group's
+ * own `result` is as above; the return value is 0 when every result is 0, else the first that is
+ * not, with its sentence. Those that were not reached have -ECANCELED.
+ */
+struct sluice_group {
+    const char *group, *stream, *task_json;
+    unsigned samples;
+    int result;              /* set: 0 or a negative errno */
+    bool known;              /* set: the broker had it already */
+    unsigned accepted;       /* set: how many trajectories will follow */
+    uint64_t retry_after_ms; /* set with -EAGAIN: when to try again */
+};
+int sluice_submit_many(struct sluice_client *client, struct sluice_group *groups, size_t count);
 
 /* One trajectory; arrays of equal length, borrowed until the next sluice_next or close. */
 struct sluice_turn {
@@ -75,6 +97,7 @@ struct sluice_trajectory {
     bool trainable, has_reward;
     double reward;
     const char *detail, *init_layer, *engine;
+    const char *agent, *template_digest, *logprobs_mode; /* "" when the agent never ran */
     uint64_t wait_ms, init_ms, run_ms, eval_ms, ended_ms;
     const struct sluice_trace *traces;
     size_t trace_count;
@@ -82,11 +105,17 @@ struct sluice_trajectory {
     size_t message_count;
 };
 
-/* Starts reading a stream from number `from` (1: its beginning; 0: the oldest kept). */
+/*
+ * Starts reading a stream from number `from` (1: its beginning; 0: the oldest kept). A stream
+ * that does not exist yet is one that has nothing yet. A client reads one stream at a time; a
+ * second call changes to another.
+ */
 int sluice_subscribe(struct sluice_client *client, const char *stream, uint64_t from);
 /*
  * The next trajectory of the subscribed stream, in order, each once. 0; -EAGAIN after
- * timeout_ms without one (-1: wait for ever); *ret is NULL then.
+ * timeout_ms without one (-1: wait for ever); *ret is NULL then. -EINTR: a signal came.
+ * -ENODATA: the number is no longer kept. -EBADMSG: a record that cannot be read, which the next
+ * call passes over. -ESTALE: the broker has another ledger than before, in which this stream is shorter.
  */
 int sluice_next(struct sluice_client *client, int64_t timeout_ms,
                 const struct sluice_trajectory **ret);

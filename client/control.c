@@ -1,0 +1,113 @@
+/* control.c - the requests that are one question and one answer. */
+#include "client/client.h"
+
+#include <errno.h>
+
+/* Asks what `done` answers; *count, if wanted, is how many things it touched. */
+static int call_done(struct sluice_client *client, enum message_id id, const void *in, uint64_t tag,
+                     uint64_t *count)
+{
+    AUTO_ANSWER answer = {0};
+    int failed = request_call(client, id, in, tag, &answer);
+    if (failed)
+        return failed;
+    if (answer.id != MSG_done)
+        return client_unexpected(client, &answer);
+    if (count)
+        *count = answer.as.done.count;
+    return 0;
+}
+
+int sluice_ack(struct sluice_client *client, const char *stream, uint64_t seq)
+{
+    struct msg_stream_ack message = {
+        .tag = ++client->last_tag, .stream = slice_from_str(stream), .seq = seq};
+    return call_done(client, MSG_stream_ack, &message, message.tag, NULL);
+}
+
+int sluice_cancel(struct sluice_client *client, const char *rollout, const char *group,
+                  const char *stream, uint64_t *count)
+{
+    struct msg_rollout_cancel message = {.tag = ++client->last_tag,
+                                         .rollout = slice_from_str(rollout),
+                                         .has_rollout = rollout != NULL,
+                                         .group = slice_from_str(group),
+                                         .has_group = group != NULL,
+                                         .stream = slice_from_str(stream),
+                                         .has_stream = stream != NULL};
+    return call_done(client, MSG_rollout_cancel, &message, message.tag, count);
+}
+
+int sluice_engine_add(struct sluice_client *client, const char *url)
+{
+    struct msg_engine_add message = {.tag = ++client->last_tag, .url = slice_from_str(url)};
+    return call_done(client, MSG_engine_add, &message, message.tag, NULL);
+}
+
+int sluice_engine_remove(struct sluice_client *client, const char *url)
+{
+    struct msg_engine_remove message = {.tag = ++client->last_tag, .url = slice_from_str(url)};
+    return call_done(client, MSG_engine_remove, &message, message.tag, NULL);
+}
+
+/* client->text as a C string; NULL when out of memory. */
+static const char *text_of(struct sluice_client *client)
+{
+    return buffer_append(&client->text, "", 1) ? (const char *)client->text.data : NULL;
+}
+
+int sluice_status(struct sluice_client *client, const char **json)
+{
+    struct msg_status_get message = {.tag = ++client->last_tag};
+    AUTO_ANSWER answer = {0};
+    int failed = request_call(client, MSG_status_get, &message, message.tag, &answer);
+    if (failed)
+        return failed;
+    if (answer.id != MSG_status)
+        return client_unexpected(client, &answer);
+    buffer_clear(&client->text);
+    buffer_append(&client->text, answer.as.status.json.data, answer.as.status.json.len);
+    const char *text = text_of(client);
+    if (!text)
+        return client_fail(client, -ENOMEM, "out of memory");
+    *json = text;
+    return 0;
+}
+
+static int get_state(struct sluice_client *client, const struct msg_rollout_state *in,
+                     const char **state)
+{
+    buffer_clear(&client->text);
+    buffer_printf(&client->text, "%.*s %.*s, attempt %llu", SLICE_ARG(in->stage),
+                  SLICE_ARG(in->state), (unsigned long long)in->attempt);
+    if (in->has_worker)
+        buffer_printf(&client->text, ", worker %.*s", SLICE_ARG(in->worker));
+    const char *text = text_of(client);
+    if (!text)
+        return client_fail(client, -ENOMEM, "out of memory");
+    *state = text;
+    return 0;
+}
+
+int sluice_get(struct sluice_client *client, const char *rollout,
+               const struct sluice_trajectory **ret, const char **state)
+{
+    *ret = NULL;
+    *state = NULL;
+    struct msg_rollout_get message = {.tag = ++client->last_tag,
+                                      .rollout = slice_from_str(rollout)};
+    AUTO_ANSWER answer = {0};
+    int failed = request_call(client, MSG_rollout_get, &message, message.tag, &answer);
+    if (failed)
+        return failed;
+    if (answer.id == MSG_rollout_state)
+        return get_state(client, &answer.as.rollout_state, state);
+    if (answer.id != MSG_trajectory)
+        return client_unexpected(client, &answer);
+    struct refusal no;
+    if (!trajectory_view_read(&client->got, &answer.as.trajectory, &no))
+        return client_fail(client, -EBADMSG, "the trajectory of %s cannot be read: %s", rollout,
+                           no.text);
+    *ret = &client->got.out;
+    return 0;
+}

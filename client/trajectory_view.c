@@ -1,0 +1,139 @@
+#include "client/trajectory_view.h"
+
+#include <stdlib.h>
+
+void trajectory_view_finish(struct trajectory_view *view)
+{
+    free(view->texts);
+    free(view->traces);
+    free(view->turns);
+    free(view->messages);
+    if (view->has_record)
+        record_finish(&view->record);
+    *view = (struct trajectory_view){0};
+}
+
+/* Every text of the message, with room for its NUL, in one block. */
+static bool copy_texts(struct trajectory_view *view, const struct msg_trajectory *in)
+{
+    struct sluice_trajectory *out = &view->out;
+    const struct {
+        const char **to;
+        struct slice from;
+    } texts[] = {
+        {&out->stream, in->stream},   {&out->rollout, in->rollout}, {&out->group, in->group},
+        {&out->task, in->task},       {&out->outcome, in->outcome}, {&out->detail, in->detail},
+        {&out->engine, in->engine},   {&out->init_layer, in->init_layer},
+    };
+    enum { COUNT = sizeof(texts) / sizeof(*texts) };
+    size_t size = 0;
+    for (size_t i = 0; i < COUNT; i++)
+        size += texts[i].from.len + 1;
+    char *at = view->texts = calloc(1, size);
+    if (!at)
+        return false;
+    for (size_t i = 0; i < COUNT; i++) {
+        if (texts[i].from.len)
+            memcpy(at, texts[i].from.data, texts[i].from.len);
+        *texts[i].to = at;
+        at += texts[i].from.len + 1;
+    }
+    return true;
+}
+
+static void copy_numbers(struct sluice_trajectory *out, const struct msg_trajectory *in)
+{
+    out->seq = in->seq;
+    out->sample = (unsigned)in->sample;
+    out->attempt = (unsigned)in->attempt;
+    out->trainable = in->trainable;
+    out->has_reward = in->has_reward;
+    out->reward = in->has_reward ? in->reward : 0.0;
+    out->wait_ms = in->wait_ms;
+    out->init_ms = in->init_ms;
+    out->run_ms = in->run_ms;
+    out->eval_ms = in->eval_ms;
+    out->ended_ms = in->ended_ms;
+}
+
+static struct sluice_turn show_turn(const struct record_turn *turn)
+{
+    return (struct sluice_turn){.offset = turn->offset,
+                                .length = turn->length,
+                                .role = turn->role,
+                                .finish = turn->finish,
+                                .engine = turn->engine,
+                                .version = turn->version,
+                                .prompt_tokens = turn->prompt_tokens,
+                                .cached_tokens = turn->cached_tokens,
+                                .seconds = turn->seconds};
+}
+
+static struct sluice_trace show_trace(const struct record_trace *trace,
+                                      const struct sluice_turn *turns)
+{
+    return (struct sluice_trace){.token_ids = trace->token_ids,
+                                 .mask = trace->mask,
+                                 .logprobs = trace->logprobs,
+                                 .token_count = trace->token_count,
+                                 .turns = turns,
+                                 .turn_count = trace->turn_count,
+                                 .reason = trace->reason};
+}
+
+static bool show_record(struct trajectory_view *view)
+{
+    const struct record *record = &view->record;
+    size_t turn_count = 0, at = 0;
+    for (size_t i = 0; i < record->trace_count; i++)
+        turn_count += record->traces[i].turn_count;
+    view->traces = calloc(record->trace_count + 1, sizeof(*view->traces));
+    view->turns = calloc(turn_count + 1, sizeof(*view->turns));
+    view->messages = calloc(record->message_count + 1, sizeof(*view->messages));
+    if (!view->traces || !view->turns || !view->messages)
+        return false;
+    for (size_t i = 0; i < record->trace_count; i++) {
+        view->traces[i] = show_trace(&record->traces[i], view->turns + at);
+        for (size_t k = 0; k < record->traces[i].turn_count; k++)
+            view->turns[at++] = show_turn(&record->traces[i].turns[k]);
+    }
+    for (size_t i = 0; i < record->message_count; i++) {
+        const struct record_message *said = &record->messages[i];
+        view->messages[i] =
+            (struct sluice_message){said->role, said->content, said->tool, said->exit_status};
+    }
+    return true;
+}
+
+static void show_all(struct trajectory_view *view)
+{
+    struct sluice_trajectory *out = &view->out;
+    out->agent = view->has_record ? view->record.agent : "";
+    out->template_digest = view->has_record ? view->record.template_digest : "";
+    out->logprobs_mode = view->has_record ? view->record.logprobs_mode : "";
+    out->traces = view->traces;
+    out->trace_count = view->has_record ? view->record.trace_count : 0;
+    out->messages = view->messages;
+    out->message_count = view->has_record ? view->record.message_count : 0;
+}
+
+bool trajectory_view_read(struct trajectory_view *view, const struct msg_trajectory *message,
+                          struct refusal *no)
+{
+    trajectory_view_finish(view);
+    bool good = copy_texts(view, message) ||
+                refuse(no, REFUSAL_MALFORMED, "", "out of memory for a trajectory");
+    if (good && message->has_record) {
+        view->has_record = true;
+        good = record_decode(message->record, &view->record, no) &&
+               (show_record(view) ||
+                refuse(no, REFUSAL_MALFORMED, "record", "out of memory for a trajectory's record"));
+    }
+    if (!good) {
+        trajectory_view_finish(view);
+        return false;
+    }
+    copy_numbers(&view->out, message);
+    show_all(view);
+    return true;
+}

@@ -1,0 +1,595 @@
+#include "tests/client/fake_broker.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "common/buffer.h"
+#include "schemas/trajectory.h"
+
+enum { GROUPS_MAX = 4096 };
+
+struct kept {
+    char rollout[128], group[97];
+    unsigned sample;
+    bool broken;
+};
+
+struct fake_broker {
+    pthread_t thread;
+    void *context, *orders_in, *orders_out; /* orders: an inproc PAIR */
+    void *front, *feed;
+    int port;
+    char url[64];
+    uint64_t epoch, first, head, capacity, acked;
+    struct kept *kept; /* number n is kept[n - 1] */
+    unsigned subscribers, ignore, full, counts[MESSAGE_COUNT];
+    enum refusal_reason refuse_with;
+    char refuse_text[256];
+    bool garbage, finish_at_once;
+    struct {
+        char name[97];
+        char *content;
+    } groups[GROUPS_MAX];
+    unsigned group_count;
+};
+
+/* Like assert, in every build. */
+static void need(bool good, const char *what)
+{
+    if (good)
+        return;
+    fprintf(stderr, "fake broker: no %s\n", what);
+    abort();
+}
+
+/* ---- the thread's side --------------------------------------------------------------------- */
+
+static bool bind_at(struct fake_broker *broker, int port)
+{
+    char endpoint[64];
+    int none = 0;
+    broker->front = zmq_socket(broker->context, ZMQ_ROUTER);
+    broker->feed = zmq_socket(broker->context, ZMQ_XPUB);
+    zmq_setsockopt(broker->front, ZMQ_LINGER, &none, sizeof(none));
+    zmq_setsockopt(broker->front, ZMQ_SNDHWM, &none, sizeof(none));
+    zmq_setsockopt(broker->feed, ZMQ_LINGER, &none, sizeof(none));
+    zmq_setsockopt(broker->feed, ZMQ_SNDHWM, &none, sizeof(none));
+    snprintf(endpoint, sizeof(endpoint), "tcp://127.0.0.1:%d", port);
+    bool bound = zmq_bind(broker->front, endpoint) == 0;
+    snprintf(endpoint, sizeof(endpoint), "tcp://127.0.0.1:%d", port + 2);
+    if (bound && zmq_bind(broker->feed, endpoint) == 0)
+        return true;
+    zmq_close(broker->front);
+    zmq_close(broker->feed);
+    broker->front = broker->feed = NULL;
+    return false;
+}
+
+static void go(struct fake_broker *broker)
+{
+    zmq_close(broker->front);
+    zmq_close(broker->feed);
+    broker->front = broker->feed = NULL;
+    broker->subscribers = 0;
+}
+
+/* The port was ours a moment ago; libzmq lets it go in its own time. */
+static void come_back(struct fake_broker *broker)
+{
+    while (!bind_at(broker, broker->port))
+        zmq_poll(NULL, 0, 5);
+}
+
+static void encode(enum message_id id, const void *message, struct buffer *out)
+{
+    struct refusal no;
+    need(message_encode(id, message, out, &no), no.text);
+}
+
+static void make_record(struct buffer *out)
+{
+    static const uint32_t ids[] = {101, 102, 103};
+    static const float logprobs[] = {-0.5f, -0.25f};
+    struct record record;
+    struct refusal no;
+    record_init(&record);
+    strcpy(record.agent, "chat");
+    strcpy(record.logprobs_mode, "raw");
+    struct record_turn prompt = {.role = "prompt"};
+    struct record_turn said = {.role = "assistant", .finish = "stop", .prompt_tokens = 1};
+    bool good = record_start_trace(&record, "") &&
+                record_append(&record, &prompt, ids, NULL, 1, false) &&
+                record_append(&record, &said, ids + 1, logprobs, 2, true) &&
+                record_say(&record, "user", slice_from_str("1+1?"), NULL, 0) &&
+                record_say(&record, "assistant", slice_from_str("2"), NULL, 0) &&
+                record_encode(&record, out, &no);
+    need(good, "a good message");
+    record_finish(&record);
+}
+
+static void make_trajectory(struct fake_broker *broker, const char *stream, uint64_t seq,
+                            uint64_t tag, struct buffer *out)
+{
+    const struct kept *kept = &broker->kept[seq - 1];
+    struct buffer record = {0};
+    if (kept->broken)
+        buffer_append_str(&record, "\xc1");
+    else
+        make_record(&record);
+    struct msg_trajectory message = {.tag = tag,
+                                     .has_tag = tag != 0,
+                                     .stream = slice_from_str(stream),
+                                     .seq = seq,
+                                     .rollout = slice_from_str(kept->rollout),
+                                     .group = slice_from_str(kept->group),
+                                     .task = slice_from_str("add"),
+                                     .sample = kept->sample,
+                                     .attempt = 1,
+                                     .outcome = slice_from_str("ok"),
+                                     .trainable = true,
+                                     .reward = (double)(kept->sample % 2),
+                                     .has_reward = true,
+                                     .run_ms = 5,
+                                     .ended_ms = 1763697600000,
+                                     .record = buffer_peek(&record),
+                                     .has_record = true};
+    encode(MSG_trajectory, &message, out);
+    buffer_finish(&record);
+}
+
+static void make_head(struct fake_broker *broker, uint64_t tag, struct buffer *out)
+{
+    struct msg_stream_head message = {.tag = tag,
+                                      .stream = slice_from_str("train"),
+                                      .first = broker->first,
+                                      .head = broker->head,
+                                      .pending = 7,
+                                      .epoch = broker->epoch};
+    encode(MSG_stream_head, &message, out);
+}
+
+static void publish(struct fake_broker *broker, const char *topic, const struct buffer *bytes)
+{
+    zmq_send(broker->feed, topic, strlen(topic), ZMQ_SNDMORE);
+    zmq_send(broker->feed, bytes->data, bytes->len, 0);
+}
+
+static void publish_kept(struct fake_broker *broker, const char *topic, const char *stream,
+                         uint64_t seq)
+{
+    struct buffer bytes = {0};
+    make_trajectory(broker, stream, seq, 0, &bytes);
+    publish(broker, topic, &bytes);
+    buffer_finish(&bytes);
+}
+
+static void keep(struct fake_broker *broker, const char *group, unsigned sample, bool broken)
+{
+    if (broker->head == broker->capacity) {
+        broker->capacity = broker->capacity ? broker->capacity * 2 : 64;
+        broker->kept = realloc(broker->kept, broker->capacity * sizeof(*broker->kept));
+        need(broker->kept, "memory");
+    }
+    struct kept *kept = &broker->kept[broker->head++];
+    *kept = (struct kept){.sample = sample, .broken = broken};
+    snprintf(kept->group, sizeof(kept->group), "%s", group);
+    snprintf(kept->rollout, sizeof(kept->rollout), "%s/%u", group, sample);
+}
+
+/* ---- requests ---------------------------------------------------------------------------------- */
+
+static void reply(struct fake_broker *broker, zmq_msg_t *client, const struct buffer *bytes)
+{
+    zmq_msg_t copy;
+    zmq_msg_init(&copy);
+    zmq_msg_copy(&copy, client);
+    zmq_msg_send(&copy, broker->front, ZMQ_SNDMORE);
+    zmq_send(broker->front, bytes->data, bytes->len, 0);
+}
+
+static void refuse_to(struct buffer *out, uint64_t tag, const char *request,
+                      enum refusal_reason reason, const char *text)
+{
+    struct msg_refused message = {.tag = tag,
+                                  .request = slice_from_str(request),
+                                  .reason = slice_from_str(refusal_wire(reason)),
+                                  .text = slice_from_str(text),
+                                  .retry_after_ms = 20,
+                                  .has_retry_after_ms = reason == REFUSAL_QUEUE_FULL};
+    encode(MSG_refused, &message, out);
+}
+
+static void answer_fetch(struct fake_broker *broker, zmq_msg_t *client,
+                         const struct msg_stream_fetch *in)
+{
+    struct buffer out = {0};
+    if (!slice_is(in->stream, "train") || broker->head == 0) {
+        refuse_to(&out, in->tag, "stream.fetch", REFUSAL_UNKNOWN_STREAM, "no such stream");
+    } else if (in->from < broker->first) {
+        refuse_to(&out, in->tag, "stream.fetch", REFUSAL_FORGOTTEN, "these were acknowledged");
+    } else {
+        uint64_t limit = in->has_limit ? in->limit : 16;
+        for (uint64_t seq = in->from; seq <= broker->head && seq < in->from + limit; seq++) {
+            buffer_clear(&out);
+            make_trajectory(broker, "train", seq, in->tag, &out);
+            reply(broker, client, &out);
+        }
+        buffer_clear(&out);
+        make_head(broker, in->tag, &out);
+    }
+    reply(broker, client, &out);
+    buffer_finish(&out);
+}
+
+static char *content_of(const struct msg_group_submit *in)
+{
+    struct buffer text = {0};
+    buffer_printf(&text, "%.*s %llu %.*s", SLICE_ARG(in->stream), (unsigned long long)in->samples,
+                  SLICE_ARG(in->task));
+    return buffer_take_str(&text);
+}
+
+static void finish_group(struct fake_broker *broker, const char *group, uint64_t samples)
+{
+    for (unsigned i = 0; i < samples; i++) {
+        keep(broker, group, i, false);
+        publish_kept(broker, "t/train", "train", broker->head);
+    }
+}
+
+static void answer_submit(struct fake_broker *broker, const struct msg_group_submit *in,
+                          struct buffer *out)
+{
+    char *content = content_of(in);
+    unsigned i = 0;
+    while (i < broker->group_count && !slice_is(in->group, broker->groups[i].name))
+        i++;
+    bool known = i < broker->group_count;
+    if (known && strcmp(broker->groups[i].content, content) != 0) {
+        refuse_to(out, in->tag, "group.submit", REFUSAL_GROUP_EXISTS, "the name is taken");
+    } else if (!known && broker->full > 0) {
+        broker->full--;
+        refuse_to(out, in->tag, "group.submit", REFUSAL_QUEUE_FULL, "too many are queued");
+    } else {
+        struct msg_group_accepted message = {
+            .tag = in->tag, .group = in->group, .samples = in->samples, .known = known};
+        encode(MSG_group_accepted, &message, out);
+        if (!known) {
+            need(i < GROUPS_MAX, "room for a group");
+            snprintf(broker->groups[i].name, sizeof(broker->groups[i].name), "%.*s",
+                     SLICE_ARG(in->group));
+            broker->groups[i].content = content;
+            content = NULL;
+            broker->group_count++;
+            if (broker->finish_at_once)
+                finish_group(broker, broker->groups[i].name, in->samples);
+        }
+    }
+    free(content);
+}
+
+static void answer_get(struct fake_broker *broker, const struct msg_rollout_get *in,
+                       struct buffer *out)
+{
+    for (uint64_t seq = 1; seq <= broker->head; seq++)
+        if (slice_is(in->rollout, broker->kept[seq - 1].rollout)) {
+            make_trajectory(broker, "train", seq, in->tag, out);
+            return;
+        }
+    if (!slice_is(in->rollout, "waiting/0")) {
+        refuse_to(out, in->tag, "rollout.get", REFUSAL_UNKNOWN_ROLLOUT, "no such rollout");
+        return;
+    }
+    struct msg_rollout_state message = {.tag = in->tag,
+                                        .rollout = in->rollout,
+                                        .stage = slice_from_str("run"),
+                                        .state = slice_from_str("leased"),
+                                        .attempt = 2,
+                                        .worker = slice_from_str("w7"),
+                                        .has_worker = true};
+    encode(MSG_rollout_state, &message, out);
+}
+
+/* Every request's first field is its tag. */
+static uint64_t tag_of(const void *in) { return *(const uint64_t *)in; }
+
+static void answer(struct fake_broker *broker, zmq_msg_t *client, enum message_id id,
+                   const void *in)
+{
+    struct buffer out = {0};
+    if (broker->garbage) {
+        broker->garbage = false;
+        buffer_append_str(&out, "\xc1 no message");
+        reply(broker, client, &out);
+        buffer_clear(&out);
+    }
+    if (broker->refuse_with != REFUSAL_NONE && id != MSG_stream_fetch) {
+        refuse_to(&out, tag_of(in), message_get(id)->wire, broker->refuse_with,
+                  broker->refuse_text);
+        broker->refuse_with = REFUSAL_NONE;
+    } else if (id == MSG_group_submit) {
+        answer_submit(broker, in, &out);
+    } else if (id == MSG_rollout_get) {
+        answer_get(broker, in, &out);
+    } else if (id == MSG_status_get) {
+        struct msg_status message = {.tag = tag_of(in), .json = slice_from_str("{\"epoch\":3}")};
+        encode(MSG_status, &message, &out);
+    } else {
+        struct msg_done message = {.tag = tag_of(in), .count = 3};
+        if (id == MSG_stream_ack)
+            broker->acked = ((const struct msg_stream_ack *)in)->seq;
+        encode(MSG_done, &message, &out);
+    }
+    reply(broker, client, &out);
+    buffer_finish(&out);
+}
+
+static void take_request(struct fake_broker *broker)
+{
+    zmq_msg_t client, request;
+    zmq_msg_init(&client);
+    zmq_msg_init(&request);
+    zmq_msg_recv(&client, broker->front, 0);
+    zmq_msg_recv(&request, broker->front, 0);
+    struct slice bytes = slice_of(zmq_msg_data(&request), zmq_msg_size(&request));
+    struct refusal no;
+    enum message_id id;
+    uint64_t in[256]; /* room for any message's struct */
+    bool good = message_peek(bytes, &id, &no) && message_get(id)->size <= sizeof(in) &&
+                message_decode(id, bytes, in, &no);
+    need(good, "a good message");
+    broker->counts[id]++;
+    if (broker->ignore > 0)
+        broker->ignore--;
+    else if (id == MSG_stream_fetch)
+        answer_fetch(broker, &client, (const void *)in);
+    else
+        answer(broker, &client, id, in);
+    zmq_msg_close(&client);
+    zmq_msg_close(&request);
+}
+
+static void take_subscription(struct fake_broker *broker)
+{
+    uint8_t bytes[256];
+    int got = zmq_recv(broker->feed, bytes, sizeof(bytes), 0);
+    if (got > 0)
+        broker->subscribers += bytes[0] ? 1u : -1u;
+}
+
+/* ---- orders -------------------------------------------------------------------------------------- */
+
+struct order {
+    void (*run)(struct fake_broker *broker, struct order *order);
+    const char *topic, *text;
+    uint64_t number;
+    unsigned count;
+    bool flag;
+};
+
+static void *fake_main(void *arg)
+{
+    struct fake_broker *broker = arg;
+    for (;;) {
+        zmq_pollitem_t items[] = {{broker->orders_out, 0, ZMQ_POLLIN, 0},
+                                  {broker->front, 0, ZMQ_POLLIN, 0},
+                                  {broker->feed, 0, ZMQ_POLLIN, 0}};
+        zmq_poll(items, broker->front ? 3 : 1, -1);
+        if (broker->front && items[1].revents)
+            take_request(broker);
+        if (broker->front && items[2].revents)
+            take_subscription(broker);
+        if (items[0].revents) {
+            struct order *order;
+            zmq_recv(broker->orders_out, &order, sizeof(order), 0);
+            if (order)
+                order->run(broker, order);
+            zmq_send(broker->orders_out, &order, sizeof(order), 0);
+            if (!order)
+                return NULL;
+        }
+    }
+}
+
+static void give(struct fake_broker *broker, struct order *order)
+{
+    zmq_send(broker->orders_in, &order, sizeof(order), 0);
+    zmq_recv(broker->orders_in, &order, sizeof(order), 0);
+}
+
+#define ORDER(name, ...)                                                                           \
+    static void do_##name(struct fake_broker *broker, struct order *order)                         \
+    {                                                                                              \
+        (void)order;                                                                               \
+        __VA_ARGS__                                                                                \
+    }
+
+ORDER(add, {
+    keep(broker, "g", (unsigned)broker->head % 1000, order->number);
+    if (order->flag)
+        publish_kept(broker, "t/train", "train", broker->head);
+})
+ORDER(add_many, {
+    uint32_t dice = 12345;
+    for (uint64_t i = 0; i < order->number; i++) {
+        dice = dice * 1664525u + 1013904223u;
+        keep(broker, "g", (unsigned)broker->head % 1000, false);
+        if ((dice >> 16) % 100 >= order->count)
+            publish_kept(broker, "t/train", "train", broker->head);
+    }
+})
+ORDER(publish, { publish_kept(broker, order->topic, order->text, order->number); })
+ORDER(publish_head, {
+    struct buffer bytes = {0};
+    make_head(broker, 0, &bytes);
+    publish(broker, "t/train", &bytes);
+    buffer_finish(&bytes);
+})
+ORDER(publish_bytes, {
+    zmq_send(broker->feed, order->topic, strlen(order->topic), ZMQ_SNDMORE);
+    zmq_send(broker->feed, order->text, strlen(order->text), order->flag ? ZMQ_SNDMORE : 0);
+    if (order->flag)
+        zmq_send(broker->feed, "more", 4, 0);
+})
+ORDER(forget, { broker->first = order->number + 1; })
+ORDER(restart, {
+    go(broker);
+    come_back(broker);
+    broker->epoch = order->flag ? 1 : broker->epoch + 1;
+    if (order->flag)
+        broker->head = 1;
+})
+ORDER(leave, { go(broker); })
+ORDER(return, {
+    come_back(broker);
+    broker->epoch++;
+})
+ORDER(ignore, { broker->ignore = order->count; })
+ORDER(refuse, {
+    broker->refuse_with = (enum refusal_reason)order->number;
+    snprintf(broker->refuse_text, sizeof(broker->refuse_text), "%s", order->text);
+})
+ORDER(garbage, { broker->garbage = true; })
+ORDER(full, { broker->full = order->count; })
+ORDER(finish, { broker->finish_at_once = order->flag; })
+ORDER(count, { order->count = broker->counts[order->number]; })
+ORDER(groups, { order->count = broker->group_count; })
+ORDER(acked, { order->number = broker->acked; })
+ORDER(subscribers, { order->count = broker->subscribers; })
+
+#define GIVE(...)                                                                                  \
+    struct order order = {__VA_ARGS__};                                                            \
+    give(broker, &order)
+
+void fake_await_subscriber(struct fake_broker *broker)
+{
+    for (unsigned i = 0; i < 2000; i++) {
+        GIVE(.run = do_subscribers);
+        if (order.count > 0)
+            return;
+        zmq_poll(NULL, 0, 5);
+    }
+    need(false, "a subscriber within ten seconds");
+}
+
+void fake_add(struct fake_broker *broker, bool published)
+{
+    GIVE(.run = do_add, .flag = published);
+}
+
+void fake_add_many(struct fake_broker *broker, uint64_t count, unsigned drop_percent)
+{
+    GIVE(.run = do_add_many, .number = count, .count = drop_percent);
+}
+
+void fake_add_broken(struct fake_broker *broker)
+{
+    GIVE(.run = do_add, .flag = true, .number = 1);
+}
+
+void fake_publish(struct fake_broker *broker, const char *topic, const char *stream, uint64_t seq)
+{
+    GIVE(.run = do_publish, .topic = topic, .text = stream, .number = seq);
+}
+
+void fake_publish_head(struct fake_broker *broker) { GIVE(.run = do_publish_head); }
+
+void fake_publish_bytes(struct fake_broker *broker, const char *topic, const char *bytes, bool more)
+{
+    GIVE(.run = do_publish_bytes, .topic = topic, .text = bytes, .flag = more);
+}
+
+void fake_forget(struct fake_broker *broker, uint64_t seq)
+{
+    GIVE(.run = do_forget, .number = seq);
+}
+
+void fake_restart(struct fake_broker *broker, bool other_ledger)
+{
+    GIVE(.run = do_restart, .flag = other_ledger);
+}
+
+void fake_leave(struct fake_broker *broker) { GIVE(.run = do_leave); }
+void fake_return(struct fake_broker *broker) { GIVE(.run = do_return); }
+void fake_ignore(struct fake_broker *broker, unsigned count)
+{
+    GIVE(.run = do_ignore, .count = count);
+}
+
+void fake_refuse(struct fake_broker *broker, enum refusal_reason reason, const char *text)
+{
+    GIVE(.run = do_refuse, .number = reason, .text = text);
+}
+
+void fake_answer_garbage(struct fake_broker *broker) { GIVE(.run = do_garbage); }
+void fake_be_full(struct fake_broker *broker, unsigned count)
+{
+    GIVE(.run = do_full, .count = count);
+}
+
+void fake_finish_at_once(struct fake_broker *broker, bool yes)
+{
+    GIVE(.run = do_finish, .flag = yes);
+}
+
+unsigned fake_count(struct fake_broker *broker, enum message_id id)
+{
+    GIVE(.run = do_count, .number = id);
+    return order.count;
+}
+
+unsigned fake_groups(struct fake_broker *broker)
+{
+    GIVE(.run = do_groups);
+    return order.count;
+}
+
+uint64_t fake_acked(struct fake_broker *broker)
+{
+    GIVE(.run = do_acked);
+    return order.number;
+}
+
+/* ---- life --------------------------------------------------------------------------------------------- */
+
+struct fake_broker *fake_start(void)
+{
+    struct fake_broker *broker = calloc(1, sizeof(*broker));
+    need(broker, "memory");
+    broker->context = zmq_ctx_new();
+    broker->epoch = 3;
+    broker->first = 1;
+    broker->port = 12000 + (int)getpid() % 1500 * 8;
+    while (!bind_at(broker, broker->port))
+        broker->port = broker->port > 31000 ? 12000 : broker->port + 3;
+    snprintf(broker->url, sizeof(broker->url), "tcp://127.0.0.1:%d", broker->port);
+    broker->orders_in = zmq_socket(broker->context, ZMQ_PAIR);
+    broker->orders_out = zmq_socket(broker->context, ZMQ_PAIR);
+    zmq_bind(broker->orders_out, "inproc://orders");
+    zmq_connect(broker->orders_in, "inproc://orders");
+    pthread_create(&broker->thread, NULL, fake_main, broker);
+    return broker;
+}
+
+void fake_stop(struct fake_broker **handle)
+{
+    struct fake_broker *broker = *handle;
+    *handle = NULL;
+    give(broker, NULL);
+    pthread_join(broker->thread, NULL);
+    if (broker->front)
+        go(broker);
+    zmq_close(broker->orders_in);
+    zmq_close(broker->orders_out);
+    zmq_ctx_term(broker->context);
+    for (unsigned i = 0; i < broker->group_count; i++)
+        free(broker->groups[i].content);
+    free(broker->kept);
+    free(broker);
+}
+
+const char *fake_url(const struct fake_broker *broker) { return broker->url; }

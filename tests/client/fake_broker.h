@@ -1,0 +1,56 @@
+/*
+ * fake_broker.h - enough of a broker, in a thread, to test a client against: a ROUTER, an XPUB,
+ * one stream kept in memory, and switches for what can go wrong. Calls come from the test's
+ * thread and have taken effect when they return.
+ */
+#ifndef SLUICE_TESTS_FAKE_BROKER_H
+#define SLUICE_TESTS_FAKE_BROKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "schemas/message.h"
+
+struct fake_broker;
+
+/* On ports of its own; its one stream is "train", empty. */
+struct fake_broker *fake_start(void);
+void fake_stop(struct fake_broker **broker);
+const char *fake_url(const struct fake_broker *broker);
+
+/* Waits until a client has subscribed to FEED. */
+void fake_await_subscriber(struct fake_broker *broker);
+
+/* The stream's next trajectory, with a record of three tokens; published, or only kept. */
+void fake_add(struct fake_broker *broker, bool published);
+void fake_add_many(struct fake_broker *broker, uint64_t count, unsigned drop_percent);
+/* One whose record cannot be read. */
+void fake_add_broken(struct fake_broker *broker);
+/* Publishes a kept number again, under any topic and stream name. */
+void fake_publish(struct fake_broker *broker, const char *topic, const char *stream, uint64_t seq);
+void fake_publish_head(struct fake_broker *broker);
+void fake_publish_bytes(struct fake_broker *broker, const char *topic, const char *bytes, bool more);
+/* Numbers up to seq are no longer kept. */
+void fake_forget(struct fake_broker *broker, uint64_t seq);
+/* The sockets go and come back, a start later; with another ledger the stream is empty again. */
+void fake_restart(struct fake_broker *broker, bool other_ledger);
+/* The sockets go, and come back with fake_return. */
+void fake_leave(struct fake_broker *broker);
+void fake_return(struct fake_broker *broker);
+
+/* The next `count` requests are not answered. */
+void fake_ignore(struct fake_broker *broker, unsigned count);
+/* The next request that is no fetch is refused so, or answered by garbage (REFUSAL_NONE). */
+void fake_refuse(struct fake_broker *broker, enum refusal_reason reason, const char *text);
+void fake_answer_garbage(struct fake_broker *broker);
+/* The first submits of these groups are refused queue-full. */
+void fake_be_full(struct fake_broker *broker, unsigned count);
+/* Whether a submit makes and publishes its trajectories at once. */
+void fake_finish_at_once(struct fake_broker *broker, bool yes);
+
+/* How many of these requests came; how many groups there are; the last request's bytes. */
+unsigned fake_count(struct fake_broker *broker, enum message_id id);
+unsigned fake_groups(struct fake_broker *broker);
+uint64_t fake_acked(struct fake_broker *broker);
+
+#endif

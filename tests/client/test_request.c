@@ -1,0 +1,223 @@
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "client/sluice.h"
+#include "tests/client/fake_broker.h"
+
+static const char task[] = "{\"task\":\"add\",\"kind\":\"noop\",\"prompt\":\"1+1?\",\"samples\":3}";
+
+struct fixture {
+    struct fake_broker *broker;
+    struct sluice_client *client;
+};
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    f->broker = fake_start();
+    f->client = sluice_connect(fake_url(f->broker));
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    sluice_close(&f->client);
+    fake_stop(&f->broker);
+    free(f);
+    return 0;
+}
+
+static void a_submit_repeated_is_the_same_group(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(sluice_submit(f->client, "g", "train", 2, task), 0);
+    assert_int_equal(sluice_submit(f->client, "g", "train", 2, task), 0);
+    assert_int_equal(fake_groups(f->broker), 1);
+    assert_int_equal(sluice_submit(f->client, "g", "train", 3, task), -EEXIST);
+    assert_string_equal(sluice_error(f->client), "the name is taken");
+}
+
+static void a_submit_whose_answer_was_lost_is_sent_again(void **state)
+{
+    struct fixture *f = *state;
+    fake_ignore(f->broker, 2);
+    assert_int_equal(sluice_submit(f->client, "g", "train", 2, task), 0);
+    assert_int_equal(fake_count(f->broker, MSG_group_submit), 3);
+    assert_int_equal(fake_groups(f->broker), 1);
+}
+
+static void no_samples_means_the_tasks_own(void **state)
+{
+    struct fixture *f = *state;
+    struct sluice_group group = {.group = "g", .stream = "train", .task_json = task};
+    assert_int_equal(sluice_submit_many(f->client, &group, 1), 0);
+    assert_int_equal(group.accepted, 3);
+    group.task_json = "{\"task\":";
+    assert_int_equal(sluice_submit_many(f->client, &group, 1), -EINVAL);
+}
+
+static void many_submits_each_have_their_result(void **state)
+{
+    struct fixture *f = *state;
+    enum { COUNT = 300 };
+    struct sluice_group groups[COUNT];
+    char names[COUNT][16];
+    for (unsigned i = 0; i < COUNT; i++) {
+        snprintf(names[i], sizeof(names[i]), i == 70 ? "a/b" : "g%u", i);
+        groups[i] = (struct sluice_group){
+            .group = names[i], .stream = "train", .task_json = task, .samples = i == 9 ? 5000 : 1};
+    }
+    assert_int_equal(sluice_submit(f->client, "g100", "train", 9, task), 0);
+    assert_int_equal(sluice_submit(f->client, "g200", "train", 1, task), 0);
+    assert_int_equal(sluice_submit_many(f->client, groups, COUNT), -EINVAL);
+    assert_non_null(strstr(sluice_error(f->client), "samples is 5000, at most 1024"));
+    assert_int_equal(groups[9].result, -EINVAL);
+    assert_int_equal(groups[100].result, -EEXIST);
+    assert_int_equal(groups[0].result, 0);
+    assert_false(groups[0].known);
+    assert_true(groups[200].known);
+    assert_int_equal(groups[299].result, 0);
+}
+
+static void a_full_broker_says_when_to_try_again(void **state)
+{
+    struct fixture *f = *state;
+    struct sluice_group group = {
+        .group = "g", .stream = "train", .task_json = task, .samples = 1};
+    fake_be_full(f->broker, 1);
+    assert_int_equal(sluice_submit_many(f->client, &group, 1), -EAGAIN);
+    assert_int_equal(group.retry_after_ms, 20);
+    assert_int_equal(sluice_submit_many(f->client, &group, 1), 0);
+}
+
+static void each_refusal_is_its_errno_and_the_brokers_sentence(void **state)
+{
+    static const struct {
+        enum refusal_reason reason;
+        int code;
+    } cases[] = {
+        {REFUSAL_QUEUE_FULL, -EAGAIN},      {REFUSAL_GROUP_EXISTS, -EEXIST},
+        {REFUSAL_UNKNOWN_ROLLOUT, -ENOENT}, {REFUSAL_UNKNOWN_STREAM, -ENOENT},
+        {REFUSAL_UNKNOWN_GROUP, -ENOENT},   {REFUSAL_UNKNOWN_ENGINE, -ENOENT},
+        {REFUSAL_FORGOTTEN, -ENODATA},      {REFUSAL_NO_ENGINE, -EHOSTUNREACH},
+        {REFUSAL_BAD_TASK, -EINVAL},        {REFUSAL_TOO_LARGE, -EINVAL},
+        {REFUSAL_UNKNOWN_MESSAGE, -EPROTO}, {REFUSAL_AMBIGUOUS, -EINVAL},
+    };
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        fake_refuse(f->broker, cases[i].reason, "because \xc3\xa9");
+        assert_int_equal(sluice_engine_add(f->client, "http://e:1"), cases[i].code);
+        assert_string_equal(sluice_error(f->client), "because \xc3\xa9");
+    }
+    assert_int_equal(sluice_engine_add(f->client, "http://e:1"), 0);
+    assert_string_equal(sluice_error(f->client), "");
+}
+
+static void one_rollout_is_a_trajectory_a_state_or_unknown(void **state)
+{
+    struct fixture *f = *state;
+    const struct sluice_trajectory *trajectory;
+    const char *words;
+    fake_add(f->broker, false);
+    assert_int_equal(sluice_get(f->client, "g/0", &trajectory, &words), 0);
+    assert_non_null(trajectory);
+    assert_null(words);
+    assert_string_equal(trajectory->rollout, "g/0");
+    assert_int_equal(sluice_get(f->client, "waiting/0", &trajectory, &words), 0);
+    assert_null(trajectory);
+    assert_string_equal(words, "run leased, attempt 2, worker w7");
+    assert_int_equal(sluice_get(f->client, "none/0", &trajectory, &words), -ENOENT);
+    assert_null(words);
+}
+
+static void the_small_requests_are_carried_out(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t count = 0;
+    assert_int_equal(sluice_cancel(f->client, NULL, "g", NULL, &count), 0);
+    assert_int_equal(count, 3);
+    assert_int_equal(sluice_engine_remove(f->client, "http://e:1"), 0);
+    assert_int_equal(sluice_ack(f->client, "train", 41), 0);
+    assert_int_equal(fake_acked(f->broker), 41);
+    assert_int_equal(sluice_engine_add(f->client, "x"), -EINVAL);
+    assert_non_null(strstr(sluice_error(f->client), "url is 1 bytes, at least 8"));
+}
+
+static void a_request_waits_for_a_broker_that_restarts(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(sluice_engine_add(f->client, "http://e:1"), 0);
+    fake_restart(f->broker, false);
+    assert_int_equal(sluice_engine_add(f->client, "http://e:2"), 0);
+}
+
+static void no_broker_is_a_timeout_that_says_where(void **state)
+{
+    (void)state;
+    struct sluice_client *client = sluice_connect("tcp://127.0.0.1:9");
+    sluice_set_timeout(client, 50);
+    const char *json;
+    assert_int_equal(sluice_status(client, &json), -ETIMEDOUT);
+    assert_string_equal(sluice_error(client), "no broker answers at tcp://127.0.0.1:9");
+    sluice_close(&client);
+    assert_null(client);
+    sluice_close(&client);
+}
+
+static void an_address_that_is_none_is_refused(void **state)
+{
+    (void)state;
+    static const char *const urls[] = {"127.0.0.1:5750", "tcp://host",        "tcp://host:",
+                                       "tcp://host:0",   "tcp://host:65535",  "tcp://host:57x",
+                                       "ipc:///tmp/x",   "http://host:5750",  "tcp://"};
+    for (size_t i = 0; i < sizeof(urls) / sizeof(*urls); i++) {
+        struct sluice_client *client = sluice_connect(urls[i]);
+        const char *json;
+        assert_int_equal(sluice_status(client, &json), -EINVAL);
+        assert_non_null(strstr(sluice_error(client), "is no broker"));
+        sluice_close(&client);
+    }
+}
+
+static void the_default_address_comes_from_the_environment(void **state)
+{
+    (void)state;
+    setenv("SLUICE_BROKER", "tcp://there:1234", 1);
+    struct sluice_client *client = sluice_connect(NULL);
+    assert_string_equal(sluice_url(client), "tcp://there:1234");
+    sluice_close(&client);
+    unsetenv("SLUICE_BROKER");
+    client = sluice_connect(NULL);
+    assert_string_equal(sluice_url(client), "tcp://127.0.0.1:5750");
+    sluice_close(&client);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        CASE(a_submit_repeated_is_the_same_group),
+        CASE(a_submit_whose_answer_was_lost_is_sent_again),
+        CASE(no_samples_means_the_tasks_own),
+        CASE(many_submits_each_have_their_result),
+        CASE(a_full_broker_says_when_to_try_again),
+        CASE(each_refusal_is_its_errno_and_the_brokers_sentence),
+        CASE(one_rollout_is_a_trajectory_a_state_or_unknown),
+        CASE(the_small_requests_are_carried_out),
+        CASE(a_request_waits_for_a_broker_that_restarts),
+        cmocka_unit_test(no_broker_is_a_timeout_that_says_where),
+        cmocka_unit_test(an_address_that_is_none_is_refused),
+        cmocka_unit_test(the_default_address_comes_from_the_environment),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
