@@ -1,0 +1,66 @@
+#include "broker/facts.h"
+
+#include <stdio.h>
+
+#include "schemas/task.h"
+
+enum { LIMIT_DEFAULT_MS = 600000 };
+
+/* A refusal of the task's own field, as a field of the submit it came in. */
+static bool refuse_inside(struct refusal *no)
+{
+    char field[sizeof(no->field)];
+    int len = snprintf(field, sizeof(field), no->field[0] ? "task.%.100s" : "task%s", no->field);
+    memcpy(no->field, field, (size_t)len + 1);
+    no->reason = REFUSAL_BAD_TASK;
+    return false;
+}
+
+bool facts_read(struct slice json, struct facts *ret, struct refusal *no)
+{
+    memset(ret, 0, sizeof(*ret));
+    struct task *task = task_parse(json, no);
+    if (!task)
+        return refuse_inside(no);
+    if (strlen(task->id) >= sizeof(ret->id)) {
+        task_destroy(task);
+        return refuse(no, REFUSAL_BAD_TASK, "task.task", "the task's id is longer than %zu bytes",
+                      sizeof(ret->id) - 1);
+    }
+    strcpy(ret->id, task->id);
+    ret->task = (struct core_task){
+        .id = slice_from_str(ret->id),
+        .needs_engine = task_needs_engine(task),
+        .limit_ms = {[STAGE_INIT] = (int64_t)task->limits.init_s * 1000,
+                     [STAGE_RUN] = (int64_t)task->limits.run_s * 1000,
+                     [STAGE_EVAL] = (int64_t)task->limits.eval_s * 1000}};
+    task_destroy(task);
+    return true;
+}
+
+void facts_default(struct facts *ret)
+{
+    *ret = (struct facts){.id = "unreadable"};
+    ret->task.id = slice_from_str(ret->id);
+    for (int stage = 0; stage < STAGE_COUNT; stage++)
+        ret->task.limit_ms[stage] = LIMIT_DEFAULT_MS;
+}
+
+/* Eight bytes at a time, each multiplied into the whole (the finalizer is MurmurHash3's). */
+static uint64_t mix(uint64_t hash, struct slice bytes)
+{
+    for (size_t at = 0; at < bytes.len; at += 8) {
+        uint64_t word = 0;
+        memcpy(&word, bytes.data + at, bytes.len - at < 8 ? bytes.len - at : 8);
+        hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+        hash ^= hash >> 29;
+    }
+    hash ^= bytes.len;
+    hash = (hash ^ hash >> 33) * 0xff51afd7ed558ccdu;
+    return hash ^ hash >> 33;
+}
+
+uint64_t facts_hash(struct slice stream, uint64_t samples, struct slice task)
+{
+    return mix(mix(mix(0, stream) ^ samples, task), stream);
+}

@@ -1,0 +1,27 @@
+/*
+ * facts.h - what scheduling needs to know of a submitted task, read from its JSON,
+ * and the number that tells one content of a group from another. The shell asks for
+ * both at a submit, the ledger when it restores a group; they are never stored apart
+ * from the task, so they cannot disagree with it.
+ */
+#ifndef SLUICE_BROKER_FACTS_H
+#define SLUICE_BROKER_FACTS_H
+
+#include "broker/core.h"
+
+/* `task.id` points into `id`: a facts struct stays where it was filled in. */
+struct facts {
+    struct core_task task;
+    char id[129];
+};
+
+/* False with a refusal that names the field ("task.limits.run_s"), *ret all zero. */
+bool facts_read(struct slice json, struct facts *ret, struct refusal *no);
+
+/* Of a task that an older broker took and this one cannot read: workers will refuse it by name. */
+void facts_default(struct facts *ret);
+
+/* Stable: it is stored. */
+uint64_t facts_hash(struct slice stream, uint64_t samples, struct slice task);
+
+#endif

@@ -1,0 +1,71 @@
+/*
+ * ledger.h - the broker's memory on disk: <dir>/ledger.db, SQLite in WAL mode with
+ * synchronous=FULL, and <dir>/lock, which keeps a second broker out.
+ *
+ * A cycle's PERSIST_* effects are one transaction: begin, apply each, commit. What
+ * ledger_commit returned 0 for survives kill -9 and a power cut. A failed write,
+ * sync or read is final (-ENOSPC, -EIO, -EBADMSG for a damaged file): the ledger
+ * then refuses everything, and its owner stops; a sync is never tried twice.
+ *
+ * Belongs to one thread. Acknowledged rollouts are swept in bounded slices, by commits
+ * and by ledger_rest. The ids and hashes of groups forgotten last are kept, up to
+ * LEDGER_FORGOTTEN_MAX, so that a late submit of the same group is known.
+ */
+#ifndef SLUICE_BROKER_LEDGER_H
+#define SLUICE_BROKER_LEDGER_H
+
+#include "broker/core.h"
+#include "common/fail.h"
+
+struct ledger;
+
+enum { LEDGER_FORGOTTEN_MAX = 100000 };
+
+/* Makes `dir` and the file where they are not there yet. */
+int ledger_open(struct ledger **ret, const char *dir, struct fail *fail);
+/* Checkpoints unless something failed; what was not committed is not kept. NULL-safe. */
+void ledger_close(struct ledger **ledger);
+
+/* A number greater than any before, on disk before this returns. */
+int ledger_next_epoch(struct ledger *ledger, uint64_t *ret, struct fail *fail);
+
+/*
+ * Tells a reader all there is: streams, engines, groups, each group's rollouts after
+ * it. Rollouts that have not ended, or ended and are kept, are told; a group of which
+ * no rollout is told is forgotten. Slices are good during the call. A callback's false
+ * ends it with -ENOMEM.
+ */
+struct ledger_reader {
+    void *context;
+    bool (*stream)(void *context, struct slice name, uint64_t first, uint64_t head);
+    bool (*engine)(void *context, struct slice url);
+    bool (*group)(void *context, const struct core_group_row *row);
+    bool (*rollout)(void *context, const struct core_rollout_row *row);
+};
+int ledger_restore(struct ledger *ledger, const struct ledger_reader *reader, struct fail *fail);
+
+int ledger_begin(struct ledger *ledger, struct fail *fail);
+int ledger_apply(struct ledger *ledger, const struct effect *effect, struct fail *fail);
+int ledger_commit(struct ledger *ledger, struct fail *fail);
+
+/* Loads between read_begin and read_end share one snapshot, which is cheaper than one each. */
+int ledger_read_begin(struct ledger *ledger, struct fail *fail);
+int ledger_read_end(struct ledger *ledger, struct fail *fail);
+
+/*
+ * A LANE_JOB effect as the message to send, or a kept trajectory (tag not set). What
+ * *ret points to is borrowed until the next call of any ledger function, and from the
+ * effect. -ENOENT: not there (any more).
+ */
+int ledger_load_job(struct ledger *ledger, const struct effect *effect, struct msg_job_start *ret,
+                    struct fail *fail);
+int ledger_load_trajectory(struct ledger *ledger, struct slice stream, uint64_t seq,
+                           struct msg_trajectory *ret, struct fail *fail);
+
+/*
+ * For a moment without work: sweeps and checkpoints a little; *ret_more says whether there
+ * is more of it to do. `idle` false does only what cannot wait: a write-ahead log grown large.
+ */
+int ledger_rest(struct ledger *ledger, bool idle, bool *ret_more, struct fail *fail);
+
+#endif

@@ -1,0 +1,118 @@
+/* What each PERSIST_* effect writes. */
+#include "broker/ledger_inner.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "broker/facts.h"
+
+static int get_stream(struct ledger *ledger, struct slice name, int64_t *ret, struct fail *fail)
+{
+    int code = ledger_find_stream(ledger, name, ret, NULL);
+    if (code != -ENOENT)
+        return code < 0 ? fail_set(fail, code, "%s", ledger->broken.text) : 0;
+    code = ledger_do(ledger, LEDGER_ADD_STREAM, fail, TEXT(name));
+    return code ? code : ledger_find_stream(ledger, name, ret, fail);
+}
+
+static int apply_group(struct ledger *ledger, const struct effect *effect, struct fail *fail)
+{
+    int64_t stream;
+    int code = get_stream(ledger, effect->stream, &stream, fail);
+    if (code)
+        return code;
+    int64_t number = ledger->next_group++;
+    uint64_t hash = facts_hash(effect->stream, effect->samples, effect->task);
+    code = ledger_do(ledger, LEDGER_ADD_GROUP, fail, NUMBER(number), TEXT(effect->group),
+                     NUMBER(stream), NUMBER(effect->samples), NUMBER(hash), TEXT(effect->task));
+    if (code == 0)
+        code = ledger_do(ledger, LEDGER_DROP_FORGOTTEN_GROUP, fail, TEXT(effect->group));
+    if (code)
+        return code;
+    struct cached_group *group = ledger_cache_get(ledger, effect->group);
+    group->number = number;
+    group->stream = stream;
+    group->has_init = false;
+    ledger_cache_task(ledger, group, effect->task);
+    return 0;
+}
+
+static int apply_init(struct ledger *ledger, const struct effect *effect, struct fail *fail)
+{
+    struct cached_group *group;
+    int code = ledger_find_group(ledger, effect->group, &group, fail);
+    if (code == 0)
+        code = ledger_do(ledger, LEDGER_ADD_INIT, fail, NUMBER(group->number), NUMBER(effect->ms),
+                         MAYBE_TEXT(effect->layer_digest), MAYBE_BLOB(effect->layer));
+    if (code == 0)
+        ledger_cache_init_layer(ledger, group, effect->layer_digest, effect->layer);
+    return code;
+}
+
+static int apply_run(struct ledger *ledger, const struct effect *effect, struct fail *fail)
+{
+    int64_t rollout;
+    int code = ledger_find_rollout(ledger, effect->rollout, &rollout, fail);
+    if (code)
+        return code;
+    return ledger_do(ledger, LEDGER_ADD_RUN, fail, NUMBER(rollout),
+                     TEXT(slice_from_str(outcome_wire(effect->outcome))),
+                     MAYBE_TEXT(effect->detail), NUMBER(effect->ms), MAYBE_TEXT(effect->engine),
+                     MAYBE_TEXT(effect->layer_digest), MAYBE_TEXT(effect->answer),
+                     MAYBE_BLOB(effect->layer), MAYBE_BLOB(effect->record));
+}
+
+static int apply_end(struct ledger *ledger, const struct effect *effect, struct fail *fail)
+{
+    const struct core_end *end = &effect->end;
+    struct slice outcome = slice_from_str(outcome_wire(end->outcome));
+    int64_t stream, rollout;
+    int code = get_stream(ledger, end->stream, &stream, fail);
+    if (code == 0)
+        code = ledger_find_rollout(ledger, end->rollout, &rollout, fail);
+    if (code == 0 && effect->record.len)
+        code = ledger_do(ledger, LEDGER_SET_RECORD, fail, NUMBER(rollout), TEXT(outcome),
+                         NUMBER(end->run_ms), BLOB(effect->record));
+    if (code)
+        return code;
+    return ledger_do(ledger, LEDGER_ADD_END, fail, NUMBER(stream), NUMBER(end->seq),
+                     NUMBER(rollout), TEXT(end->group), TEXT(end->task), NUMBER(end->attempt),
+                     TEXT(outcome), NUMBER(end->trainable),
+                     end->has_reward ? REAL(end->reward) : NOTHING, MAYBE_TEXT(end->detail),
+                     MAYBE_TEXT(end->init_layer), MAYBE_TEXT(end->engine), NUMBER(end->wait_ms),
+                     NUMBER(end->init_ms), NUMBER(end->run_ms), NUMBER(end->eval_ms),
+                     NUMBER(end->ended_ms));
+}
+
+static int apply_ack(struct ledger *ledger, const struct effect *effect, struct fail *fail)
+{
+    int64_t stream;
+    int code = ledger_find_stream(ledger, effect->stream, &stream, fail);
+    if (code == 0)
+        code = ledger_do(ledger, LEDGER_ACK, fail, NUMBER(stream), NUMBER(effect->seq));
+    ledger->sweep_due = true;
+    return code;
+}
+
+static int apply_engine(struct ledger *ledger, const struct effect *effect, struct fail *fail)
+{
+    return ledger_do(ledger, effect->present ? LEDGER_ADD_ENGINE : LEDGER_DROP_ENGINE, fail,
+                     TEXT(effect->engine));
+}
+
+static int apply_epoch(struct ledger *ledger, const struct effect *effect, struct fail *fail)
+{
+    return ledger_do(ledger, LEDGER_SET_EPOCH, fail, NUMBER(effect->seq));
+}
+
+int ledger_apply(struct ledger *ledger, const struct effect *effect, struct fail *fail)
+{
+    static int (*const appliers[])(struct ledger *, const struct effect *, struct fail *) = {
+        [PERSIST_GROUP] = apply_group, [PERSIST_INIT] = apply_init,
+        [PERSIST_RUN] = apply_run,     [PERSIST_END] = apply_end,
+        [PERSIST_ACK] = apply_ack,     [PERSIST_ENGINE] = apply_engine,
+        [PERSIST_EPOCH] = apply_epoch,
+    };
+    assert((size_t)effect->kind < sizeof(appliers) / sizeof(*appliers));
+    return appliers[effect->kind](ledger, effect, fail);
+}

@@ -1,0 +1,126 @@
+/*
+ * ledger_inner.h - what the ledger's own files share: the open database, its
+ * prepared statements, values going in and columns coming out, and the cache of
+ * groups that are at work.
+ */
+#ifndef SLUICE_BROKER_LEDGER_INNER_H
+#define SLUICE_BROKER_LEDGER_INNER_H
+
+#include <sqlite3.h>
+
+#include "broker/ledger.h"
+
+enum ledger_statement {
+#define TABLE(sql)
+#define STATEMENT(name, sql) LEDGER_##name,
+#include "broker/ledger.def"
+#undef TABLE
+#undef STATEMENT
+    LEDGER_STATEMENT_COUNT
+};
+
+enum {
+    ROLLOUTS_PER_GROUP = 1024,
+    CACHE_ENTRIES = 8192,
+    CACHE_PAYLOAD_MAX = 65536,  /* a task or layer larger than this is read from the file each time */
+    CACHE_BYTES_MAX = 64 << 20
+};
+
+/* One group's number and, where small enough, its payload. `task.len` 0: not held. */
+struct cached_group {
+    char id[97];
+    int64_t number, stream;
+    struct buffer task, layer;
+    char digest[81];
+    bool has_init; /* digest and layer are known, be they empty */
+};
+
+struct ledger {
+    sqlite3 *db;
+    sqlite3_stmt *statements[LEDGER_STATEMENT_COUNT];
+    char *path;
+    int lock_fd;
+    struct fail broken; /* once set, the answer to everything */
+    bool sweep_due;
+    int64_t next_group;
+    int wal_pages;
+    struct cached_group *cache;
+    size_t cache_bytes;
+    char stream_name[65]; /* the stream asked for last, and its number */
+    int64_t stream_number;
+    char rollout[160]; /* text of the rollout a load returned */
+};
+
+/* ---- ledger_sql.c -------------------------------------------------------------------- */
+
+struct value {
+    enum { VALUE_NONE, VALUE_NUMBER, VALUE_REAL, VALUE_TEXT, VALUE_BLOB } type;
+    union {
+        int64_t number;
+        double real;
+        struct slice bytes;
+    };
+};
+#define NOTHING ((struct value){.type = VALUE_NONE})
+#define NUMBER(n) ((struct value){.type = VALUE_NUMBER, .number = (int64_t)(n)})
+#define REAL(r) ((struct value){.type = VALUE_REAL, .real = (r)})
+#define TEXT(s) ((struct value){.type = VALUE_TEXT, .bytes = (s)})
+#define BLOB(s) ((struct value){.type = VALUE_BLOB, .bytes = (s)})
+/* An empty one is stored as NULL. */
+#define MAYBE_TEXT(s) ((struct value){.type = (s).len ? VALUE_TEXT : VALUE_NONE, .bytes = (s)})
+#define MAYBE_BLOB(s) ((struct value){.type = (s).len ? VALUE_BLOB : VALUE_NONE, .bytes = (s)})
+
+int ledger_sql_open(struct ledger *ledger, struct fail *fail);
+void ledger_sql_close(struct ledger *ledger);
+/* Remembers and says what SQLite refused. `code` is its result code. */
+int ledger_broke(struct ledger *ledger, int code, struct fail *fail);
+
+/* Resets, binds and steps: 1 a row is there (read it, then ledger_reset), 0 done, negative failed. */
+int ledger_ask(struct ledger *ledger, enum ledger_statement statement, const struct value *values,
+               size_t count, struct fail *fail);
+int ledger_next(struct ledger *ledger, enum ledger_statement statement, struct fail *fail);
+void ledger_reset(struct ledger *ledger, enum ledger_statement statement);
+/* Lets go of whatever a load still borrows. */
+void ledger_release(struct ledger *ledger);
+
+#define VALUES(...)                                                                                \
+    (const struct value[]){__VA_ARGS__},                                                           \
+        sizeof((const struct value[]){__VA_ARGS__}) / sizeof(struct value)
+/* Runs a statement that gives no rows. */
+#define ledger_do(ledger, statement, fail, ...)                                                    \
+    ledger_do_values(ledger, statement, VALUES(__VA_ARGS__), fail)
+int ledger_do_values(struct ledger *ledger, enum ledger_statement statement,
+                     const struct value *values, size_t count, struct fail *fail);
+
+int64_t ledger_number(struct ledger *ledger, enum ledger_statement statement, int column);
+double ledger_real(struct ledger *ledger, enum ledger_statement statement, int column);
+bool ledger_is_null(struct ledger *ledger, enum ledger_statement statement, int column);
+/* Borrowed until the statement is stepped or reset; empty for NULL. */
+struct slice ledger_slice(struct ledger *ledger, enum ledger_statement statement, int column);
+
+/* ---- ledger_cache.c ---------------------------------------------------------------- */
+
+bool ledger_cache_init(struct ledger *ledger);
+void ledger_cache_finish(struct ledger *ledger);
+/* The entry for an id: its own (number > 0), or one emptied for it (number 0). */
+struct cached_group *ledger_cache_get(struct ledger *ledger, struct slice id);
+void ledger_cache_task(struct ledger *ledger, struct cached_group *group, struct slice task);
+void ledger_cache_init_layer(struct ledger *ledger, struct cached_group *group,
+                             struct slice digest, struct slice layer);
+void ledger_cache_drop(struct ledger *ledger, struct slice id);
+
+/* ---- lookups that read through the cache: -ENOENT where there is none ------------------- */
+
+int ledger_find_group(struct ledger *ledger, struct slice id, struct cached_group **ret,
+                      struct fail *fail);
+int ledger_find_stream(struct ledger *ledger, struct slice name, int64_t *ret, struct fail *fail);
+/* "<group>/<sample>" as the rollout's number. */
+int ledger_find_rollout(struct ledger *ledger, struct slice rollout, int64_t *ret,
+                        struct fail *fail);
+
+/* ---- ledger_sweep.c ------------------------------------------------------------------ */
+
+/* Inside a transaction: forgets up to `limit` acknowledged rollouts; clears sweep_due at the end. */
+int ledger_sweep(struct ledger *ledger, unsigned limit, struct fail *fail);
+
+#endif

@@ -1,0 +1,253 @@
+#include "broker/ledger_inner.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+
+static const char *const statement_texts[] = {
+#define TABLE(sql)
+#define STATEMENT(name, sql) sql,
+#include "broker/ledger.def"
+#undef TABLE
+#undef STATEMENT
+};
+
+static const char *const table_texts[] = {
+#define TABLE(sql) sql,
+#define STATEMENT(name, sql)
+#include "broker/ledger.def"
+#undef TABLE
+#undef STATEMENT
+};
+
+enum { SCHEMA_VERSION = 1, APPLICATION_ID = 0x534c5543 /* "SLUC" */ };
+
+/* ---- errors ---------------------------------------------------------------------- */
+
+static const struct {
+    int code, error;
+    const char *words;
+} refusals[] = {
+    {SQLITE_FULL, -ENOSPC, "the disk is full: free some space, then start the broker again; "
+                           "nothing that was acknowledged is lost"},
+    {SQLITE_IOERR, -EIO, "the disk refused a read, a write or a sync: see the kernel's log; "
+                         "nothing that was acknowledged is lost"},
+    {SQLITE_CORRUPT, -EBADMSG, "the file is damaged: move it and its -wal aside, and start from a "
+                               "backup or from what `sqlite3 FILE .recover` can save"},
+    {SQLITE_NOTADB, -EBADMSG, "this is not a ledger: move it aside, or name another --data"},
+    {SQLITE_BUSY, -EBUSY, "another program holds it locked: end that program (an open sqlite3?)"},
+    {SQLITE_LOCKED, -EBUSY, "another program holds it locked: end that program"},
+    {SQLITE_READONLY, -EACCES, "it may not be written: check its owner and mode, and the mount"},
+    {SQLITE_CANTOPEN, -EACCES, "it cannot be opened: check its owner and mode, and the directory's"},
+    {SQLITE_NOMEM, -ENOMEM, "out of memory"},
+};
+
+int ledger_broke(struct ledger *ledger, int code, struct fail *fail)
+{
+    int error = -EIO;
+    const char *words = "the database refused";
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(*refusals); i++)
+        if (refusals[i].code == (code & 0xff)) {
+            error = refusals[i].error;
+            words = refusals[i].words;
+        }
+    if (ledger->broken.code == 0)
+        fail_set(&ledger->broken, error, "ledger %s: %s (%s)", ledger->path, words,
+                 ledger->db ? sqlite3_errmsg(ledger->db) : sqlite3_errstr(code));
+    return fail_set(fail, ledger->broken.code, "%s", ledger->broken.text);
+}
+
+/* ---- opening ------------------------------------------------------------------------ */
+
+static int run_text(struct ledger *ledger, const char *sql, struct fail *fail)
+{
+    int code = sqlite3_exec(ledger->db, sql, NULL, NULL, NULL);
+    return code == SQLITE_OK ? 0 : ledger_broke(ledger, code, fail);
+}
+
+static int get_pragma(struct ledger *ledger, const char *sql, int64_t *ret, struct fail *fail)
+{
+    sqlite3_stmt *statement = NULL;
+    int code = sqlite3_prepare_v2(ledger->db, sql, -1, &statement, NULL);
+    if (code == SQLITE_OK)
+        code = sqlite3_step(statement);
+    if (code == SQLITE_ROW)
+        *ret = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return code == SQLITE_ROW ? 0 : ledger_broke(ledger, code, fail);
+}
+
+static int make_tables(struct ledger *ledger, struct fail *fail)
+{
+    int code = run_text(ledger, "BEGIN IMMEDIATE", fail);
+    for (size_t i = 0; code == 0 && i < sizeof(table_texts) / sizeof(*table_texts); i++)
+        code = run_text(ledger, table_texts[i], fail);
+    char mark[96];
+    snprintf(mark, sizeof(mark), "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT",
+             APPLICATION_ID, SCHEMA_VERSION);
+    return code ? code : run_text(ledger, mark, fail);
+}
+
+/* A new file gets its tables; another program's, or another version's, is left alone. */
+static int check_version(struct ledger *ledger, struct fail *fail)
+{
+    int64_t version = 0, application = 0, tables = 0;
+    int code = get_pragma(ledger, "PRAGMA user_version", &version, fail);
+    if (code == 0)
+        code = get_pragma(ledger, "PRAGMA application_id", &application, fail);
+    if (code == 0)
+        code = get_pragma(ledger, "SELECT count(*) FROM sqlite_schema", &tables, fail);
+    if (code)
+        return code;
+    if (tables == 0 && version == 0)
+        return make_tables(ledger, fail);
+    if (application != APPLICATION_ID)
+        return ledger_broke(ledger, SQLITE_NOTADB, fail);
+    if (version == SCHEMA_VERSION)
+        return 0;
+    return fail_set(fail, -EPROTO, "ledger %s has version %lld, and this broker reads version %d: "
+                    "use the broker that wrote it, or name another --data", ledger->path,
+                    (long long)version, SCHEMA_VERSION);
+}
+
+static int prepare_all(struct ledger *ledger, struct fail *fail)
+{
+    for (int i = 0; i < LEDGER_STATEMENT_COUNT; i++) {
+        int code = sqlite3_prepare_v3(ledger->db, statement_texts[i], -1,
+                                      SQLITE_PREPARE_PERSISTENT, &ledger->statements[i], NULL);
+        if (code != SQLITE_OK)
+            return ledger_broke(ledger, code, fail);
+    }
+    return 0;
+}
+
+static int on_wal_grown(void *context, sqlite3 *db, const char *name, int pages)
+{
+    (void)db;
+    (void)name;
+    ((struct ledger *)context)->wal_pages = pages;
+    return SQLITE_OK;
+}
+
+int ledger_sql_open(struct ledger *ledger, struct fail *fail)
+{
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+    int code = sqlite3_open_v2(ledger->path, &ledger->db, flags, NULL);
+    if (code != SQLITE_OK)
+        return ledger_broke(ledger, code, fail);
+    sqlite3_extended_result_codes(ledger->db, 1);
+    sqlite3_busy_timeout(ledger->db, 1000);
+    code = run_text(ledger, "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL;"
+                            "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;"
+                            "PRAGMA journal_size_limit = 268435456; PRAGMA cache_size = -131072;"
+                            "PRAGMA temp_store = MEMORY", fail);
+    if (code == 0)
+        code = check_version(ledger, fail);
+    if (code == 0)
+        code = prepare_all(ledger, fail);
+    if (code == 0)
+        sqlite3_wal_hook(ledger->db, on_wal_grown, ledger);
+    return code;
+}
+
+void ledger_sql_close(struct ledger *ledger)
+{
+    for (int i = 0; i < LEDGER_STATEMENT_COUNT; i++)
+        sqlite3_finalize(ledger->statements[i]);
+    if (ledger->db && ledger->broken.code) /* closing must not write what a failed sync left in doubt */
+        sqlite3_db_config(ledger->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    sqlite3_close(ledger->db);
+}
+
+/* ---- asking -------------------------------------------------------------------------- */
+
+static int bind_value(sqlite3_stmt *statement, int at, const struct value *value)
+{
+    const void *data = value->type >= VALUE_TEXT && value->bytes.data ? value->bytes.data
+                                                                      : (const uint8_t *)"";
+    switch (value->type) {
+    case VALUE_NONE:   return sqlite3_bind_null(statement, at);
+    case VALUE_NUMBER: return sqlite3_bind_int64(statement, at, value->number);
+    case VALUE_REAL:   return sqlite3_bind_double(statement, at, value->real);
+    case VALUE_TEXT:
+        return sqlite3_bind_text(statement, at, data, (int)value->bytes.len, SQLITE_STATIC);
+    case VALUE_BLOB:
+        return sqlite3_bind_blob(statement, at, data, (int)value->bytes.len, SQLITE_STATIC);
+    }
+    return SQLITE_MISUSE;
+}
+
+int ledger_next(struct ledger *ledger, enum ledger_statement statement, struct fail *fail)
+{
+    int code = sqlite3_step(ledger->statements[statement]);
+    if (code == SQLITE_ROW)
+        return 1;
+    if (code == SQLITE_DONE) {
+        sqlite3_reset(ledger->statements[statement]);
+        return 0;
+    }
+    code = ledger_broke(ledger, code, fail);
+    sqlite3_reset(ledger->statements[statement]);
+    return code;
+}
+
+int ledger_ask(struct ledger *ledger, enum ledger_statement statement, const struct value *values,
+               size_t count, struct fail *fail)
+{
+    if (ledger->broken.code)
+        return fail_set(fail, ledger->broken.code, "%s", ledger->broken.text);
+    sqlite3_stmt *prepared = ledger->statements[statement];
+    assert((int)count == sqlite3_bind_parameter_count(prepared));
+    sqlite3_reset(prepared);
+    for (size_t i = 0; i < count; i++) {
+        int code = bind_value(prepared, (int)i + 1, &values[i]);
+        if (code != SQLITE_OK)
+            return ledger_broke(ledger, code, fail);
+    }
+    return ledger_next(ledger, statement, fail);
+}
+
+int ledger_do_values(struct ledger *ledger, enum ledger_statement statement,
+                     const struct value *values, size_t count, struct fail *fail)
+{
+    int code = ledger_ask(ledger, statement, values, count, fail);
+    assert(code <= 0);
+    return code;
+}
+
+void ledger_reset(struct ledger *ledger, enum ledger_statement statement)
+{
+    sqlite3_reset(ledger->statements[statement]);
+}
+
+void ledger_release(struct ledger *ledger)
+{
+    static const enum ledger_statement loaders[] = {LEDGER_FIND_GROUP, LEDGER_FIND_INIT,
+                                                    LEDGER_LOAD_RUN, LEDGER_LOAD_END,
+                                                    LEDGER_LOAD_RECORD};
+    for (size_t i = 0; i < sizeof(loaders) / sizeof(*loaders); i++)
+        if (sqlite3_stmt_busy(ledger->statements[loaders[i]]))
+            ledger_reset(ledger, loaders[i]);
+}
+
+int64_t ledger_number(struct ledger *ledger, enum ledger_statement statement, int column)
+{
+    return sqlite3_column_int64(ledger->statements[statement], column);
+}
+
+double ledger_real(struct ledger *ledger, enum ledger_statement statement, int column)
+{
+    return sqlite3_column_double(ledger->statements[statement], column);
+}
+
+bool ledger_is_null(struct ledger *ledger, enum ledger_statement statement, int column)
+{
+    return sqlite3_column_type(ledger->statements[statement], column) == SQLITE_NULL;
+}
+
+struct slice ledger_slice(struct ledger *ledger, enum ledger_statement statement, int column)
+{
+    sqlite3_stmt *prepared = ledger->statements[statement];
+    const void *data = sqlite3_column_blob(prepared, column);
+    return slice_of(data, data ? (size_t)sqlite3_column_bytes(prepared, column) : 0);
+}
