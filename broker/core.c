@@ -1,0 +1,189 @@
+#include "broker/core_internal.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* ---- life ----------------------------------------------------------------------------- */
+
+struct core_settings core_settings_default(void)
+{
+    return (struct core_settings){
+#define SETTING(type, name, value, min, max, doc) .name = value,
+#include "broker/settings.def"
+#undef SETTING
+    };
+}
+
+/* A setting in core.h that settings.def lacks, or the other way round, stops here. */
+typedef int64_t setting_MS;
+typedef uint64_t setting_COUNT;
+struct settings_by_table {
+#define SETTING(type, name, value, min, max, doc) setting_##type name;
+#include "broker/settings.def"
+#undef SETTING
+};
+_Static_assert(sizeof(struct settings_by_table) == sizeof(struct core_settings),
+               "settings.def and struct core_settings differ");
+
+void *core_alloc(struct core *core, size_t count, size_t size)
+{
+    void *memory = calloc(count, size);
+    if (!memory)
+        core->failed = true;
+    return memory;
+}
+
+char *core_strdup(struct core *core, struct slice text)
+{
+    char *copy = text.len ? core_alloc(core, 1, text.len + 1) : NULL;
+    if (copy)
+        memcpy(copy, text.data, text.len);
+    return copy;
+}
+
+struct core *core_create(const struct core_settings *settings, uint64_t epoch, int64_t now_ms)
+{
+    struct core *core = calloc(1, sizeof(*core));
+    if (!core)
+        return NULL;
+    core->settings = *settings;
+    core->epoch = epoch;
+    core->start_ms = core->now_ms = now_ms;
+    core->heads_ms = now_ms + settings->head_period_ms;
+    core->groups.seed = core->streams_by_name.seed = core->workers_by_id.seed =
+        epoch * 0x9e3779b97f4a7c15u;
+    list_init(&core->streams);
+    list_init(&core->workers);
+    list_init(&core->engines);
+    list_init(&core->sweeps);
+    for (unsigned place = 0; place < PLACE_COUNT; place++)
+        for (unsigned stage = 0; stage < STAGE_COUNT; stage++)
+            list_init(&core->queues[place][stage].jobs);
+    effect_push(core, PERSIST_EPOCH)->seq = epoch;
+    if (core->failed)
+        core_destroy(&core);
+    return core;
+}
+
+void core_destroy(struct core **pointer)
+{
+    struct core *core = take_ptr(pointer);
+    struct worker *worker;
+    struct stream *stream;
+    struct engine *engine;
+    size_t at = 0;
+    if (!core)
+        return;
+    for (struct group *group; (group = table_next(&core->groups, &at));)
+        group_destroy(group);
+    LIST_EACH(worker, &core->workers, link)
+        worker_destroy(core, worker);
+    LIST_EACH(stream, &core->streams, link)
+        stream_destroy(stream);
+    LIST_EACH(engine, &core->engines, link)
+        free(engine);
+    sweeps_finish(core);
+    table_finish(&core->groups);
+    table_finish(&core->streams_by_name);
+    table_finish(&core->workers_by_id);
+    heap_finish(&core->timers);
+    for (unsigned stage = 0; stage < STAGE_COUNT; stage++)
+        heap_finish(&core->free[stage]);
+    effects_finish(core);
+    free(core);
+}
+
+bool core_failed(const struct core *core) { return core->failed; }
+
+/* ---- messages ----------------------------------------------------------------------------- */
+
+static void (*const handlers[MESSAGE_COUNT])(struct core *, const struct call *) = {
+    [MSG_group_submit] = handle_group_submit,
+    [MSG_rollout_get] = handle_rollout_get,
+    [MSG_rollout_cancel] = handle_rollout_cancel,
+    [MSG_stream_fetch] = handle_stream_fetch,
+    [MSG_stream_ack] = handle_stream_ack,
+    [MSG_engine_add] = handle_engine_add,
+    [MSG_engine_remove] = handle_engine_remove,
+    [MSG_status_get] = handle_status_get,
+    [MSG_worker_beat] = handle_worker_beat,
+    [MSG_job_result] = handle_job_result,
+};
+
+static uint64_t tag_of(enum message_id id, const void *in)
+{
+    const struct message *message = message_get(id);
+    for (size_t i = 0; i < message->field_count; i++)
+        if (strcmp(message->fields[i].name, "tag") == 0)
+            return *(const uint64_t *)((const uint8_t *)in + message->fields[i].offset);
+    return 0;
+}
+
+/* The clock does not go back, whatever the caller says. */
+static void set_time(struct core *core, int64_t now_ms, int64_t wall_ms)
+{
+    if (now_ms > core->now_ms)
+        core->now_ms = now_ms;
+    core->wall_ms = wall_ms;
+}
+
+void core_handle(struct core *core, int64_t now_ms, int64_t wall_ms, struct slice client,
+                 enum message_id id, const void *in, const struct core_task *task,
+                 uint64_t task_hash)
+{
+    if (core->failed)
+        return;
+    set_time(core, now_ms, wall_ms);
+    struct call call = {client, id, in, tag_of(id, in), task, task_hash};
+    enum message_sender side = client.len ? SENDER_CLIENT : SENDER_WORKER;
+    if (message_get(id)->sender == side && handlers[id])
+        handlers[id](core, &call);
+    else if (client.len)
+        send_refused(core, &call, REFUSAL_UNKNOWN_MESSAGE, NULL, 0,
+                     "a client may not send %s", message_get(id)->wire);
+    else
+        core->counters.mistakes++; /* a worker has no address to refuse it at */
+}
+
+/* ---- time --------------------------------------------------------------------------------- */
+
+static void end_adoption(struct core *core)
+{
+    core->adopting = false;
+    for (unsigned stage = 0; stage < STAGE_COUNT; stage++) {
+        struct queue *orphans = &core->queues[PLACE_ORPHAN][stage];
+        while (orphans->count)
+            job_queue(core, container_of(orphans->jobs.prev, struct job, link), true);
+    }
+}
+
+static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static int64_t next_due(const struct core *core)
+{
+    int64_t due = core->heads_ms;
+    const struct heap_node *timer = heap_peek(&core->timers);
+    if (timer)
+        due = earlier(due, timer->key);
+    if (core->adopting)
+        due = earlier(due, core->start_ms + core->settings.adopt_grace_ms);
+    if (!list_is_empty(&core->workers)) {
+        const struct worker *oldest = container_of(core->workers.next, struct worker, link);
+        due = earlier(due, oldest->beat_ms + core->settings.beat_timeout_ms);
+    }
+    return list_is_empty(&core->sweeps) ? due : core->now_ms;
+}
+
+int64_t core_tick(struct core *core, int64_t now_ms, int64_t wall_ms)
+{
+    set_time(core, now_ms, wall_ms);
+    if (core->failed)
+        return core->now_ms + core->settings.head_period_ms;
+    workers_tick(core);
+    jobs_tick(core);
+    sweeps_tick(core);
+    if (core->adopting && core->now_ms >= core->start_ms + core->settings.adopt_grace_ms)
+        end_adoption(core);
+    streams_tick(core);
+    return next_due(core);
+}

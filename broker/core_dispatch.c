@@ -1,0 +1,130 @@
+/*
+ * Who gets what. A stage's queue goes, in order, to the worker with the most free
+ * slots. A suspect runs alone: on an idle worker, or on one that is kept from new
+ * work until it is idle, one a stage at a time.
+ */
+#include "broker/core_internal.h"
+
+static void emit_job(struct core *core, const struct job *job)
+{
+    const struct group *group = job->group;
+    struct rollout *rollout = job_rollout((struct job *)job);
+    struct slice name = job_name(core, job);
+    struct slice worker = effect_copy(core, worker_id(job->worker));
+    struct slice engine = effect_copy(core, engine_url(rollout ? rollout->engine : NULL));
+    size_t prefix = strlen(stage_wire(job->stage)) + 1;
+    struct effect *send = effect_push(core, LANE_JOB);
+    send->worker = worker;
+    send->job = name;
+    send->stage = job->stage;
+    send->group = group_id(group);
+    send->stream = stream_name(group->stream);
+    if (rollout && name.len > prefix)
+        send->rollout = slice_of(name.data + prefix, name.len - prefix);
+    send->sample = rollout ? job->sample : 0;
+    send->token = job->token;
+    send->attempt = job->attempt;
+    send->engine = job->stage == STAGE_RUN ? engine : slice_of(NULL, 0);
+}
+
+static void hand_out(struct core *core, struct job *job, struct worker *worker)
+{
+    if (job_needs_engine(job))
+        rollout_set_engine(core, job_rollout(job), engine_choose(core, job_rollout(job)));
+    if (job->attempt < ATTEMPTS_MAX)
+        job->attempt++;
+    core->counters.dispatched++;
+    job_lease(core, job, worker, (core->epoch << 32) + ++core->dispatches);
+    emit_job(core, job);
+}
+
+/* The first job of a queue that can run; those that lack an engine are parked. */
+static struct job *next_job(struct core *core, enum place place, enum stage stage)
+{
+    struct queue *queue = &core->queues[place][stage];
+    while (queue->count) {
+        struct job *job = container_of(queue->jobs.next, struct job, link);
+        if (!job_needs_engine(job) || core->engines_registered)
+            return job;
+        job_park(core, job);
+    }
+    return NULL;
+}
+
+void dispatch_unpark(struct core *core)
+{
+    struct queue *parked = &core->queues[PLACE_PARKED][STAGE_RUN];
+    while (parked->count)
+        job_queue(core, container_of(parked->jobs.prev, struct job, link), true);
+}
+
+/* ---- suspects ---------------------------------------------------------------------------- */
+
+static void reserve(struct core *core, enum stage stage, struct worker *worker)
+{
+    struct worker *old = core->reserved[stage];
+    core->reserved[stage] = worker;
+    if (old)
+        worker_refresh(core, old);
+    if (worker)
+        worker_refresh(core, worker);
+}
+
+/* The worker with the fewest jobs that could run one alone, once it is idle. */
+static struct worker *least_busy(const struct core *core, enum stage stage)
+{
+    struct worker *worker, *best = NULL;
+    LIST_EACH(worker, &core->workers, link)
+        if (worker->stage == stage && !worker->draining && !worker->hung && !worker->solo &&
+            (!best || worker->jobs.count < best->jobs.count))
+            best = worker;
+    return best;
+}
+
+static void dispatch_solo(struct core *core, enum stage stage)
+{
+    struct job *job;
+    struct worker *kept = core->reserved[stage];
+    if (kept && (kept->draining || kept->hung))
+        reserve(core, stage, NULL);
+    while ((job = next_job(core, PLACE_SOLO, stage))) {
+        struct worker *worker = core->reserved[stage];
+        if (!worker || worker->jobs.count)
+            worker = least_busy(core, stage);
+        if (!worker)
+            return;
+        if (worker->jobs.count) {
+            if (!core->reserved[stage])
+                reserve(core, stage, worker);
+            return;
+        }
+        if (core->reserved[stage] == worker)
+            reserve(core, stage, NULL);
+        hand_out(core, job, worker);
+    }
+    if (core->reserved[stage])
+        reserve(core, stage, NULL);
+}
+
+/* ---- everything else ------------------------------------------------------------------------ */
+
+static void dispatch_queue(struct core *core, enum stage stage)
+{
+    struct heap_node *freest;
+    struct job *job;
+    while ((freest = heap_peek(&core->free[stage])) &&
+           (job = next_job(core, PLACE_QUEUED, stage)))
+        hand_out(core, job, container_of(freest, struct worker, free));
+}
+
+void core_dispatch(struct core *core, int64_t now_ms)
+{
+    if (core->failed)
+        return;
+    if (now_ms > core->now_ms)
+        core->now_ms = now_ms;
+    for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT && !core->failed; stage++) {
+        dispatch_solo(core, stage);
+        dispatch_queue(core, stage);
+    }
+}

@@ -1,0 +1,359 @@
+#include "broker/core_internal.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* ---- finding --------------------------------------------------------------------------- */
+
+struct slice group_id(const struct group *group) { return slice_of(group->id, group->id_len); }
+
+struct group *group_find(const struct core *core, struct slice id)
+{
+    return table_find(&core->groups, id);
+}
+
+/* A sample's number as it is written in names: no sign, no leading zero. */
+static bool parse_sample(struct slice text, uint32_t *ret)
+{
+    uint32_t value = 0;
+    if (text.len == 0 || text.len > 4 || (text.len > 1 && text.data[0] == '0'))
+        return false;
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.data[i] < '0' || text.data[i] > '9')
+            return false;
+        value = 10 * value + (text.data[i] - '0');
+    }
+    *ret = value;
+    return true;
+}
+
+bool rollout_find(const struct core *core, struct slice name, struct group **ret_group,
+                  uint32_t *ret_sample)
+{
+    const uint8_t *slash = name.len ? memchr(name.data, '/', name.len) : NULL;
+    if (!slash)
+        return false;
+    size_t id_len = (size_t)(slash - name.data);
+    struct group *group = group_find(core, slice_of(name.data, id_len));
+    uint32_t sample;
+    if (!group || !parse_sample(slice_of(slash + 1, name.len - id_len - 1), &sample) ||
+        sample >= group->samples)
+        return false;
+    *ret_group = group;
+    *ret_sample = sample;
+    return true;
+}
+
+/* ---- life -------------------------------------------------------------------------------- */
+
+static void job_init(struct job *job, struct group *group, enum stage stage, uint32_t sample)
+{
+    list_init(&job->link);
+    job->group = group;
+    job->stage = (uint8_t)stage;
+    job->sample = (uint16_t)sample;
+}
+
+static struct group_work *create_work(struct core *core, struct group *group,
+                                      const struct core_task *task)
+{
+    struct group_work *work =
+        core_alloc(core, 1, sizeof(*work) + group->samples * sizeof(struct rollout));
+    if (!work)
+        return NULL;
+    list_init(&work->link);
+    work->serial = ++core->serial;
+    work->task = core_strdup(core, task->id);
+    work->needs_engine = task->needs_engine;
+    memcpy(work->limit_ms, task->limit_ms, sizeof(work->limit_ms));
+    work->live = group->samples;
+    job_init(&work->init, group, STAGE_INIT, 0);
+    for (uint32_t k = 0; k < group->samples; k++)
+        job_init(&work->rollouts[k].job, group, STAGE_RUN, k);
+    return work;
+}
+
+struct group *group_create(struct core *core, struct slice id, struct stream *stream,
+                           uint32_t samples, uint64_t task_hash, const struct core_task *task)
+{
+    struct group *group = core_alloc(core, 1, sizeof(*group) + id.len + 1);
+    if (!group)
+        return NULL;
+    memcpy(group->id, id.data, id.len);
+    group->id_len = (uint32_t)id.len;
+    group->stream = stream;
+    group->samples = samples;
+    group->task_hash = task_hash;
+    group->work = create_work(core, group, task);
+    if (!group->work || !table_put(&core->groups, group_id(group), group)) {
+        core->failed = true;
+        group_destroy(group);
+        return NULL;
+    }
+    list_push_back(&stream->live, &group->work->link);
+    stream->pending += samples;
+    core->live += samples;
+    core->accepted += samples;
+    return group;
+}
+
+static void destroy_work(struct group *group)
+{
+    struct group_work *work = take_ptr(&group->work);
+    if (!work)
+        return;
+    for (uint32_t k = 0; k < group->samples; k++)
+        free(work->rollouts[k].detail);
+    list_remove(&work->link);
+    free(work->task);
+    free(work->init_layer);
+    free(work);
+}
+
+void group_destroy(struct group *group)
+{
+    destroy_work(group);
+    free(group->seqs);
+    free(group);
+}
+
+void group_forget(struct group *group)
+{
+    free(take_ptr(&group->seqs));
+}
+
+void group_close(struct core *core, struct group *group)
+{
+    struct group_work *work = group->work;
+    if (work->live > 0)
+        return;
+    job_withdraw(core, &work->init);
+    uint64_t last = 0;
+    group->seqs = core_alloc(core, group->samples, sizeof(*group->seqs));
+    for (uint32_t k = 0; k < group->samples; k++) {
+        uint64_t seq = work->rollouts[k].seq;
+        last = seq > last ? seq : last;
+        if (group->seqs)
+            group->seqs[k] = seq;
+    }
+    destroy_work(group);
+    if (last < group->stream->first)
+        group_forget(group);
+    else if (!heap_put(&group->stream->ended, &group->ended, (int64_t)last))
+        core->failed = true;
+}
+
+/* ---- ends ---------------------------------------------------------------------------------- */
+
+static struct slice rollout_name(struct core *core, const struct rollout *rollout)
+{
+    return effect_print(core, "%s/%u", rollout->job.group->id, rollout->job.sample);
+}
+
+static struct core_end describe_end(struct core *core, const struct rollout *rollout,
+                                    const struct ending *ending)
+{
+    const struct group *group = rollout->job.group;
+    const struct group_work *work = group->work;
+    const struct job *last = work->init_done ? &rollout->job : &work->init;
+    return (struct core_end){
+        .stream = stream_name(group->stream),
+        .seq = rollout->seq,
+        .rollout = rollout_name(core, rollout),
+        .group = group_id(group),
+        .task = effect_copy(core, slice_from_str(work->task)),
+        .sample = rollout->job.sample,
+        .attempt = last->attempt,
+        .outcome = ending->outcome,
+        .trainable = ending->trainable,
+        .has_reward = ending->has_reward,
+        .reward = ending->reward,
+        .detail = ending->detail.len ? ending->detail
+                                     : effect_copy(core, slice_from_str(rollout->detail)),
+        .init_layer = effect_copy(core, slice_from_str(work->init_layer)),
+        .engine = effect_copy(core, engine_url(rollout->engine)),
+        .wait_ms = work->init_wait_ms + rollout->wait_ms,
+        .init_ms = work->init_ms,
+        .run_ms = rollout->run_ms,
+        .eval_ms = ending->eval_ms,
+        .ended_ms = (uint64_t)core->wall_ms,
+    };
+}
+
+static void emit_end(struct core *core, const struct core_end *end, struct slice record)
+{
+    struct effect *persist = effect_push(core, PERSIST_END);
+    persist->end = *end;
+    persist->stream = end->stream;
+    persist->seq = end->seq;
+    persist->group = end->group;
+    persist->rollout = end->rollout;
+    persist->outcome = end->outcome;
+    persist->record = record;
+    struct effect *publish = effect_push(core, PUBLISH_TRAJECTORY);
+    publish->stream = end->stream;
+    publish->seq = end->seq;
+    publish->rollout = end->rollout;
+}
+
+void rollout_end(struct core *core, struct rollout *rollout, const struct ending *ending)
+{
+    struct group *group = rollout->job.group;
+    struct stream *stream = group->stream;
+    assert(!rollout->seq);
+    job_withdraw(core, &rollout->job);
+    rollout->seq = ++stream->head;
+    stream->fresh = true;
+    stream->pending--;
+    core->live--;
+    core->ended[ending->outcome]++;
+    struct core_end end = describe_end(core, rollout, ending);
+    emit_end(core, &end, ending->record);
+    rollout_set_engine(core, rollout, NULL);
+    group->work->live--;
+    group_close(core, group);
+}
+
+void group_end(struct core *core, struct group *group, const struct ending *ending)
+{
+    for (uint32_t k = 0; group->work && k < group->samples; k++)
+        if (!group->work->rollouts[k].seq)
+            rollout_end(core, &group->work->rollouts[k], ending);
+}
+
+void job_end(struct core *core, struct job *job, const struct ending *ending)
+{
+    struct rollout *rollout = job_rollout(job);
+    if (rollout)
+        rollout_end(core, rollout, ending);
+    else
+        group_end(core, job->group, ending);
+}
+
+/* ---- group.submit ----------------------------------------------------------------------------- */
+
+static void send_accepted(struct core *core, const struct call *call, const struct group *group,
+                          bool known)
+{
+    struct msg_group_accepted accepted = {
+        .tag = call->tag, .group = group_id(group), .samples = group->samples, .known = known};
+    send_client(core, call->client, MSG_group_accepted, &accepted);
+}
+
+static bool is_same_group(const struct group *group, const struct msg_group_submit *in,
+                          uint64_t task_hash)
+{
+    return group->task_hash == task_hash && group->samples == in->samples &&
+           slice_equal(stream_name(group->stream), in->stream);
+}
+
+/* Whether a new group may come in; says why not. */
+static bool admit(struct core *core, const struct call *call)
+{
+    const struct msg_group_submit *in = call->in;
+    if (!name_is_valid(in->group) || !name_is_valid(in->stream)) {
+        const char *field = name_is_valid(in->group) ? "stream" : "group";
+        send_refused(core, call, REFUSAL_BAD_NAME, field, 0,
+                     "group.submit: a %s's name holds no '/', blank or control character", field);
+        return false;
+    }
+    if (core->live + in->samples > core->settings.rollouts_max) {
+        send_refused(core, call, REFUSAL_QUEUE_FULL, NULL, RETRY_AFTER_MS,
+                     "%llu rollouts have not ended, %llu are the limit; try again later",
+                     (unsigned long long)core->live,
+                     (unsigned long long)core->settings.rollouts_max);
+        return false;
+    }
+    if (call->task->needs_engine && core->engines_registered == 0) {
+        send_refused(core, call, REFUSAL_NO_ENGINE, "task", 0,
+                     "the task needs an engine and none is registered: sluice engine add URL");
+        return false;
+    }
+    return true;
+}
+
+void handle_group_submit(struct core *core, const struct call *call)
+{
+    const struct msg_group_submit *in = call->in;
+    assert(call->task);
+    struct group *group = group_find(core, in->group);
+    if (group && !is_same_group(group, in, call->task_hash)) {
+        send_refused(core, call, REFUSAL_GROUP_EXISTS, "group", 0,
+                     "the group %s was submitted with another task, stream or number of samples; "
+                     "choose another id", group->id);
+        return;
+    }
+    if (group) {
+        send_accepted(core, call, group, true);
+        return;
+    }
+    if (!admit(core, call))
+        return;
+    struct stream *stream = stream_intern(core, in->stream);
+    group = stream ? group_create(core, in->group, stream, (uint32_t)in->samples, call->task_hash,
+                                  call->task) : NULL;
+    if (!group)
+        return;
+    core->counters.groups++;
+    struct effect *persist = effect_push(core, PERSIST_GROUP);
+    persist->group = group_id(group);
+    persist->stream = stream_name(stream);
+    persist->samples = group->samples;
+    persist->task = in->task;
+    job_queue(core, &group->work->init, false);
+    send_accepted(core, call, group, false);
+}
+
+/* ---- rollout.get ------------------------------------------------------------------------------ */
+
+static void send_state(struct core *core, const struct call *call, const struct group *group,
+                       uint32_t sample)
+{
+    static const char *const states[] = {
+#define X(name, wire) wire,
+        PLACES(X)
+#undef X
+    };
+    const struct group_work *work = group->work;
+    const struct job *job = work->init_done ? &work->rollouts[sample].job : &work->init;
+    struct msg_rollout_state state = {
+        .tag = call->tag,
+        .rollout = ((const struct msg_rollout_get *)call->in)->rollout,
+        .stage = slice_from_str(stage_wire(job->stage)),
+        .state = slice_from_str(states[job->place]),
+        .attempt = job->attempt,
+        .has_worker = job->worker != NULL,
+        .worker = job->worker ? worker_id(job->worker) : slice_of(NULL, 0),
+    };
+    send_client(core, call->client, MSG_rollout_state, &state);
+}
+
+void handle_rollout_get(struct core *core, const struct call *call)
+{
+    const struct msg_rollout_get *in = call->in;
+    struct group *group;
+    uint32_t sample;
+    if (!rollout_find(core, in->rollout, &group, &sample)) {
+        send_refused(core, call, REFUSAL_UNKNOWN_ROLLOUT, "rollout", 0, "there is no rollout %.*s",
+                     SLICE_ARG(in->rollout));
+        return;
+    }
+    uint64_t seq = group->work ? group->work->rollouts[sample].seq
+                               : group->seqs ? group->seqs[sample] : 0;
+    if (group->work && !seq) {
+        send_state(core, call, group, sample);
+        return;
+    }
+    if (seq < group->stream->first) {
+        send_refused(core, call, REFUSAL_FORGOTTEN, "rollout", 0,
+                     "the trajectory of %.*s was acknowledged and is no longer kept",
+                     SLICE_ARG(in->rollout));
+        return;
+    }
+    struct slice client = effect_copy(core, call->client);
+    struct effect *send = effect_push(core, SEND_TRAJECTORY);
+    send->client = client;
+    send->tag = call->tag;
+    send->stream = stream_name(group->stream);
+    send->seq = seq;
+}

@@ -1,0 +1,341 @@
+/*
+ * core_internal.h - what the core's files share: the state, and who may change it.
+ *
+ *   core.c           life, which handler a message has, what is due
+ *   core_effects.c   the list of effects and the memory they point into
+ *   core_jobs.c      a job's places: entering, leaving, leases, failures
+ *   core_groups.c    groups and rollouts: submit, ends
+ *   core_results.c   what a result does, by stage and outcome
+ *   core_cancel.c    rollout.cancel
+ *   core_workers.c   beats, reconciliation, lost workers
+ *   core_dispatch.c  which worker gets which job
+ *   core_engines.c   which engine a rollout gets
+ *   core_streams.c   numbers, heads, fetch, ack
+ *   core_restore.c   the state from the ledger's rows
+ *   core_status.c    status.get
+ *   core_check.c     the invariants
+ *
+ * A job is in exactly one place (job->place) and, but for PLACE_NONE, in the one
+ * queue of that place; only core_jobs.c moves it. Groups and streams live as long
+ * as the core; what only a live group needs (struct group_work) goes when its last
+ * rollout has ended, and its rollouts' numbers when they are acknowledged.
+ */
+#ifndef SLUICE_BROKER_CORE_INTERNAL_H
+#define SLUICE_BROKER_CORE_INTERNAL_H
+
+#include "broker/core.h"
+#include "broker/core_heap.h"
+#include "broker/core_list.h"
+#include "broker/table.h"
+#include "common/cleanup.h"
+
+enum {
+    WORKERS_MAX = 16384,      /* beats of more workers are dropped */
+    ENGINES_MAX = 1024,       /* more are refused, queue-full */
+    SWEEPS_MAX = 256,         /* stream cancels under way; more are refused, queue-full */
+    SWEEP_SLICE = 4096,       /* rollouts that a stream's cancel ends in one step */
+    BEAT_CANCELS_MAX = 1024,  /* cancels that one beat may cause; the rest waits for the next */
+    RETRY_AFTER_MS = 1000,    /* what queue-full suggests */
+    FETCH_LIMIT = 16,         /* stream.fetch without a limit */
+    HEAD_ROUNDS = 10,         /* idle streams' heads are published every so many periods */
+    JOB_NAME_MAX = 140,       /* bytes, as in messages.def */
+    ATTEMPTS_MAX = 1000000    /* as in messages.def; dispatches beyond are not counted */
+};
+
+/* ---- jobs ------------------------------------------------------------------------- */
+
+/* Where a job is. The last column is rollout.state's word for it. */
+#define PLACES(X)                                                                                  \
+    X(NONE, "queued")    /* its stage has not begun, or it has ended: in no queue */               \
+    X(ORPHAN, "queued")  /* restored; waits for a beat to adopt it */                              \
+    X(QUEUED, "queued")                                                                            \
+    X(SOLO, "queued")    /* queued, to run alone on an idle worker */                              \
+    X(PARKED, "queued")  /* queued, and waits for an engine */                                     \
+    X(DELAYED, "delayed") /* waits out its back-off */                                             \
+    X(LEASED, "leased")
+
+enum place {
+#define X(name, wire) PLACE_##name,
+    PLACES(X)
+#undef X
+    PLACE_COUNT
+};
+
+struct queue {
+    struct list jobs;
+    size_t count;
+};
+
+/* One stage of one rollout, or a group's init. 96 bytes: there may be a million. */
+struct job {
+    struct list link;        /* in the queue of its place */
+    struct heap_node timer;  /* leased: its deadline; delayed: the end of its back-off */
+    struct group *group;
+    struct worker *worker;   /* leased: who has it */
+    uint64_t token;          /* of its last dispatch, 0 before the first */
+    uint64_t spent;          /* dispatches up to this one have failed: never adopted again */
+    int64_t since_ms;        /* in this place since */
+    uint32_t seen;           /* leased: the worker's last beat that listed it */
+    uint32_t attempt;
+    uint16_t sample;
+    uint16_t infras, blames; /* of this stage */
+    uint8_t vanished, deaths;
+    uint8_t stage, place;
+};
+
+struct rollout {
+    struct job job;
+    struct engine *engine; /* of its last run; holds a reference */
+    char *detail;          /* of its run, or NULL */
+    uint64_t seq;          /* once ended, else 0 */
+    uint64_t wait_ms, run_ms;
+    uint8_t run_outcome;
+    bool avoids_engine;    /* its last run there was an infra outcome */
+};
+
+/* Taken out of its place: into none. Its lease, timer and engine's load go with it. */
+void job_leave(struct core *core, struct job *job);
+/* job_leave, and job.cancel to who has it. */
+void job_withdraw(struct core *core, struct job *job);
+/* Into the queue that fits it (QUEUED or SOLO), at its end or its front. */
+void job_queue(struct core *core, struct job *job, bool front);
+void job_park(struct core *core, struct job *job);
+void job_orphan(struct core *core, struct job *job);
+void job_lease(struct core *core, struct job *job, struct worker *worker, uint64_t token);
+/* Makes it the job of another stage, in no place, with a clean slate. */
+void job_begin_stage(struct job *job, enum stage stage);
+/* An infra outcome: again after a back-off, or the rollout's end. */
+void job_fail(struct core *core, struct job *job, struct slice detail, struct slice record);
+/* The worker does not have it (any more), by nobody's fault: to the front of its queue. */
+void job_vanish(struct core *core, struct job *job);
+/* Its worker was lost with it in hand; `alone`: with nothing else. */
+void job_outlive(struct core *core, struct job *job, struct slice worker, bool alone);
+/* Timers: deadlines and back-offs that are due. */
+void jobs_tick(struct core *core);
+
+/* The job of this name, if that stage of it has begun and not ended; else NULL. */
+struct job *job_find(struct core *core, struct slice name);
+bool job_needs_engine(const struct job *job);
+struct rollout *job_rollout(struct job *job); /* NULL for an init job */
+/* "run:add-17/3", good until core_effects_clear. */
+struct slice job_name(struct core *core, const struct job *job);
+
+/* ---- groups and rollouts -------------------------------------------------------------- */
+
+struct group_work {
+    struct list link; /* in its stream's `live`, oldest first */
+    uint64_t serial;  /* grows with each group */
+    char *task, *init_layer;
+    bool needs_engine, init_done;
+    int64_t limit_ms[STAGE_COUNT];
+    uint64_t init_ms, init_wait_ms;
+    struct job init;
+    uint32_t live; /* rollouts that have not ended */
+    struct rollout rollouts[];
+};
+
+struct group {
+    struct heap_node ended;  /* in its stream's `ended`, by its last number */
+    struct stream *stream;
+    struct group_work *work; /* NULL once all its rollouts have ended ... */
+    uint64_t *seqs;          /* ... then their numbers; NULL once all are acknowledged */
+    uint64_t task_hash;
+    uint32_t samples;
+    uint32_t id_len;
+    char id[];
+};
+
+/* How a rollout is to end. */
+struct ending {
+    enum outcome outcome;
+    bool trainable, has_reward;
+    double reward;
+    struct slice detail, record;
+    uint64_t eval_ms;
+};
+
+struct slice group_id(const struct group *group);
+struct group *group_find(const struct core *core, struct slice id);
+/* A group whose rollouts wait for its init; NULL when out of memory. */
+struct group *group_create(struct core *core, struct slice id, struct stream *stream,
+                           uint32_t samples, uint64_t task_hash, const struct core_task *task);
+/* All rollouts that have not ended end like this. */
+void group_end(struct core *core, struct group *group, const struct ending *ending);
+/* Once no rollout is live: lets go of what only live groups need. */
+void group_close(struct core *core, struct group *group);
+/* Its rollouts' numbers are acknowledged: they are forgotten. */
+void group_forget(struct group *group);
+void group_destroy(struct group *group);
+
+/* "<group>/<k>": false if there is no such rollout. */
+bool rollout_find(const struct core *core, struct slice name, struct group **ret_group,
+                  uint32_t *ret_sample);
+void rollout_end(struct core *core, struct rollout *rollout, const struct ending *ending);
+/* The end of whatever the job belongs to: one rollout, or an init job's whole group. */
+void job_end(struct core *core, struct job *job, const struct ending *ending);
+
+/* ---- workers ------------------------------------------------------------------------------ */
+
+struct worker {
+    struct list link;      /* in core->workers, the one with the oldest beat first */
+    struct heap_node free; /* in core->free[stage] while it may be given jobs */
+    struct queue jobs;     /* leased to it */
+    struct job *solo;      /* the one that runs alone, or NULL */
+    char *lane, *host;
+    enum stage stage;
+    uint32_t slots;        /* never below what it holds */
+    uint32_t beat;         /* number of its last beat */
+    int64_t beat_ms, progress_ms; /* last beat; last beat with progress */
+    uint64_t progress;
+    bool draining, stalled;
+    bool hung;             /* its lane is closed until it makes progress */
+    uint32_t id_len;
+    char id[];
+};
+
+struct slice worker_id(const struct worker *worker);
+struct worker *worker_find(const struct core *core, struct slice id);
+/* Puts it among those that may be given jobs, or takes it out, as it is now. */
+void worker_refresh(struct core *core, struct worker *worker);
+bool worker_may_take(const struct core *core, const struct worker *worker);
+/* Its lane closes, its jobs go back to their queues, it is forgotten. */
+void worker_lose(struct core *core, struct worker *worker);
+void worker_destroy(struct core *core, struct worker *worker);
+void workers_tick(struct core *core);
+
+/* ---- engines -------------------------------------------------------------------------------- */
+
+struct engine {
+    struct list link; /* in core->engines */
+    uint64_t live;    /* runs leased with it */
+    uint64_t refs;    /* rollouts that name it */
+    bool registered;
+    uint32_t url_len;
+    char url[];
+};
+
+struct slice engine_url(const struct engine *engine); /* empty for NULL */
+/* Registers it, or only knows its name. NULL when out of memory. */
+struct engine *engine_intern(struct core *core, struct slice url, bool registered);
+/* The registered engine with the fewest runs, another than the one it avoids if there is one. */
+struct engine *engine_choose(const struct core *core, const struct rollout *rollout);
+/* Makes `engine` (may be NULL) the rollout's. */
+void rollout_set_engine(struct core *core, struct rollout *rollout, struct engine *engine);
+
+/* ---- streams ---------------------------------------------------------------------------------- */
+
+struct stream {
+    struct list link; /* in core->streams */
+    struct list live; /* groups with rollouts that have not ended, oldest first */
+    struct heap ended; /* groups without, by their last number, until it is acknowledged */
+    uint64_t first, head, pending;
+    bool fresh;       /* something is new since its head was last published */
+    uint32_t name_len;
+    char name[];
+};
+
+struct slice stream_name(const struct stream *stream);
+struct stream *stream_find(const struct core *core, struct slice name);
+struct stream *stream_intern(struct core *core, struct slice name); /* NULL: out of memory */
+/* Numbers up to `seq` are acknowledged. */
+void stream_forget(struct stream *stream, uint64_t seq);
+void stream_destroy(struct stream *stream);
+void streams_tick(struct core *core);
+
+/* ---- the core ------------------------------------------------------------------------------------ */
+
+struct counters {
+#define COUNTER(name, doc) uint64_t name;
+#include "broker/core_counters.def"
+#undef COUNTER
+};
+
+/* Memory for what effects point to: all of it goes at core_effects_clear. */
+struct chunk {
+    struct chunk *next;
+    size_t used, size;
+    uint8_t bytes[];
+};
+
+struct core {
+    struct core_settings settings;
+    uint64_t epoch, dispatches, serial;
+    int64_t start_ms, now_ms, wall_ms; /* of the call in hand */
+    bool failed;
+
+    struct table groups, streams_by_name, workers_by_id;
+    struct list streams, workers, engines, sweeps;
+    size_t stream_count, engine_count, engines_registered, sweep_count;
+
+    struct queue queues[PLACE_COUNT][STAGE_COUNT]; /* but for LEASED, which is its workers' */
+    size_t leased[STAGE_COUNT];
+    struct heap timers;                     /* jobs leased and delayed */
+    struct heap free[STAGE_COUNT];          /* workers that may be given jobs, the freest first */
+    struct worker *reserved[STAGE_COUNT];   /* gets nothing until it is idle, for a solo job; or NULL */
+    bool adopting;                          /* orphans still wait */
+    int64_t heads_ms;                       /* when heads are published next */
+    unsigned head_round;
+
+    uint64_t accepted, live, ended[OUTCOME_COUNT];
+    struct counters counters;
+
+    struct effect *effects;
+    size_t effect_count, effect_capacity;
+    struct effect scrap;                    /* where effects go when memory is out */
+    struct chunk *chunks;
+    struct buffer scratch;
+};
+
+/* One message while it is handled. */
+struct call {
+    struct slice client;
+    enum message_id id;
+    const void *in;
+    uint64_t tag;
+    const struct core_task *task;
+    uint64_t task_hash;
+};
+
+/* calloc, but for that it marks the core failed. */
+void *core_alloc(struct core *core, size_t count, size_t size);
+char *core_strdup(struct core *core, struct slice text); /* NULL for the empty text too */
+
+/* Handlers, one a message. */
+void handle_group_submit(struct core *core, const struct call *call);
+void handle_rollout_get(struct core *core, const struct call *call);
+void handle_rollout_cancel(struct core *core, const struct call *call);
+void handle_stream_fetch(struct core *core, const struct call *call);
+void handle_stream_ack(struct core *core, const struct call *call);
+void handle_engine_add(struct core *core, const struct call *call);
+void handle_engine_remove(struct core *core, const struct call *call);
+void handle_status_get(struct core *core, const struct call *call);
+void handle_worker_beat(struct core *core, const struct call *call);
+void handle_job_result(struct core *core, const struct call *call);
+
+void dispatch_unpark(struct core *core);
+void sweeps_tick(struct core *core);
+void sweeps_finish(struct core *core);
+
+/* ---- effects ------------------------------------------------------------------------------------------ */
+
+/* Good until the next push. Never NULL: when memory is out the core has failed and it goes nowhere. */
+struct effect *effect_push(struct core *core, enum effect_kind kind);
+/* Bytes that stay until core_effects_clear. */
+struct slice effect_copy(struct core *core, struct slice bytes);
+struct slice effect_print(struct core *core, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* A message's bytes; empty if it breaks its schema (counted). */
+struct slice effect_encode(struct core *core, enum message_id id, const void *message);
+void effects_finish(struct core *core);
+
+void send_client(struct core *core, struct slice client, enum message_id id, const void *message);
+void send_worker(struct core *core, const struct worker *worker, enum message_id id,
+                 const void *message);
+void send_done(struct core *core, const struct call *call, uint64_t count);
+void send_cancel(struct core *core, const struct worker *worker, struct slice job, uint64_t token);
+/* `field` may be NULL; retry_after_ms 0 when trying again does not help. */
+void send_refused(struct core *core, const struct call *call, enum refusal_reason reason,
+                  const char *field, uint64_t retry_after_ms, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
+
+#endif

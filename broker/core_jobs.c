@@ -1,0 +1,255 @@
+#include "broker/core_internal.h"
+
+/* ---- what a job is ------------------------------------------------------------------ */
+
+struct rollout *job_rollout(struct job *job)
+{
+    return job->stage == STAGE_INIT ? NULL : container_of(job, struct rollout, job);
+}
+
+bool job_needs_engine(const struct job *job)
+{
+    return job->stage == STAGE_RUN && job->group->work->needs_engine;
+}
+
+struct slice job_name(struct core *core, const struct job *job)
+{
+    const struct group *group = job->group;
+    if (job->stage == STAGE_INIT)
+        return effect_print(core, "init:%s", group->id);
+    return effect_print(core, "%s:%s/%u", stage_wire(job->stage), group->id, job->sample);
+}
+
+struct job *job_find(struct core *core, struct slice name)
+{
+    const uint8_t *colon = name.len ? memchr(name.data, ':', name.len) : NULL;
+    enum stage stage;
+    if (!colon || !stage_parse(slice_of(name.data, (size_t)(colon - name.data)), &stage))
+        return NULL;
+    struct slice rest = slice_of(colon + 1, name.len - (size_t)(colon + 1 - name.data));
+    struct group *group = stage == STAGE_INIT ? group_find(core, rest) : NULL;
+    uint32_t sample = 0;
+    if (stage != STAGE_INIT && !rollout_find(core, rest, &group, &sample))
+        return NULL;
+    if (!group || !group->work)
+        return NULL;
+    struct job *job = stage == STAGE_INIT ? &group->work->init : &group->work->rollouts[sample].job;
+    return job->stage == stage && job->place != PLACE_NONE ? job : NULL;
+}
+
+void job_begin_stage(struct job *job, enum stage stage)
+{
+    job->stage = (uint8_t)stage;
+    job->token = job->spent = 0;
+    job->attempt = 0;
+    job->infras = job->blames = 0;
+    job->vanished = job->deaths = 0;
+}
+
+/* ---- places: only this section moves jobs --------------------------------------------- */
+
+static struct queue *queue_of(struct core *core, const struct job *job)
+{
+    return job->place == PLACE_LEASED ? &job->worker->jobs : &core->queues[job->place][job->stage];
+}
+
+static void enter(struct core *core, struct job *job, enum place place, bool front)
+{
+    job->place = (uint8_t)place;
+    job->since_ms = core->now_ms;
+    struct queue *queue = queue_of(core, job);
+    if (front)
+        list_push_front(&queue->jobs, &job->link);
+    else
+        list_push_back(&queue->jobs, &job->link);
+    queue->count++;
+}
+
+static void set_timer(struct core *core, struct job *job, int64_t due_ms)
+{
+    if (!heap_put(&core->timers, &job->timer, due_ms))
+        core->failed = true;
+}
+
+static void count_wait(struct core *core, struct job *job)
+{
+    if (job->place != PLACE_QUEUED && job->place != PLACE_SOLO && job->place != PLACE_PARKED)
+        return;
+    struct rollout *rollout = job_rollout(job);
+    uint64_t *wait_ms = rollout ? &rollout->wait_ms : &job->group->work->init_wait_ms;
+    *wait_ms += (uint64_t)(core->now_ms - job->since_ms);
+}
+
+static void end_lease(struct core *core, struct job *job)
+{
+    struct rollout *rollout = job_rollout(job);
+    struct worker *worker = job->worker;
+    core->leased[job->stage]--;
+    if (job->stage == STAGE_RUN && rollout->engine)
+        rollout->engine->live--;
+    if (worker->solo == job)
+        worker->solo = NULL;
+    job->worker = NULL;
+    job->place = PLACE_NONE;
+    worker_refresh(core, worker);
+}
+
+void job_leave(struct core *core, struct job *job)
+{
+    if (job->place == PLACE_NONE)
+        return;
+    count_wait(core, job);
+    list_remove(&job->link);
+    queue_of(core, job)->count--;
+    heap_remove(&core->timers, &job->timer);
+    if (job->place == PLACE_LEASED)
+        end_lease(core, job);
+    job->place = PLACE_NONE;
+}
+
+void job_withdraw(struct core *core, struct job *job)
+{
+    if (job->place == PLACE_LEASED)
+        send_cancel(core, job->worker, job_name(core, job), job->token);
+    job_leave(core, job);
+}
+
+void job_queue(struct core *core, struct job *job, bool front)
+{
+    job_leave(core, job);
+    enter(core, job, job->deaths >= 2 ? PLACE_SOLO : PLACE_QUEUED, front);
+}
+
+void job_park(struct core *core, struct job *job)
+{
+    job_leave(core, job);
+    enter(core, job, PLACE_PARKED, false);
+}
+
+void job_orphan(struct core *core, struct job *job)
+{
+    job_leave(core, job);
+    enter(core, job, PLACE_ORPHAN, false);
+    core->adopting = true;
+}
+
+void job_lease(struct core *core, struct job *job, struct worker *worker, uint64_t token)
+{
+    struct rollout *rollout = job_rollout(job);
+    bool solo = job->place == PLACE_SOLO;
+    int64_t limit_ms = job->group->work->limit_ms[job->stage];
+    job_leave(core, job);
+    job->worker = worker;
+    job->token = token;
+    job->seen = 0;
+    enter(core, job, PLACE_LEASED, false);
+    set_timer(core, job, core->now_ms + limit_ms + core->settings.deadline_grace_ms);
+    core->leased[job->stage]++;
+    if (job->stage == STAGE_RUN && rollout->engine)
+        rollout->engine->live++;
+    if (solo && worker->jobs.count == 1)
+        worker->solo = job;
+    worker_refresh(core, worker);
+}
+
+static void delay(struct core *core, struct job *job, int64_t wait_ms)
+{
+    job_leave(core, job);
+    enter(core, job, PLACE_DELAYED, false);
+    set_timer(core, job, core->now_ms + wait_ms);
+}
+
+/* ---- what may go wrong with a job --------------------------------------------------------- */
+
+static int64_t back_off_ms(const struct core *core, uint32_t infras)
+{
+    int64_t wait_ms = core->settings.retry_first_ms;
+    for (uint32_t i = 1; i < infras && wait_ms < core->settings.retry_last_ms; i++)
+        wait_ms *= 2;
+    return wait_ms < core->settings.retry_last_ms ? wait_ms : core->settings.retry_last_ms;
+}
+
+/* The dispatch at hand is over: it is never adopted, and its infra outcome never counts, again. */
+static void spend(struct job *job)
+{
+    if (job->token > job->spent)
+        job->spent = job->token;
+}
+
+void job_fail(struct core *core, struct job *job, struct slice detail, struct slice record)
+{
+    job_leave(core, job);
+    spend(job);
+    core->counters.infra++;
+    struct rollout *rollout = job_rollout(job);
+    if (rollout && job->stage == STAGE_RUN)
+        rollout->avoids_engine = true;
+    if (job->infras < UINT16_MAX)
+        job->infras++;
+    if (job->infras >= core->settings.infra_budget)
+        job_end(core, job,
+                &(struct ending){.outcome = OUTCOME_INFRA, .detail = detail, .record = record});
+    else
+        delay(core, job, back_off_ms(core, job->infras));
+}
+
+void job_vanish(struct core *core, struct job *job)
+{
+    core->counters.vanished++;
+    if (job->vanished < UINT8_MAX)
+        job->vanished++;
+    if (job->vanished > core->settings.infra_budget || job->vanished == UINT8_MAX) {
+        job_fail(core, job, slice_from_str("it was handed out again and again, and no worker kept it"),
+                 slice_of(NULL, 0));
+        return;
+    }
+    job_leave(core, job);
+    spend(job);
+    job_queue(core, job, true);
+}
+
+void job_outlive(struct core *core, struct job *job, struct slice worker, bool alone)
+{
+    job_leave(core, job);
+    core->counters.suspects++;
+    if (job->deaths < UINT8_MAX)
+        job->deaths++;
+    if (alone) {
+        core->counters.blamed++;
+        job->blames += job->blames < UINT16_MAX;
+    }
+    if (job->blames < core->settings.blame_budget) {
+        job_queue(core, job, true);
+        return;
+    }
+    struct slice detail = effect_print(
+        core, "set aside: in %u losses of its worker it was the only job on it %u times, last on %.*s",
+        job->deaths, job->blames, SLICE_ARG(worker));
+    job_end(core, job, &(struct ending){.outcome = OUTCOME_INFRA, .detail = detail});
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+static void overdue(struct core *core, struct job *job)
+{
+    int64_t limit_ms = job->group->work->limit_ms[job->stage];
+    struct slice detail =
+        effect_print(core, "no result within %lld s of being handed out (its limit and %lld s of grace)",
+                     (long long)(limit_ms + core->settings.deadline_grace_ms) / 1000,
+                     (long long)core->settings.deadline_grace_ms / 1000);
+    core->counters.overdue++;
+    job_withdraw(core, job);
+    job_fail(core, job, detail, slice_of(NULL, 0));
+}
+
+void jobs_tick(struct core *core)
+{
+    struct heap_node *first;
+    while ((first = heap_peek(&core->timers)) && first->key <= core->now_ms) {
+        struct job *job = container_of(first, struct job, timer);
+        if (job->place == PLACE_LEASED)
+            overdue(core, job);
+        else
+            job_queue(core, job, true);
+    }
+}

@@ -1,0 +1,138 @@
+/*
+ * What a result does. The first good one of a job's stage wins, whoever sends it
+ * and whatever its token; every one is acknowledged, so that its worker forgets it.
+ */
+#include "broker/core_internal.h"
+
+/* ---- transitions: (stage, outcome) -> what happens. The job is in no place. ---------- */
+
+static void init_ok(struct core *core, struct job *job, const struct msg_job_result *in)
+{
+    struct group *group = job->group;
+    struct group_work *work = group->work;
+    struct effect *persist = effect_push(core, PERSIST_INIT);
+    persist->group = group_id(group);
+    persist->layer_digest = in->layer_digest;
+    persist->layer = in->layer;
+    persist->ms = in->ms;
+    work->init_done = true;
+    work->init_layer = core_strdup(core, in->layer_digest);
+    for (uint32_t k = 0; k < group->samples; k++)
+        if (!work->rollouts[k].seq)
+            job_queue(core, &work->rollouts[k].job, false);
+}
+
+static void run_done(struct core *core, struct job *job, const struct msg_job_result *in)
+{
+    struct rollout *rollout = job_rollout(job);
+    enum outcome outcome = OUTCOME_OK;
+    outcome_parse(in->outcome, &outcome);
+    struct slice rollout_id = effect_print(core, "%s/%u", job->group->id, job->sample);
+    struct slice engine = effect_copy(core, engine_url(rollout->engine));
+    struct effect *persist = effect_push(core, PERSIST_RUN);
+    persist->group = group_id(job->group);
+    persist->rollout = rollout_id;
+    persist->sample = job->sample;
+    persist->stream = stream_name(job->group->stream);
+    persist->outcome = outcome;
+    persist->detail = in->detail;
+    persist->layer_digest = in->layer_digest;
+    persist->layer = in->layer;
+    persist->answer = in->answer;
+    persist->record = in->record;
+    persist->ms = in->ms;
+    persist->engine = engine;
+    rollout->run_outcome = (uint8_t)outcome;
+    rollout->detail = core_strdup(core, in->detail);
+    job_begin_stage(job, STAGE_EVAL);
+    job_queue(core, job, false);
+}
+
+static void eval_ok(struct core *core, struct job *job, const struct msg_job_result *in)
+{
+    enum outcome outcome = (enum outcome)job_rollout(job)->run_outcome;
+    job_end(core, job,
+            &(struct ending){.outcome = outcome,
+                             .trainable = outcome_is_trainable(outcome),
+                             .has_reward = in->has_reward,
+                             .reward = in->has_reward ? in->reward : 0,
+                             .detail = in->detail,
+                             .eval_ms = in->ms});
+}
+
+static void task_fault(struct core *core, struct job *job, const struct msg_job_result *in)
+{
+    struct slice record = job->stage == STAGE_RUN ? in->record : slice_of(NULL, 0);
+    job_end(core, job,
+            &(struct ending){.outcome = OUTCOME_TASK,
+                             .detail = in->detail,
+                             .record = record,
+                             .eval_ms = job->stage == STAGE_EVAL ? in->ms : 0});
+}
+
+static void infra_fault(struct core *core, struct job *job, const struct msg_job_result *in)
+{
+    job_fail(core, job, in->detail, job->stage == STAGE_RUN ? in->record : slice_of(NULL, 0));
+}
+
+static void given_back(struct core *core, struct job *job, const struct msg_job_result *in)
+{
+    (void)in;
+    job_vanish(core, job);
+}
+
+static void (*const transitions[STAGE_COUNT][OUTCOME_COUNT])(struct core *, struct job *,
+                                                             const struct msg_job_result *) = {
+    /*              ok        agent       task        infra        cancelled */
+    [STAGE_INIT] = {init_ok,  task_fault, task_fault, infra_fault, given_back},
+    [STAGE_RUN]  = {run_done, run_done,   task_fault, infra_fault, given_back},
+    [STAGE_EVAL] = {eval_ok,  task_fault, task_fault, infra_fault, given_back},
+};
+
+/* ---- job.result -------------------------------------------------------------------------- */
+
+/* Any dispatch's good work counts; only the dispatch at hand can fail. */
+static bool counts(const struct job *job, uint64_t token, enum outcome outcome)
+{
+    if (outcome != OUTCOME_INFRA && outcome != OUTCOME_CANCELLED)
+        return true;
+    return job->place == PLACE_ORPHAN || (job->place == PLACE_LEASED && job->token == token);
+}
+
+static void take_note(struct core *core, struct job *job, const struct msg_job_result *in)
+{
+    struct rollout *rollout = job_rollout(job);
+    if (job->stage == STAGE_INIT)
+        job->group->work->init_ms = in->ms;
+    if (job->stage != STAGE_RUN)
+        return;
+    rollout->run_ms = in->ms;
+    if (job->token != in->token) /* another dispatch's engine: unknown by now */
+        rollout_set_engine(core, rollout, NULL);
+}
+
+void handle_job_result(struct core *core, const struct call *call)
+{
+    const struct msg_job_result *in = call->in;
+    struct worker *sender = worker_find(core, in->worker);
+    struct msg_result_ack ack = {.job = in->job, .token = in->token};
+    enum outcome outcome;
+    core->counters.results++;
+    send_worker(core, sender, MSG_result_ack, &ack);
+    if (!outcome_parse(in->outcome, &outcome)) {
+        core->counters.mistakes++;
+        outcome = OUTCOME_INFRA;
+    }
+    struct job *job = job_find(core, in->job);
+    if (!job || !counts(job, in->token, outcome)) {
+        core->counters.duplicates++;
+        return;
+    }
+    if (job->place == PLACE_LEASED && (job->worker != sender || job->token != in->token))
+        job_withdraw(core, job);
+    else
+        job_leave(core, job);
+    take_note(core, job, in);
+    job->token = in->token;
+    transitions[job->stage][outcome](core, job, in);
+}

@@ -1,0 +1,309 @@
+/*
+ * Workers: the beat is hello, heartbeat and reconciliation in one. Every beat is
+ * held against what the core believes, job by job, in both directions.
+ */
+#include "broker/core_internal.h"
+
+#include <stdlib.h>
+
+struct slice worker_id(const struct worker *worker)
+{
+    return slice_of(worker->id, worker->id_len);
+}
+
+struct worker *worker_find(const struct core *core, struct slice id)
+{
+    return table_find(&core->workers_by_id, id);
+}
+
+bool worker_may_take(const struct core *core, const struct worker *worker)
+{
+    return !worker->draining && !worker->hung && !worker->solo &&
+           core->reserved[worker->stage] != worker && worker->jobs.count < worker->slots;
+}
+
+void worker_refresh(struct core *core, struct worker *worker)
+{
+    struct heap *heap = &core->free[worker->stage];
+    int64_t free_slots = (int64_t)worker->slots - (int64_t)worker->jobs.count;
+    if (!worker_may_take(core, worker))
+        heap_remove(heap, &worker->free);
+    else if (!heap_put(heap, &worker->free, -free_slots))
+        core->failed = true;
+}
+
+/* ---- lanes -------------------------------------------------------------------------- */
+
+static bool set_text(struct core *core, char **field, struct slice text)
+{
+    if (slice_equal(slice_from_str(*field), text))
+        return false;
+    free(*field);
+    *field = core_strdup(core, text);
+    return true;
+}
+
+static void say_hello(struct core *core, const struct worker *worker)
+{
+    struct msg_lane_hello hello = {.epoch = core->epoch};
+    send_worker(core, worker, MSG_lane_hello, &hello);
+}
+
+static void open_lane(struct core *core, const struct worker *worker)
+{
+    struct slice id = effect_copy(core, worker_id(worker));
+    struct slice endpoint = effect_copy(core, slice_from_str(worker->lane));
+    struct effect *open = effect_push(core, LANE_OPEN);
+    open->worker = id;
+    open->endpoint = endpoint;
+    open->stage = worker->stage;
+    say_hello(core, worker);
+}
+
+static void close_lane(struct core *core, const struct worker *worker)
+{
+    struct slice id = effect_copy(core, worker_id(worker));
+    effect_push(core, LANE_CLOSE)->worker = id;
+}
+
+/* ---- coming and going ------------------------------------------------------------------ */
+
+static struct worker *welcome(struct core *core, const struct msg_worker_beat *in, enum stage stage)
+{
+    if (core->workers_by_id.count >= WORKERS_MAX) {
+        core->counters.mistakes++;
+        return NULL;
+    }
+    struct worker *worker = core_alloc(core, 1, sizeof(*worker) + in->worker.len + 1);
+    if (!worker)
+        return NULL;
+    memcpy(worker->id, in->worker.data, in->worker.len);
+    worker->id_len = (uint32_t)in->worker.len;
+    worker->stage = stage;
+    worker->progress = in->progress;
+    worker->progress_ms = core->now_ms;
+    list_init(&worker->jobs.jobs);
+    list_init(&worker->link);
+    set_text(core, &worker->lane, in->lane);
+    if (!table_put(&core->workers_by_id, worker_id(worker), worker)) {
+        core->failed = true;
+        free(worker->lane);
+        free(worker);
+        return NULL;
+    }
+    core->counters.welcomed++;
+    open_lane(core, worker);
+    return worker;
+}
+
+void worker_destroy(struct core *core, struct worker *worker)
+{
+    if (core->reserved[worker->stage] == worker)
+        core->reserved[worker->stage] = NULL;
+    heap_remove(&core->free[worker->stage], &worker->free);
+    list_remove(&worker->link);
+    free(worker->lane);
+    free(worker->host);
+    free(worker);
+}
+
+static void forget(struct core *core, struct worker *worker)
+{
+    table_take(&core->workers_by_id, worker_id(worker));
+    worker_destroy(core, worker);
+}
+
+/* Its jobs back to the front of their queues, in the order they were in. */
+static void take_jobs(struct core *core, struct worker *worker)
+{
+    bool alone = worker->jobs.count == 1 && worker->solo;
+    while (!list_is_empty(&worker->jobs.jobs)) {
+        struct job *job = container_of(worker->jobs.jobs.prev, struct job, link);
+        job_outlive(core, job, worker_id(worker), alone);
+    }
+}
+
+void worker_lose(struct core *core, struct worker *worker)
+{
+    if (!worker->hung) {
+        core->counters.lost++;
+        close_lane(core, worker);
+        worker->hung = true; /* nothing more is sent there */
+        take_jobs(core, worker);
+    }
+    forget(core, worker);
+}
+
+/* Its beats come but its work does not get on: lost, and remembered until it does. */
+static void hang(struct core *core, struct worker *worker)
+{
+    core->counters.lost++;
+    close_lane(core, worker);
+    worker->hung = true;
+    take_jobs(core, worker);
+    worker_refresh(core, worker);
+}
+
+void core_lane_broke(struct core *core, int64_t now_ms, struct slice id)
+{
+    if (core->failed)
+        return;
+    struct worker *worker = worker_find(core, id);
+    if (now_ms > core->now_ms)
+        core->now_ms = now_ms;
+    if (worker && !worker->hung)
+        worker_lose(core, worker);
+}
+
+void workers_tick(struct core *core)
+{
+    while (!list_is_empty(&core->workers)) {
+        struct worker *oldest = container_of(core->workers.next, struct worker, link);
+        if (core->now_ms - oldest->beat_ms < core->settings.beat_timeout_ms)
+            return;
+        worker_lose(core, oldest);
+    }
+}
+
+/* ---- reconciliation ----------------------------------------------------------------------- */
+
+/* Whether the job may become this worker's because it says that it holds it. */
+static bool is_adoptable(const struct job *job, uint64_t token)
+{
+    bool waits = job->place == PLACE_ORPHAN || job->place == PLACE_QUEUED ||
+                 job->place == PLACE_SOLO || job->place == PLACE_PARKED;
+    return waits && token > job->spent;
+}
+
+static void adopt(struct core *core, struct worker *worker, struct job *job, uint64_t token)
+{
+    struct rollout *rollout = job_rollout(job);
+    if (rollout && job->token != token) /* which engine that dispatch had is not known */
+        rollout_set_engine(core, rollout, NULL);
+    if (job->attempt == 0)
+        job->attempt = 1;
+    core->counters.adopted++;
+    job_lease(core, job, worker, token);
+}
+
+/* Not wanted from this worker: it may be at work, or keep a result. It lets go of either. */
+static void disown(struct core *core, const struct worker *worker, const struct job_ref *held,
+                   bool has_ended)
+{
+    struct msg_result_ack ack = {.job = held->job, .token = held->token};
+    send_cancel(core, worker, held->job, held->token);
+    if (has_ended && held->token)
+        send_worker(core, worker, MSG_result_ack, &ack);
+}
+
+/* One job that the worker says it holds. True if it had to be disowned. */
+static bool reconcile_held(struct core *core, struct worker *worker, const struct job_ref *held)
+{
+    struct job *job = job_find(core, held->job);
+    if (job && job->worker == worker && job->token == held->token) {
+        job->seen = worker->beat;
+        return false;
+    }
+    if (job && is_adoptable(job, held->token)) {
+        /* A full worker may still keep results: they come by themselves. */
+        if (job->stage == worker->stage && worker->jobs.count < worker->slots) {
+            adopt(core, worker, job, held->token);
+            job->seen = worker->beat;
+        }
+        return false;
+    }
+    disown(core, worker, held, !job);
+    return true;
+}
+
+static void reconcile(struct core *core, struct worker *worker, const struct msg_worker_beat *in)
+{
+    size_t at = 0;
+    unsigned disowned = 0;
+    struct job_ref held;
+    while (jobs_next(&in->jobs, &at, &held) && disowned < BEAT_CANCELS_MAX)
+        disowned += held.job.len && held.job.len <= JOB_NAME_MAX &&
+                    reconcile_held(core, worker, &held);
+    if (disowned == BEAT_CANCELS_MAX)
+        return; /* the rest of the list was not read */
+    struct job *job;
+    LIST_EACH(job, &worker->jobs.jobs, link)
+        if (job->seen != worker->beat &&
+            core->now_ms - job->since_ms > core->settings.hold_grace_ms) {
+            job_withdraw(core, job);
+            job_vanish(core, job);
+        }
+}
+
+/* ---- worker.beat ---------------------------------------------------------------------------- */
+
+/* Whether its working thread has stood still too long, for the second beat in a row. */
+static bool stands_still(struct core *core, struct worker *worker, uint64_t progress)
+{
+    if (progress != worker->progress) {
+        worker->progress = progress;
+        worker->progress_ms = core->now_ms;
+        worker->stalled = false;
+        return false;
+    }
+    if (core->now_ms - worker->progress_ms < core->settings.beat_timeout_ms)
+        return false;
+    bool again = worker->stalled;
+    worker->stalled = true;
+    return again;
+}
+
+static void note_beat(struct core *core, struct worker *worker, const struct msg_worker_beat *in)
+{
+    worker->beat++;
+    worker->beat_ms = core->now_ms;
+    list_remove(&worker->link);
+    list_push_back(&core->workers, &worker->link);
+    worker->slots = (uint32_t)(in->slots > worker->jobs.count ? in->slots : worker->jobs.count);
+    worker->draining = in->draining;
+    set_text(core, &worker->host, in->host);
+}
+
+/* The worker of this beat, welcomed if it is not known (any more); NULL if it cannot be. */
+static struct worker *meet(struct core *core, const struct msg_worker_beat *in, enum stage stage)
+{
+    struct worker *worker = worker_find(core, in->worker);
+    if (worker && (worker->stage != stage || (worker->hung && worker->progress != in->progress))) {
+        worker_lose(core, worker);
+        worker = NULL;
+    }
+    if (!worker)
+        return welcome(core, in, stage);
+    if (worker->hung)
+        return worker;
+    if (set_text(core, &worker->lane, in->lane)) {
+        close_lane(core, worker);
+        open_lane(core, worker);
+    } else if (in->epoch != core->epoch) {
+        say_hello(core, worker);
+    }
+    return worker;
+}
+
+void handle_worker_beat(struct core *core, const struct call *call)
+{
+    const struct msg_worker_beat *in = call->in;
+    enum stage stage;
+    core->counters.beats++;
+    if (!stage_parse(in->stage, &stage)) {
+        core->counters.mistakes++;
+        return;
+    }
+    struct worker *worker = meet(core, in, stage);
+    if (!worker)
+        return;
+    note_beat(core, worker, in);
+    if (worker->hung)
+        return;
+    if (stands_still(core, worker, in->progress)) {
+        hang(core, worker);
+        return;
+    }
+    reconcile(core, worker, in);
+    worker_refresh(core, worker);
+}
