@@ -1,0 +1,87 @@
+/* sluice-worker: does the jobs of one stage (worker.h). */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "workers/options.h"
+#include "workers/scratch.h"
+
+enum { END_WRONG_USE = 2, END_NO_DIRECTORY = 3, END_NO_SPAWNER = 4, END_NO_SOCKET = 5 };
+
+static int complain(int status, const struct fail *fail)
+{
+    fprintf(stderr, "sluice-worker: %s\n", fail->text);
+    return status;
+}
+
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == limit.rlim_max)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* False when the parent was gone before it could be asked for. */
+static bool follow_parent(void)
+{
+    pid_t parent = getppid();
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    return getppid() == parent;
+}
+
+static int work(const struct worker_plan *plan, struct spawner *spawner, bool *ret_clean)
+{
+    struct fail fail;
+    struct worker *worker = worker_create(plan, spawner, &fail);
+    if (!worker)
+        return complain(END_NO_SOCKET, &fail);
+    printf("worker ready stage=%s id=%s lane=%s\n", stage_wire(plan->stage), worker_id(worker),
+           worker_lane(worker));
+    fflush(stdout);
+    bool is_well = worker_run(worker);
+    *ret_clean = worker_destroy(&worker);
+    return is_well ? 0 : END_NO_SPAWNER;
+}
+
+/* The spawner is forked while this process is small and single. */
+static int run(struct options *options)
+{
+    struct scratch scratch;
+    struct fail fail;
+    bool is_clean = true;
+    if (options_make_directories(options, &fail) < 0 || scratch_create(&scratch, &fail) < 0)
+        return complain(END_NO_DIRECTORY, &fail);
+    struct spawner *spawner = spawner_start(scratch.path, &fail);
+    int status = spawner ? work(&options->plan, spawner, &is_clean) : complain(END_NO_SPAWNER, &fail);
+    scratch_remove(&scratch);
+    if (!is_clean)
+        _exit(status); /* a fiber would not end: its stack still points to what is here */
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options;
+    struct fail fail;
+    log_open("worker", LOG_INFO);
+    int status = 0;
+    if (options_parse(argc, argv, &options, &fail) < 0) {
+        status = complain(END_WRONG_USE, &fail);
+        fprintf(stderr, "Try: sluice-worker --help\n");
+    } else if (options.help) {
+        options_print_help(stdout);
+    } else if (!options.with_parent || follow_parent()) {
+        raise_descriptor_limit();
+        status = run(&options);
+    }
+    options_finish(&options);
+    return status;
+}

@@ -1,0 +1,209 @@
+#include "workers/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/cleanup.h"
+
+enum { PORT_MAX = 32767, HOST_MAX = 120, GRACE_MAX_S = 86400 };
+
+enum option_id {
+    OPTION_NONE = 256, /* above every character, as getopt_long wants */
+#define OPTION(name, word, argument, standard, doc) OPTION_##name,
+#include "workers/options.def"
+#undef OPTION
+};
+
+static const struct option long_options[] = {
+#define OPTION(name, word, argument, standard, doc)                                                \
+    {word, (argument) ? required_argument : no_argument, NULL, OPTION_##name},
+#include "workers/options.def"
+#undef OPTION
+    {0}};
+
+void options_print_help(FILE *out)
+{
+    fprintf(out, "sluice-worker init|run|eval [OPTION ...]\n\n"
+                 "Does the jobs of one stage: takes them from the broker one per slot, sends each result\n"
+                 "until it is acknowledged, and outlives the broker. Any number, on any node, at any time.\n\n");
+    static const struct {
+        const char *word, *argument, *standard, *doc;
+    } rows[] = {
+#define OPTION(name, word, argument, standard, doc) {word, argument, standard, doc},
+#include "workers/options.def"
+#undef OPTION
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        char head[64];
+        snprintf(head, sizeof(head), "--%s %s", rows[i].word, rows[i].argument ? rows[i].argument : "");
+        fprintf(out, "  %-19s %s", head, rows[i].doc);
+        fprintf(out, rows[i].standard[0] ? "\n%22s(%s)\n" : "\n", "", rows[i].standard);
+    }
+    fprintf(out,
+            "\nSIGTERM and SIGINT drain it: no new job, a last beat, then it ends; a second one: at once.\n"
+            "Prints `worker ready stage=STAGE id=ID lane=ENDPOINT` once it can be given jobs.\n"
+            "Ends with 0 after a signal, 2 for a wrong command line, 3 when it cannot make its\n"
+            "directories, 4 when it cannot start the spawner of sandboxes or the spawner died, 5 when\n"
+            "it cannot open its sockets.\n"
+            "SLUICE_LOG=debug|info|warn|error sets what it says on stderr.\n\n"
+            "  sluice-worker run --broker tcp://10.0.0.1:5750 --slots 64 --data /shared/sluice\n");
+}
+
+/* ---- values ------------------------------------------------------------------------------------ */
+
+static bool parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *ret)
+{
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end || errno || value < min || value > max)
+        return false;
+    *ret = value;
+    return true;
+}
+
+static int parse_ports(const char *text, struct worker_plan *plan, struct fail *fail)
+{
+    unsigned first, last;
+    char tail;
+    int read = sscanf(text, "%5u-%5u%c", &first, &last, &tail);
+    if (read == 1 && !strchr(text, '-'))
+        last = first;
+    else if (read != 2)
+        return fail_set(fail, -EINVAL, "--lane-ports %s: not A-B", text);
+    if (first < 1 || first > last || last > PORT_MAX)
+        return fail_set(fail, -EINVAL, "--lane-ports %s: ports must rise and lie in 1-%d", text,
+                        PORT_MAX);
+    plan->port_first = first;
+    plan->port_last = last;
+    return 0;
+}
+
+static int take_option(int id, const char *word, const char *value, struct options *ret,
+                       const char **data, struct fail *fail)
+{
+    struct worker_plan *plan = &ret->plan;
+    uint64_t number;
+    switch (id) {
+    case OPTION_broker:
+        plan->broker = value;
+        return 0;
+    case OPTION_slots:
+        if (!parse_number(value, 1, 32768, &plan->slots))
+            return fail_set(fail, -EINVAL, "--slots %s: not a number in 1-32768", value);
+        return 0;
+    case OPTION_data:
+        *data = value;
+        return 0;
+    case OPTION_store:
+        plan->store = value;
+        return 0;
+    case OPTION_cache:
+        plan->cache = value;
+        return 0;
+    case OPTION_lane_ports:
+        return parse_ports(value, plan, fail);
+    case OPTION_advertise:
+        if (strlen(value) < 1 || strlen(value) > HOST_MAX || strpbrk(value, " /\t\n"))
+            return fail_set(fail, -EINVAL, "--advertise %s: not a host", value);
+        plan->advertise = value;
+        return 0;
+    case OPTION_grace:
+        if (!parse_number(value, 0, GRACE_MAX_S, &number))
+            return fail_set(fail, -EINVAL, "--grace %s: not a number of seconds in 0-%d", value,
+                            GRACE_MAX_S);
+        plan->grace_ms = (int64_t)number * 1000;
+        return 0;
+    case OPTION_with_parent:
+        ret->with_parent = true;
+        return 0;
+    case OPTION_help:
+        ret->help = true;
+        return 0;
+    default:
+        return fail_set(fail, -EINVAL, "%s: no such option, or its argument is missing", word);
+    }
+}
+
+static int take_stage(int argc, char **argv, struct options *ret, struct fail *fail)
+{
+    static const uint64_t slots[STAGE_COUNT] = {[STAGE_INIT] = 4, [STAGE_RUN] = 32, [STAGE_EVAL] = 4};
+    if (optind + 1 != argc || !stage_parse(slice_from_str(argv[optind]), &ret->plan.stage))
+        return fail_set(fail, -EINVAL, "say which stage to work on: init, run or eval");
+    if (ret->plan.slots == 0)
+        ret->plan.slots = slots[ret->plan.stage];
+    return 0;
+}
+
+/* A directory given, or one under --data. */
+static char *choose_directory(const char *given, const char *data, const char *name)
+{
+    char *path = NULL;
+    int len = given ? asprintf(&path, "%s", given) : asprintf(&path, "%s/%s", data, name);
+    return len < 0 ? NULL : path;
+}
+
+int options_parse(int argc, char **argv, struct options *ret, struct fail *fail)
+{
+    *ret = (struct options){.plan = {.broker = getenv("SLUICE_BROKER"),
+                                     .store = getenv("SLUICE_STORE"),
+                                     .port_first = 20000,
+                                     .port_last = 29999,
+                                     .grace_ms = 30000}};
+    const char *data = "./sluice-data";
+    int id, error;
+    opterr = 0;
+    while ((id = getopt_long(argc, argv, "h", long_options, NULL)) != -1)
+        if ((error = take_option(id == 'h' ? OPTION_help : id, argv[optind - 1], optarg, ret, &data,
+                                 fail)))
+            return error;
+    if (ret->help)
+        return 0;
+    if (!ret->plan.broker)
+        ret->plan.broker = "tcp://127.0.0.1:5750";
+    ret->store = choose_directory(ret->plan.store, data, "store");
+    ret->cache = choose_directory(ret->plan.cache, data, "cache");
+    if (!ret->store || !ret->cache)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    return take_stage(argc, argv, ret, fail);
+}
+
+void options_finish(struct options *options)
+{
+    free(take_ptr(&options->store));
+    free(take_ptr(&options->cache));
+}
+
+/* ---- directories ------------------------------------------------------------------------------ */
+
+static int make_directory(char **path, struct fail *fail)
+{
+    for (char *at = *path + 1; *at; at++) {
+        if (*at != '/')
+            continue;
+        *at = '\0';
+        mkdir(*path, 0755); /* what matters shows at the end */
+        *at = '/';
+    }
+    if (mkdir(*path, 0755) < 0 && errno != EEXIST)
+        return fail_set(fail, -errno, "cannot make %s: %s", *path, strerror(errno));
+    AUTO_FREE char *absolute = realpath(*path, NULL);
+    if (!absolute || access(absolute, R_OK | W_OK | X_OK) < 0)
+        return fail_set(fail, -errno, "cannot use %s: %s", *path, strerror(errno));
+    free(*path);
+    *path = take_ptr(&absolute);
+    return 0;
+}
+
+int options_make_directories(struct options *options, struct fail *fail)
+{
+    int error = make_directory(&options->store, fail);
+    if (error == 0)
+        error = make_directory(&options->cache, fail);
+    options->plan.store = options->store;
+    options->plan.cache = options->cache;
+    return error;
+}

@@ -1,0 +1,23 @@
+/* options.h - the command line of sluice-worker (options.def). */
+#ifndef SLUICE_WORKERS_OPTIONS_H
+#define SLUICE_WORKERS_OPTIONS_H
+
+#include <stdio.h>
+
+#include "workers/worker.h"
+
+struct options {
+    struct worker_plan plan; /* store and cache still as given; options_finish frees what it made */
+    bool with_parent, help;
+    char *store, *cache;
+};
+
+/* 0, or -EINVAL with a sentence. The caller calls options_finish in either case. */
+int options_parse(int argc, char **argv, struct options *ret, struct fail *fail);
+void options_finish(struct options *options);
+void options_print_help(FILE *out);
+
+/* Makes store and cache where they are missing; their paths become absolute. */
+int options_make_directories(struct options *options, struct fail *fail);
+
+#endif

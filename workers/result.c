@@ -1,0 +1,56 @@
+#include "workers/result.h"
+
+#include <stdlib.h>
+
+#include "workers/text.h"
+
+enum { ANSWER_MAX = 65536 };
+
+static void put_products(struct msg_job_result *message, const struct job_result *result)
+{
+    message->layer_digest = slice_from_str(result->layer.digest);
+    message->has_layer_digest = message->layer_digest.len > 0;
+    message->layer = buffer_peek(&result->layer.inlined);
+    message->has_layer = message->layer.len > 0;
+    if (result->answer) {
+        text_repair(result->answer);
+        message->answer = text_cut(result->answer, ANSWER_MAX);
+        message->has_answer = true;
+    }
+    message->record = buffer_peek(&result->record);
+    message->has_record = message->record.len > 0;
+    message->has_reward = result->has_reward && result->outcome == OUTCOME_OK;
+    message->reward = result->reward;
+}
+
+bool result_encode(struct job *job, const char *worker, uint64_t token, uint64_t ms,
+                   struct buffer *out)
+{
+    struct job_result *result = &job->result;
+    text_repair(result->detail);
+    struct msg_job_result bare = {.worker = slice_from_str(worker),
+                                  .job = job->start.job,
+                                  .token = token,
+                                  .ms = ms,
+                                  .outcome = slice_from_str(outcome_wire(result->outcome)),
+                                  .detail = slice_from_str(result->detail),
+                                  .has_detail = result->detail[0] != '\0'};
+    struct msg_job_result message = bare;
+    put_products(&message, result);
+    struct refusal no;
+    if (message_encode(MSG_job_result, &message, out, &no))
+        return !out->failed;
+    job_end(job, OUTCOME_INFRA, "the result cannot be sent: %s: %s", no.field, no.text);
+    bare.outcome = slice_from_str(outcome_wire(result->outcome));
+    bare.detail = slice_from_str(result->detail);
+    bare.has_detail = true;
+    return message_encode(MSG_job_result, &bare, out, &no) && !out->failed;
+}
+
+void result_finish(struct job_result *result)
+{
+    layer_finish(&result->layer);
+    buffer_finish(&result->record);
+    free(result->answer);
+    result->answer = NULL;
+}

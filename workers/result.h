@@ -1,0 +1,17 @@
+/* result.h - a job's end as the bytes of a job.result message. */
+#ifndef SLUICE_WORKERS_RESULT_H
+#define SLUICE_WORKERS_RESULT_H
+
+#include "workers/job.h"
+
+/*
+ * Texts are repaired (and the answer cut) where the wire would refuse them. What still breaks the
+ * schema, a record over its bound say, becomes outcome infra with the refusal's sentence.
+ * False when out of memory.
+ */
+bool result_encode(struct job *job, const char *worker, uint64_t token, uint64_t ms,
+                   struct buffer *out);
+/* Frees what the stage left in job->result. */
+void result_finish(struct job_result *result);
+
+#endif

@@ -1,0 +1,45 @@
+/*
+ * running.h - the jobs a worker is working on, each in a fiber of its own. A job that was
+ * cancelled is no longer found, counted or listed, but stays in `leaving` until its fiber ended.
+ */
+#ifndef SLUICE_WORKERS_RUNNING_H
+#define SLUICE_WORKERS_RUNNING_H
+
+#include <sys/queue.h>
+
+#include "workers/job.h"
+
+struct running_job {
+    TAILQ_ENTRY(running_job) links;
+    struct running *running;
+    struct job job;
+    struct fiber *fiber;
+    uint64_t token; /* of its newest dispatch; job.start.token is the first */
+    int64_t started_ms;
+    bool is_cancelled;
+};
+TAILQ_HEAD(running_list, running_job);
+
+struct running {
+    const struct job_context *context;
+    struct running_list live, leaving;
+    size_t live_count, leaving_count;
+    /* Called on the loop's stack when a job ended, cancelled or not; it is freed afterwards. */
+    void (*ended)(void *arg, struct running_job *ended);
+    void *arg;
+};
+
+void running_init(struct running *running, const struct job_context *context,
+                  void (*ended)(void *arg, struct running_job *ended), void *arg);
+
+struct running_job *running_find(const struct running *running, struct slice job); /* NULL: none */
+
+/* `bytes` (copied) are a job.start that decodes. False when out of memory: nothing happened. */
+bool running_start(struct running *running, struct slice bytes);
+void running_cancel(struct running *running, struct running_job *job);
+void running_cancel_all(struct running *running);
+
+/* Appends (job, token) of each, as jobs_append; false when out of memory. */
+bool running_list_jobs(const struct running *running, struct buffer *packed);
+
+#endif

@@ -1,0 +1,14 @@
+/*
+ * text.h - text of unknown origin made fit to send: the wire takes only UTF-8 without NUL.
+ */
+#ifndef SLUICE_WORKERS_TEXT_H
+#define SLUICE_WORKERS_TEXT_H
+
+#include "common/slice.h"
+
+/* Every byte that is not part of valid UTF-8 becomes '?', in place. */
+void text_repair(char *text);
+/* The longest start of text of at most `max` bytes that cuts no character in two. */
+struct slice text_cut(const char *text, size_t max);
+
+#endif

@@ -1,0 +1,255 @@
+#include "workers/worker.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "workers/result.h"
+#include "workers/worker_inside.h"
+
+enum {
+    BEAT_MS = 1000,
+    MESSAGES_A_TURN = 256,
+    LINGER_MS = 2000, /* for the last beat and results to leave */
+    CONNECTIONS_MIN = 16
+};
+
+/* ---- the beat ------------------------------------------------------------------------------- */
+
+/* While the outbox is full it says it has no slot beyond those it holds. */
+static uint64_t slots_to_say(const struct worker *worker)
+{
+    uint64_t held = worker->running.live_count + worker->outbox.count;
+    uint64_t slots = outbox_is_full(&worker->outbox) ? held : worker->plan.slots;
+    return slots > 65536 ? 65536 : slots ? slots : 1;
+}
+
+static bool beat_encode(struct worker *worker, struct buffer *out)
+{
+    AUTO_BUFFER packed = {0};
+    if (!running_list_jobs(&worker->running, &packed) ||
+        !outbox_list_jobs(&worker->outbox, &packed))
+        return false;
+    struct msg_worker_beat beat = {
+        .worker = slice_from_str(worker->id),
+        .stage = slice_from_str(stage_wire(worker->plan.stage)),
+        .slots = slots_to_say(worker),
+        .lane = slice_from_str(worker->lane.endpoint),
+        .host = slice_from_str(worker->host),
+        .progress = loop_progress(worker->context.loop),
+        .draining = worker->state != WORKER_WORKING,
+        .epoch = worker->epoch,
+        .jobs = {buffer_peek(&packed), (uint32_t)(worker->running.live_count + worker->outbox.count)},
+    };
+    struct refusal no;
+    if (message_encode(MSG_worker_beat, &beat, out, &no))
+        return true;
+    log_event(LOG_ERROR, "beat.refused", "field=%s why=\"%s\" action=skipped", no.field, no.text);
+    return false;
+}
+
+/* Skipped while the broker is away, so that none pile up; sent as soon as it is back. */
+static void send_wanted_beat(struct worker *worker)
+{
+    AUTO_BUFFER bytes = {0};
+    zmq_msg_t message;
+    if (!worker->beat_wanted || !lane_can_send(&worker->lane) || !beat_encode(worker, &bytes) ||
+        zmq_msg_init_size(&message, bytes.len) < 0)
+        return;
+    memcpy(zmq_msg_data(&message), bytes.data, bytes.len);
+    worker->beat_wanted = !lane_send(&worker->lane, &message);
+}
+
+static void say_malformed(struct worker *worker)
+{
+    if (worker->malformed == worker->malformed_said)
+        return;
+    const struct refusal *last = &worker->malformed_last;
+    log_event(LOG_WARN, "lane.malformed", "count=%llu reason=%s field=%s why=\"%s\" action=dropped",
+              (unsigned long long)worker->malformed, refusal_wire(last->reason), last->field,
+              last->text);
+    worker->malformed_said = worker->malformed;
+}
+
+static void beat_due(void *arg)
+{
+    struct worker *worker = arg;
+    worker->beat_timer = loop_after(worker->context.loop, BEAT_MS, beat_due, worker);
+    if (!worker->beat_timer)
+        abort(); /* a worker that cannot beat is dead; better seen at once */
+    worker->beat_wanted = true;
+    say_malformed(worker);
+    outbox_resend_due(&worker->outbox, clock_ms());
+}
+
+static bool receive_one(struct worker *worker)
+{
+    zmq_msg_t message;
+    if (!lane_receive(&worker->lane, &message))
+        return false;
+    struct slice bytes = slice_of(zmq_msg_data(&message), zmq_msg_size(&message));
+    worker->malformed += !worker_obey(worker, bytes, &worker->malformed_last);
+    zmq_msg_close(&message);
+    return true;
+}
+
+static void no_more(void *arg) { (void)arg; }
+static void readable(void *arg, uint32_t events) { (void)arg, (void)events; }
+
+/* Before each wait: all that is there is read (a bound at a time), all that can be sent is sent. */
+static void pump(void *arg)
+{
+    struct worker *worker = arg;
+    for (int count = 0; receive_one(worker);)
+        if (++count == MESSAGES_A_TURN) {
+            loop_post(worker->context.loop, &worker->more);
+            break;
+        }
+    send_wanted_beat(worker);
+    outbox_flush(&worker->outbox, &worker->lane, clock_ms());
+}
+
+/* ---- jobs' ends -------------------------------------------------------------------------------- */
+
+static void job_ended(void *arg, struct running_job *ended)
+{
+    struct worker *worker = arg;
+    AUTO_BUFFER bytes = {0};
+    uint64_t ms = (uint64_t)(clock_ms() - ended->started_ms);
+    struct slice job = ended->job.start.job;
+    log_event(LOG_DEBUG, "job.ended", "job=%.*s outcome=%s ms=%llu%s", SLICE_ARG(job),
+              outcome_wire(ended->job.result.outcome), (unsigned long long)ms,
+              ended->is_cancelled ? " cancelled=1" : "");
+    if (!ended->is_cancelled &&
+        (!result_encode(&ended->job, worker->id, ended->token, ms, &bytes) ||
+         !outbox_push(&worker->outbox, job, ended->token, &bytes)))
+        log_event(LOG_ERROR, "result.lost", "job=%.*s why=\"out of memory\" action=given-back",
+                  SLICE_ARG(job));
+    if (!worker->said_full && outbox_is_full(&worker->outbox))
+        worker->beat_wanted = worker->said_full = true;
+    worker_stop_when_idle(worker);
+}
+
+/* ---- life --------------------------------------------------------------------------------------- */
+
+static int make_id(struct worker *worker, struct fail *fail)
+{
+    uint32_t random;
+    if (gethostname(worker->host, sizeof(worker->host)) < 0 ||
+        getrandom(&random, sizeof(random), 0) != sizeof(random))
+        return fail_set(fail, -errno, "cannot name this worker: %s", strerror(errno));
+    for (char *at = worker->host; *at; at++)
+        if (!name_is_valid(slice_of(at, 1)))
+            *at = '-';
+    snprintf(worker->id, sizeof(worker->id), "%s-%d-%08x", worker->host, (int)getpid(), random);
+    return 0;
+}
+
+static int make_context(struct worker *worker, struct fail *fail)
+{
+    struct job_context *context = &worker->context;
+    long connections = (long)worker->plan.slots;
+    context->layers = (struct layers){worker->plan.store, worker->plan.cache};
+    context->loop = loop_create();
+    if (!context->loop || !spawner_attach(context->spawner, context->loop))
+        return fail_set(fail, -errno, "no event loop: %s", strerror(errno));
+    if (worker_take_signals(worker, fail) < 0)
+        return fail->code;
+    context->http = http_create(
+        context->loop, connections < CONNECTIONS_MIN ? CONNECTIONS_MIN : connections, fail);
+    if (!context->http)
+        return fail->code;
+    context->engines = engines_create(context->http);
+    return context->engines ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+}
+
+static int open_lane(struct worker *worker, struct fail *fail)
+{
+    struct lane_plan plan = {.broker = worker->plan.broker,
+                             .advertise = worker->plan.advertise,
+                             .port_first = worker->plan.port_first,
+                             .port_last = worker->plan.port_last,
+                             .worker = worker->id};
+    worker->zmq = zmq_ctx_new();
+    if (!worker->zmq)
+        return fail_set(fail, -errno, "ZeroMQ does not start: %s", zmq_strerror(errno));
+    return lane_open(&worker->lane, worker->zmq, &plan, fail);
+}
+
+static int watch_all(struct worker *worker, struct fail *fail)
+{
+    struct loop *loop = worker->context.loop;
+    int fds[2];
+    if (!lane_fds(&worker->lane, fds))
+        return fail_set(fail, -errno, "no ZeroMQ descriptor: %s", zmq_strerror(errno));
+    for (int i = 0; i < 2; i++)
+        worker->watches[i] = loop_watch(loop, fds[i], EPOLLIN, readable, NULL);
+    worker->beat_timer = loop_after(loop, 0, beat_due, worker);
+    if (!worker->watches[0] || !worker->watches[1] || !worker->beat_timer)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    worker->more = (struct loop_soon){.run = no_more};
+    loop_set_prepare(loop, pump, worker);
+    return 0;
+}
+
+struct worker *worker_create(const struct worker_plan *plan, struct spawner *spawner,
+                             struct fail *fail)
+{
+    struct fail words;
+    fail = fail ? fail : &words;
+    struct worker *worker = calloc(1, sizeof(*worker));
+    if (!worker) {
+        fail_set(fail, -ENOMEM, "out of memory");
+        spawner_stop(&spawner);
+        return NULL;
+    }
+    worker->plan = *plan;
+    worker->context.spawner = spawner;
+    worker->signals = -1;
+    outbox_init(&worker->outbox);
+    running_init(&worker->running, &worker->context, job_ended, worker);
+    if (make_id(worker, fail) < 0 || make_context(worker, fail) < 0 ||
+        open_lane(worker, fail) < 0 ||
+        watch_all(worker, fail) < 0)
+        worker_destroy(&worker);
+    return worker;
+}
+
+bool worker_destroy(struct worker **worker)
+{
+    struct worker *old = *worker;
+    if (!old)
+        return true;
+    lane_close(&old->lane, LINGER_MS);
+    if (old->zmq)
+        zmq_ctx_term(old->zmq); /* waits for what is still to leave */
+    old->zmq = NULL;
+    spawner_stop(&old->context.spawner);
+    if (old->running.live_count + old->running.leaving_count > 0)
+        return false;
+    for (int i = 0; old->context.loop && i < 3; i++)
+        loop_unwatch(old->context.loop, &old->watches[i]);
+    outbox_finish(&old->outbox);
+    engines_destroy(&old->context.engines);
+    http_destroy(&old->context.http);
+    loop_destroy(&old->context.loop);
+    if (old->signals >= 0)
+        close(old->signals);
+    free(take_ptr(worker));
+    return true;
+}
+
+const char *worker_id(const struct worker *worker) { return worker->id; }
+const char *worker_lane(const struct worker *worker) { return worker->lane.endpoint; }
+
+bool worker_run(struct worker *worker)
+{
+    loop_run(worker->context.loop);
+    pump(worker); /* the last beat and results */
+    return !worker->is_broken;
+}

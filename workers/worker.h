@@ -1,0 +1,46 @@
+/*
+ * worker.h - the shell all stages share: takes jobs from the lane, runs each in a fiber, keeps
+ * results until they are acknowledged, and beats. One thread; it keeps nothing between jobs and
+ * outlives the broker.
+ *
+ *     working --SIGTERM--> draining --grace--> leaving --> stopped
+ * draining: takes no new job, ends what it has; stops early once nothing is left.
+ * leaving: everything is cancelled and given back by a last beat. A second signal leaves at once.
+ */
+#ifndef SLUICE_WORKERS_WORKER_H
+#define SLUICE_WORKERS_WORKER_H
+
+#include "common/fail.h"
+#include "schemas/message.h"
+#include "workers/sandbox/sandbox.h"
+
+struct worker_plan {
+    enum stage stage;
+    uint64_t slots;
+    const char *broker, *advertise; /* as in lane_plan */
+    unsigned port_first, port_last;
+    const char *store, *cache; /* existing directories, absolute */
+    int64_t grace_ms;
+};
+
+struct worker;
+
+/*
+ * Takes the spawner (also when it fails), opens the sockets, takes over SIGTERM and SIGINT. Strings
+ * of the plan must live as long. NULL with fail.
+ */
+struct worker *worker_create(const struct worker_plan *plan, struct spawner *spawner,
+                             struct fail *fail);
+/*
+ * Stops the spawner and all sandboxes. NULL-safe. False when a job's fiber would not end: the
+ * worker's memory stays because that fiber points into it, and the process should end.
+ */
+bool worker_destroy(struct worker **worker);
+
+const char *worker_id(const struct worker *worker);
+const char *worker_lane(const struct worker *worker);
+
+/* Until it is stopped by a signal: true; false when it can do no more work (the spawner died). */
+bool worker_run(struct worker *worker);
+
+#endif

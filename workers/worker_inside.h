@@ -1,0 +1,43 @@
+/*
+ * worker_inside.h - a worker's insides, shared by worker.c (its life and beat), worker_orders.c
+ * (what the broker tells it) and worker_leave.c (signals and the way out).
+ */
+#ifndef SLUICE_WORKERS_WORKER_INSIDE_H
+#define SLUICE_WORKERS_WORKER_INSIDE_H
+
+#include "workers/lane.h"
+#include "workers/outbox.h"
+#include "workers/running.h"
+#include "workers/worker.h"
+
+enum worker_state { WORKER_WORKING, WORKER_DRAINING, WORKER_LEAVING };
+
+struct worker {
+    struct worker_plan plan;
+    enum worker_state state;
+    bool is_broken;
+    char id[128], host[65];
+    uint64_t epoch;
+    struct job_context context;
+    void *zmq;
+    struct lane lane;
+    struct running running;
+    struct outbox outbox;
+    struct loop_watch *watches[3]; /* the lane's two descriptors, signals */
+    int signals;
+    struct loop_timer *beat_timer, *leave_timer;
+    struct loop_soon more; /* the lane holds more than was read this turn */
+    bool beat_wanted, said_full;
+    uint64_t malformed, malformed_said;
+    struct refusal malformed_last;
+};
+
+/* Takes one message of the lane. False with a refusal: it was none, and nothing changed. */
+bool worker_obey(struct worker *worker, struct slice bytes, struct refusal *no);
+
+/* Blocks SIGTERM, SIGINT and SIGCHLD (before any thread is made) and watches them. */
+int worker_take_signals(struct worker *worker, struct fail *fail);
+/* Call whenever a job or a result went: stops the loop once a leaving worker has nothing left. */
+void worker_stop_when_idle(struct worker *worker);
+
+#endif

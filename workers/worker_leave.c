@@ -1,0 +1,110 @@
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "workers/worker_inside.h"
+
+enum {
+    LEAVE_MS = 5000,       /* for cancelled jobs to clean up */
+    LEAVE_AT_ONCE_MS = 500 /* after a second signal */
+};
+
+void worker_stop_when_idle(struct worker *worker)
+{
+    bool is_idle = worker->running.live_count == 0 && worker->running.leaving_count == 0;
+    if (is_idle && (worker->state == WORKER_LEAVING ||
+                    (worker->state == WORKER_DRAINING && worker->outbox.count == 0)))
+        loop_stop(worker->context.loop);
+}
+
+static void leave_overdue(void *arg)
+{
+    struct worker *worker = arg;
+    worker->leave_timer = NULL;
+    log_event(LOG_WARN, "worker.stuck", "jobs=%zu action=left-behind", worker->running.leaving_count);
+    loop_stop(worker->context.loop);
+}
+
+static void leave(struct worker *worker, int64_t bound_ms)
+{
+    log_event(LOG_INFO, "worker.leaving", "running=%zu unacknowledged=%zu action=given-back",
+              worker->running.live_count, worker->outbox.count);
+    worker->state = WORKER_LEAVING;
+    worker->beat_wanted = true;
+    running_cancel_all(&worker->running);
+    loop_cancel(worker->context.loop, &worker->leave_timer);
+    worker->leave_timer = loop_after(worker->context.loop, bound_ms, leave_overdue, worker);
+    if (!worker->leave_timer)
+        loop_stop(worker->context.loop);
+    worker_stop_when_idle(worker);
+}
+
+static void grace_over(void *arg)
+{
+    struct worker *worker = arg;
+    worker->leave_timer = NULL;
+    leave(worker, LEAVE_MS);
+}
+
+static void drain(struct worker *worker)
+{
+    log_event(LOG_INFO, "worker.draining", "running=%zu unacknowledged=%zu grace_s=%lld",
+              worker->running.live_count, worker->outbox.count,
+              (long long)worker->plan.grace_ms / 1000);
+    worker->state = WORKER_DRAINING;
+    worker->beat_wanted = true;
+    worker->leave_timer =
+        loop_after(worker->context.loop, worker->plan.grace_ms, grace_over, worker);
+    if (!worker->leave_timer)
+        leave(worker, LEAVE_MS);
+    worker_stop_when_idle(worker);
+}
+
+/* The spawner is the only child; without it every job would fail here, and fast. */
+static void child_ended(struct worker *worker)
+{
+    siginfo_t child = {0};
+    if (waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) < 0 || child.si_pid == 0 ||
+        worker->is_broken)
+        return;
+    log_event(LOG_ERROR, "spawner.died", "pid=%d action=leaving", (int)child.si_pid);
+    worker->is_broken = true;
+    leave(worker, LEAVE_MS);
+}
+
+static void signal_came(void *arg, uint32_t events)
+{
+    (void)events;
+    struct worker *worker = arg;
+    struct signalfd_siginfo info;
+    if (read(worker->signals, &info, sizeof(info)) != sizeof(info))
+        return;
+    if (info.ssi_signo == SIGCHLD)
+        child_ended(worker);
+    else if (worker->state == WORKER_WORKING)
+        drain(worker);
+    else
+        leave(worker, LEAVE_AT_ONCE_MS);
+}
+
+int worker_take_signals(struct worker *worker, struct fail *fail)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGCHLD);
+    signal(SIGPIPE, SIG_IGN);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    worker->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (worker->signals < 0)
+        return fail_set(fail, -errno, "no signalfd: %s", strerror(errno));
+    worker->watches[2] =
+        loop_watch(worker->context.loop, worker->signals, EPOLLIN, signal_came, worker);
+    return worker->watches[2] ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+}

@@ -1,0 +1,80 @@
+#include "common/log.h"
+#include "workers/worker_inside.h"
+
+static void handle_hello(struct worker *worker, const struct msg_lane_hello *hello)
+{
+    if (hello->epoch != worker->epoch) {
+        log_event(LOG_INFO, "broker.epoch", "epoch=%llu held=%zu", (unsigned long long)hello->epoch,
+                  worker->running.live_count + worker->outbox.count);
+        worker->epoch = hello->epoch;
+        worker->beat_wanted = true;
+    }
+    outbox_resend_all(&worker->outbox);
+}
+
+/* What cannot be taken is dropped: the broker sees it missing in the beat and gives it elsewhere. */
+static void handle_start(struct worker *worker, const struct msg_job_start *start, struct slice bytes)
+{
+    struct running_job *known = running_find(&worker->running, start->job);
+    if (known) {
+        known->token = start->token > known->token ? start->token : known->token;
+        return;
+    }
+    if (outbox_has(&worker->outbox, start->job)) {
+        outbox_resend(&worker->outbox, start->job);
+        return;
+    }
+    const char *why = !slice_is(start->stage, stage_wire(worker->plan.stage)) ? "another stage"
+                      : worker->state != WORKER_WORKING                       ? "draining"
+                      : worker->running.live_count >= worker->plan.slots      ? "no slot"
+                      : worker->running.leaving_count > worker->plan.slots    ? "cancelled jobs linger"
+                      : outbox_is_full(&worker->outbox)                       ? "outbox full"
+                      : !running_start(&worker->running, bytes)               ? "out of memory"
+                                                                              : NULL;
+    log_event(why ? LOG_INFO : LOG_DEBUG, why ? "job.dropped" : "job.started",
+              "job=%.*s token=%llu%s%s", SLICE_ARG(start->job), (unsigned long long)start->token,
+              why ? " why=" : "", why ? why : "");
+}
+
+static void handle_cancel(struct worker *worker, const struct msg_job_cancel *cancel)
+{
+    struct running_job *known = running_find(&worker->running, cancel->job);
+    if (known && (cancel->token == 0 || cancel->token >= known->token))
+        running_cancel(&worker->running, known);
+    outbox_forget(&worker->outbox, cancel->job, cancel->token ? cancel->token : UINT64_MAX);
+    worker_stop_when_idle(worker);
+}
+
+static void handle_ack(struct worker *worker, const struct msg_result_ack *ack)
+{
+    outbox_forget(&worker->outbox, ack->job, ack->token);
+    if (worker->said_full && !outbox_is_full(&worker->outbox))
+        worker->beat_wanted = !(worker->said_full = false);
+    worker_stop_when_idle(worker);
+}
+
+bool worker_obey(struct worker *worker, struct slice bytes, struct refusal *no)
+{
+    union {
+        struct msg_lane_hello hello;
+        struct msg_job_start start;
+        struct msg_job_cancel cancel;
+        struct msg_result_ack ack;
+    } message;
+    enum message_id id;
+    if (!message_peek(bytes, &id, no))
+        return false;
+    if (id != MSG_lane_hello && id != MSG_job_start && id != MSG_job_cancel && id != MSG_result_ack)
+        return refuse(no, REFUSAL_UNKNOWN_MESSAGE, NULL, "%s is not for a lane", message_get(id)->wire);
+    if (!message_decode(id, bytes, &message, no))
+        return false;
+    if (id == MSG_lane_hello)
+        handle_hello(worker, &message.hello);
+    else if (id == MSG_job_start)
+        handle_start(worker, &message.start, bytes);
+    else if (id == MSG_job_cancel)
+        handle_cancel(worker, &message.cancel);
+    else
+        handle_ack(worker, &message.ack);
+    return true;
+}
