@@ -48,6 +48,7 @@ struct core *core_create(const struct core_settings *settings, uint64_t epoch, i
         return NULL;
     core->settings = *settings;
     core->epoch = epoch;
+    core->restoring = true;
     core->start_ms = core->now_ms = now_ms;
     core->heads_ms = now_ms + settings->head_period_ms;
     core->groups.seed = core->streams_by_name.seed = core->workers_by_id.seed =
@@ -56,6 +57,7 @@ struct core *core_create(const struct core_settings *settings, uint64_t epoch, i
     list_init(&core->workers);
     list_init(&core->engines);
     list_init(&core->sweeps);
+    list_init(&core->forgotten);
     for (unsigned place = 0; place < PLACE_COUNT; place++)
         for (unsigned stage = 0; stage < STAGE_COUNT; stage++)
             list_init(&core->queues[place][stage].jobs);
@@ -95,6 +97,15 @@ void core_destroy(struct core **pointer)
 
 bool core_failed(const struct core *core) { return core->failed; }
 
+bool core_begin(struct core *core, int64_t now_ms)
+{
+    if (now_ms > core->now_ms) /* the clock does not go back, whatever the caller says */
+        core->now_ms = now_ms;
+    if (core->restoring)
+        restore_finish(core);
+    return !core->failed;
+}
+
 /* ---- messages ----------------------------------------------------------------------------- */
 
 static void (*const handlers[MESSAGE_COUNT])(struct core *, const struct call *) = {
@@ -119,21 +130,13 @@ static uint64_t tag_of(enum message_id id, const void *in)
     return 0;
 }
 
-/* The clock does not go back, whatever the caller says. */
-static void set_time(struct core *core, int64_t now_ms, int64_t wall_ms)
-{
-    if (now_ms > core->now_ms)
-        core->now_ms = now_ms;
-    core->wall_ms = wall_ms;
-}
-
 void core_handle(struct core *core, int64_t now_ms, int64_t wall_ms, struct slice client,
                  enum message_id id, const void *in, const struct core_task *task,
                  uint64_t task_hash)
 {
-    if (core->failed)
+    if (!core_begin(core, now_ms))
         return;
-    set_time(core, now_ms, wall_ms);
+    core->wall_ms = wall_ms;
     struct call call = {client, id, in, tag_of(id, in), task, task_hash};
     enum message_sender side = client.len ? SENDER_CLIENT : SENDER_WORKER;
     if (message_get(id)->sender == side && handlers[id])
@@ -176,8 +179,8 @@ static int64_t next_due(const struct core *core)
 
 int64_t core_tick(struct core *core, int64_t now_ms, int64_t wall_ms)
 {
-    set_time(core, now_ms, wall_ms);
-    if (core->failed)
+    core->wall_ms = wall_ms;
+    if (!core_begin(core, now_ms))
         return core->now_ms + core->settings.head_period_ms;
     workers_tick(core);
     jobs_tick(core);

@@ -75,7 +75,7 @@ static void cancel_one(struct core *core, const struct call *call)
                      SLICE_ARG(in->rollout));
         return;
     }
-    bool is_live = group->work && !group->work->rollouts[sample].seq;
+    bool is_live = group->work && !group->work->rollouts[sample].ended;
     if (is_live)
         rollout_end(core, &group->work->rollouts[sample], &cancelled);
     send_done(core, call, is_live);

@@ -119,10 +119,8 @@ static void dispatch_queue(struct core *core, enum stage stage)
 
 void core_dispatch(struct core *core, int64_t now_ms)
 {
-    if (core->failed)
+    if (!core_begin(core, now_ms))
         return;
-    if (now_ms > core->now_ms)
-        core->now_ms = now_ms;
     for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT && !core->failed; stage++) {
         dispatch_solo(core, stage);
         dispatch_queue(core, stage);

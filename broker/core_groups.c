@@ -66,7 +66,6 @@ static struct group_work *create_work(struct core *core, struct group *group,
     work->task = core_strdup(core, task->id);
     work->needs_engine = task->needs_engine;
     memcpy(work->limit_ms, task->limit_ms, sizeof(work->limit_ms));
-    work->live = group->samples;
     job_init(&work->init, group, STAGE_INIT, 0);
     for (uint32_t k = 0; k < group->samples; k++)
         job_init(&work->rollouts[k].job, group, STAGE_RUN, k);
@@ -81,6 +80,7 @@ struct group *group_create(struct core *core, struct slice id, struct stream *st
         return NULL;
     memcpy(group->id, id.data, id.len);
     group->id_len = (uint32_t)id.len;
+    list_init(&group->forgotten);
     group->stream = stream;
     group->samples = samples;
     group->task_hash = task_hash;
@@ -91,10 +91,14 @@ struct group *group_create(struct core *core, struct slice id, struct stream *st
         return NULL;
     }
     list_push_back(&stream->live, &group->work->link);
-    stream->pending += samples;
-    core->live += samples;
-    core->accepted += samples;
     return group;
+}
+
+void group_count(struct core *core, struct group *group, uint32_t rollouts)
+{
+    group->work->live += rollouts;
+    group->stream->pending += rollouts;
+    core->live += rollouts;
 }
 
 static void destroy_work(struct group *group)
@@ -117,9 +121,17 @@ void group_destroy(struct group *group)
     free(group);
 }
 
-void group_forget(struct group *group)
+void group_forget(struct core *core, struct group *group)
 {
     free(take_ptr(&group->seqs));
+    list_push_back(&core->forgotten, &group->forgotten);
+    if (++core->forgotten_count <= FORGOTTEN_MAX)
+        return;
+    struct group *oldest = container_of(core->forgotten.next, struct group, forgotten);
+    list_remove(&oldest->forgotten);
+    core->forgotten_count--;
+    table_take(&core->groups, group_id(oldest));
+    group_destroy(oldest);
 }
 
 void group_close(struct core *core, struct group *group)
@@ -138,7 +150,7 @@ void group_close(struct core *core, struct group *group)
     }
     destroy_work(group);
     if (last < group->stream->first)
-        group_forget(group);
+        group_forget(core, group);
     else if (!heap_put(&group->stream->ended, &group->ended, (int64_t)last))
         core->failed = true;
 }
@@ -200,8 +212,9 @@ void rollout_end(struct core *core, struct rollout *rollout, const struct ending
 {
     struct group *group = rollout->job.group;
     struct stream *stream = group->stream;
-    assert(!rollout->seq);
+    assert(!rollout->ended);
     job_withdraw(core, &rollout->job);
+    rollout->ended = true;
     rollout->seq = ++stream->head;
     stream->fresh = true;
     stream->pending--;
@@ -217,7 +230,7 @@ void rollout_end(struct core *core, struct rollout *rollout, const struct ending
 void group_end(struct core *core, struct group *group, const struct ending *ending)
 {
     for (uint32_t k = 0; group->work && k < group->samples; k++)
-        if (!group->work->rollouts[k].seq)
+        if (!group->work->rollouts[k].ended)
             rollout_end(core, &group->work->rollouts[k], ending);
 }
 
@@ -294,6 +307,8 @@ void handle_group_submit(struct core *core, const struct call *call)
                                   call->task) : NULL;
     if (!group)
         return;
+    group_count(core, group, group->samples);
+    core->accepted += group->samples;
     core->counters.groups++;
     struct effect *persist = effect_push(core, PERSIST_GROUP);
     persist->group = group_id(group);
@@ -340,7 +355,7 @@ void handle_rollout_get(struct core *core, const struct call *call)
     }
     uint64_t seq = group->work ? group->work->rollouts[sample].seq
                                : group->seqs ? group->seqs[sample] : 0;
-    if (group->work && !seq) {
+    if (group->work && !group->work->rollouts[sample].ended) {
         send_state(core, call, group, sample);
         return;
     }

@@ -16,9 +16,10 @@
  *   core_check.c     the invariants
  *
  * A job is in exactly one place (job->place) and, but for PLACE_NONE, in the one
- * queue of that place; only core_jobs.c moves it. Groups and streams live as long
- * as the core; what only a live group needs (struct group_work) goes when its last
- * rollout has ended, and its rollouts' numbers when they are acknowledged.
+ * queue of that place; only core_jobs.c moves it. Streams live as long as the core.
+ * What only a live group needs (struct group_work) goes when its last rollout has
+ * ended, its rollouts' numbers when they are acknowledged, and its name, by which a
+ * late submit is known, when FORGOTTEN_MAX other groups were acknowledged after it.
  */
 #ifndef SLUICE_BROKER_CORE_INTERNAL_H
 #define SLUICE_BROKER_CORE_INTERNAL_H
@@ -32,6 +33,7 @@
 enum {
     WORKERS_MAX = 16384,      /* beats of more workers are dropped */
     ENGINES_MAX = 1024,       /* more are refused, queue-full */
+    FORGOTTEN_MAX = 100000,   /* groups remembered after all their rollouts are acknowledged */
     SWEEPS_MAX = 256,         /* stream cancels under way; more are refused, queue-full */
     SWEEP_SLICE = 4096,       /* rollouts that a stream's cancel ends in one step */
     BEAT_CANCELS_MAX = 1024,  /* cancels that one beat may cause; the rest waits for the next */
@@ -87,10 +89,11 @@ struct rollout {
     struct job job;
     struct engine *engine; /* of its last run; holds a reference */
     char *detail;          /* of its run, or NULL */
-    uint64_t seq;          /* once ended, else 0 */
+    uint64_t seq;          /* once ended; 0 if acknowledged before the broker's start */
     uint64_t wait_ms, run_ms;
     uint8_t run_outcome;
     bool avoids_engine;    /* its last run there was an infra outcome */
+    bool ended;
 };
 
 /* Taken out of its place: into none. Its lease, timer and engine's load go with it. */
@@ -135,7 +138,8 @@ struct group_work {
 };
 
 struct group {
-    struct heap_node ended;  /* in its stream's `ended`, by its last number */
+    struct heap_node ended;  /* in its stream's `ended`, by its last number ... */
+    struct list forgotten;   /* ... or in core->forgotten, the first one first */
     struct stream *stream;
     struct group_work *work; /* NULL once all its rollouts have ended ... */
     uint64_t *seqs;          /* ... then their numbers; NULL once all are acknowledged */
@@ -156,15 +160,17 @@ struct ending {
 
 struct slice group_id(const struct group *group);
 struct group *group_find(const struct core *core, struct slice id);
-/* A group whose rollouts wait for its init; NULL when out of memory. */
+/* A group whose rollouts wait for its init, not counted yet; NULL when out of memory. */
 struct group *group_create(struct core *core, struct slice id, struct stream *stream,
                            uint32_t samples, uint64_t task_hash, const struct core_task *task);
+/* `rollouts` of it are live from now on. */
+void group_count(struct core *core, struct group *group, uint32_t rollouts);
 /* All rollouts that have not ended end like this. */
 void group_end(struct core *core, struct group *group, const struct ending *ending);
 /* Once no rollout is live: lets go of what only live groups need. */
 void group_close(struct core *core, struct group *group);
-/* Its rollouts' numbers are acknowledged: they are forgotten. */
-void group_forget(struct group *group);
+/* All its rollouts are acknowledged: only its name is kept, and that only of so many groups. */
+void group_forget(struct core *core, struct group *group);
 void group_destroy(struct group *group);
 
 /* "<group>/<k>": false if there is no such rollout. */
@@ -238,7 +244,7 @@ struct slice stream_name(const struct stream *stream);
 struct stream *stream_find(const struct core *core, struct slice name);
 struct stream *stream_intern(struct core *core, struct slice name); /* NULL: out of memory */
 /* Numbers up to `seq` are acknowledged. */
-void stream_forget(struct stream *stream, uint64_t seq);
+void stream_forget(struct core *core, struct stream *stream, uint64_t seq);
 void stream_destroy(struct stream *stream);
 void streams_tick(struct core *core);
 
@@ -262,10 +268,11 @@ struct core {
     uint64_t epoch, dispatches, serial;
     int64_t start_ms, now_ms, wall_ms; /* of the call in hand */
     bool failed;
+    bool restoring; /* nothing but core_restore_* was called */
 
     struct table groups, streams_by_name, workers_by_id;
-    struct list streams, workers, engines, sweeps;
-    size_t stream_count, engine_count, engines_registered, sweep_count;
+    struct list streams, workers, engines, sweeps, forgotten;
+    size_t stream_count, engine_count, engines_registered, sweep_count, forgotten_count;
 
     struct queue queues[PLACE_COUNT][STAGE_COUNT]; /* but for LEASED, which is its workers' */
     size_t leased[STAGE_COUNT];
@@ -296,6 +303,9 @@ struct call {
     uint64_t task_hash;
 };
 
+/* Every call that may change something begins so: sets the time; false if the core has failed. */
+bool core_begin(struct core *core, int64_t now_ms);
+
 /* calloc, but for that it marks the core failed. */
 void *core_alloc(struct core *core, size_t count, size_t size);
 char *core_strdup(struct core *core, struct slice text); /* NULL for the empty text too */
@@ -312,6 +322,8 @@ void handle_status_get(struct core *core, const struct call *call);
 void handle_worker_beat(struct core *core, const struct call *call);
 void handle_job_result(struct core *core, const struct call *call);
 
+/* Groups whose restored rollouts have all ended are closed. */
+void restore_finish(struct core *core);
 void dispatch_unpark(struct core *core);
 void sweeps_tick(struct core *core);
 void sweeps_finish(struct core *core);

@@ -1,9 +1,11 @@
 /*
  * The state, rebuilt from what the ledger holds. Nothing here emits an effect. A
- * job that had begun, or could have, is an orphan until a beat adopts it or the
- * grace ends (core_tick); a rollout without a row of its own has done nothing yet.
+ * rollout of which no row is told was acknowledged and is forgotten. A job that had
+ * begun, or could have, is an orphan until a beat adopts it or the grace ends.
  */
 #include "broker/core_internal.h"
+
+enum { SAMPLES_MAX = 1024 }; /* as in messages.def */
 
 bool core_restore_stream(struct core *core, struct slice name, uint64_t first, uint64_t head)
 {
@@ -13,7 +15,7 @@ bool core_restore_stream(struct core *core, struct slice name, uint64_t first, u
     if (head > stream->head)
         stream->head = head;
     if (first > 1)
-        stream_forget(stream, first - 1);
+        stream_forget(core, stream, first - 1);
     stream->fresh = true;
     return !core->failed;
 }
@@ -25,20 +27,21 @@ bool core_restore_engine(struct core *core, struct slice url)
 
 bool core_restore_group(struct core *core, const struct core_group_row *row)
 {
+    if (row->samples < 1 || row->samples > SAMPLES_MAX || group_find(core, row->group))
+        return false;
     struct stream *stream = stream_intern(core, row->stream);
     struct group *group =
         stream ? group_create(core, row->group, stream, (uint32_t)row->samples, row->task_hash,
                               &row->task) : NULL;
     if (!group)
         return false;
-    struct group_work *work = group->work;
-    work->init_done = row->init_done;
-    work->init_layer = core_strdup(core, row->init_layer);
-    work->init_ms = row->init_ms;
-    if (!row->init_done)
-        job_orphan(core, &work->init);
-    for (uint32_t k = 0; row->init_done && k < group->samples; k++)
-        job_orphan(core, &work->rollouts[k].job);
+    for (uint32_t k = 0; k < group->samples; k++)
+        group->work->rollouts[k].ended = true;
+    group->work->init_done = row->init_done;
+    group->work->init_layer = core_strdup(core, row->init_layer);
+    group->work->init_ms = row->init_ms;
+    if (!row->task.id.len) /* a group without a task has no rollouts left */
+        group_close(core, group);
     return !core->failed;
 }
 
@@ -50,24 +53,21 @@ static void restore_run(struct core *core, struct rollout *rollout,
     rollout->detail = core_strdup(core, row->run_detail);
     if (row->engine.len)
         rollout_set_engine(core, rollout, engine_intern(core, row->engine, false));
-    job_leave(core, &rollout->job);
     job_begin_stage(&rollout->job, STAGE_EVAL);
-    job_orphan(core, &rollout->job);
 }
 
-static void restore_end(struct core *core, struct rollout *rollout, uint64_t seq)
+static void restore_live(struct core *core, struct rollout *rollout,
+                         const struct core_rollout_row *row)
 {
-    struct group *group = rollout->job.group;
-    struct stream *stream = group->stream;
-    job_leave(core, &rollout->job);
-    rollout->seq = seq;
-    if (seq > stream->head)
-        stream->head = seq;
-    stream->pending--;
-    core->live--;
-    core->accepted--;
-    group->work->live--;
-    group_close(core, group);
+    struct group_work *work = rollout->job.group->work;
+    rollout->ended = false;
+    group_count(core, rollout->job.group, 1);
+    if (row->run_done && work->init_done)
+        restore_run(core, rollout, row);
+    if (work->init_done)
+        job_orphan(core, &rollout->job);
+    else if (work->init.place == PLACE_NONE)
+        job_orphan(core, &work->init);
 }
 
 bool core_restore_rollout(struct core *core, const struct core_rollout_row *row)
@@ -76,11 +76,25 @@ bool core_restore_rollout(struct core *core, const struct core_rollout_row *row)
     if (!group || !group->work || row->sample >= group->samples)
         return false;
     struct rollout *rollout = &group->work->rollouts[row->sample];
-    if (rollout->seq || (row->ended && !row->seq))
+    if (rollout->seq || !rollout->ended || (row->ended && !row->seq))
         return false;
-    if (row->ended)
-        restore_end(core, rollout, row->seq);
-    else if (row->run_done && group->work->init_done)
-        restore_run(core, rollout, row);
-    return !core->failed;
+    if (!row->ended) {
+        restore_live(core, rollout, row);
+        return !core->failed;
+    }
+    rollout->seq = row->seq;
+    if (row->seq > group->stream->head)
+        group->stream->head = row->seq;
+    return true;
+}
+
+void restore_finish(struct core *core)
+{
+    struct stream *stream;
+    core->restoring = false;
+    LIST_EACH(stream, &core->streams, link)
+        for (struct list *at = stream->live.next, *then; at != &stream->live; at = then) {
+            then = at->next;
+            group_close(core, container_of(at, struct group_work, link)->init.group);
+        }
 }

@@ -18,7 +18,7 @@ static void init_ok(struct core *core, struct job *job, const struct msg_job_res
     work->init_done = true;
     work->init_layer = core_strdup(core, in->layer_digest);
     for (uint32_t k = 0; k < group->samples; k++)
-        if (!work->rollouts[k].seq)
+        if (!work->rollouts[k].ended)
             job_queue(core, &work->rollouts[k].job, false);
 }
 

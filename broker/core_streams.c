@@ -40,14 +40,14 @@ void stream_destroy(struct stream *stream)
     free(stream);
 }
 
-void stream_forget(struct stream *stream, uint64_t seq)
+void stream_forget(struct core *core, struct stream *stream, uint64_t seq)
 {
     struct heap_node *oldest;
     if (seq + 1 > stream->first)
         stream->first = seq + 1;
     while ((oldest = heap_peek(&stream->ended)) && (uint64_t)oldest->key < stream->first) {
         heap_remove(&stream->ended, oldest);
-        group_forget(container_of(oldest, struct group, ended));
+        group_forget(core, container_of(oldest, struct group, ended));
     }
 }
 
@@ -134,7 +134,7 @@ void handle_stream_ack(struct core *core, const struct call *call)
         struct effect *persist = effect_push(core, PERSIST_ACK);
         persist->stream = stream_name(stream);
         persist->seq = in->seq;
-        stream_forget(stream, in->seq);
+        stream_forget(core, stream, in->seq);
     }
     send_done(core, call, count);
 }

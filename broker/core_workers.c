@@ -146,12 +146,8 @@ static void hang(struct core *core, struct worker *worker)
 
 void core_lane_broke(struct core *core, int64_t now_ms, struct slice id)
 {
-    if (core->failed)
-        return;
     struct worker *worker = worker_find(core, id);
-    if (now_ms > core->now_ms)
-        core->now_ms = now_ms;
-    if (worker && !worker->hung)
+    if (core_begin(core, now_ms) && worker && !worker->hung)
         worker_lose(core, worker);
 }
 
