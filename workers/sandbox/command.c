@@ -1,0 +1,170 @@
+/* One command by bash in a process of its own, its output through a pipe. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "workers/fiber.h"
+#include "workers/sandbox/output.h"
+#include "workers/sandbox/process.h"
+
+enum {
+    INLINE_MAX = 32768, /* longer commands go through a file */
+    READ_MAX = 1 << 20, /* at once, and the most that a pipe can hold */
+    KILLED_MS = 5000,   /* the kernel's time to end what was killed */
+};
+
+struct command {
+    struct sandbox *sandbox;
+    pid_t pid;
+    int pipe;
+    struct loop_watch *watch;
+    struct output output;
+    struct loop *loop;
+    bool timed_out;
+    int status;
+    char script[64]; /* its file among the commands; "" when it is an argument */
+};
+
+/* False at the end of the pipe. */
+static bool read_some(struct command *command)
+{
+    uint8_t chunk[16384];
+    for (size_t done = 0; done < READ_MAX;) {
+        ssize_t got = read(command->pipe, chunk, sizeof(chunk));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return got < 0 && errno == EAGAIN;
+        output_append(&command->output, chunk, (size_t)got);
+        done += (size_t)got;
+    }
+    return true;
+}
+
+static void on_output(void *arg, uint32_t events)
+{
+    struct command *command = arg;
+    (void)events;
+    if (!read_some(command))
+        loop_unwatch(command->loop, &command->watch);
+}
+
+/* ---- start -------------------------------------------------------------------------- */
+
+/* A command too long for an argument becomes a file that the sandbox can only read. */
+static int write_script(struct command *command, const char *text, struct fail *fail)
+{
+    static __thread uint64_t count;
+    snprintf(command->script, sizeof(command->script), "script.%lu", (unsigned long)++count);
+    AUTO_CLOSE int fd = openat(sandbox_commands_dir(command->sandbox), command->script,
+                               O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    size_t len = strlen(text);
+    errno = 0;
+    if (fd < 0 || write(fd, text, len) != (ssize_t)len)
+        return fail_set(fail, errno ? -errno : -ENOSPC, "the command of %zu bytes: %s", len,
+                        strerror(errno ? errno : ENOSPC));
+    return 0;
+}
+
+static int start(struct command *command, const char *text, struct fail *fail)
+{
+    char path[96];
+    int ends[2];
+    int code = strlen(text) > INLINE_MAX ? write_script(command, text, fail) : 0;
+    if (code < 0)
+        return code;
+    snprintf(path, sizeof(path), "/run/sluice/%s", command->script);
+    const char *inline_argv[] = {"/bin/bash", "-c", text, NULL};
+    const char *script_argv[] = {"/bin/bash", path, NULL};
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return fail_set(fail, -errno, "pipe: %s", strerror(errno));
+    AUTO_CLOSE int write_end = ends[1];
+    command->pipe = ends[0];
+    fcntl(command->pipe, F_SETFL, O_NONBLOCK);
+    struct sandbox_exec exec = {.argv = command->script[0] ? script_argv : inline_argv,
+                                .fds = (int[]){write_end, write_end},
+                                .targets = (int[]){1, 2},
+                                .fd_count = 2};
+    return sandbox_start(command->sandbox, &exec, &command->pid, fail);
+}
+
+/* ---- end ---------------------------------------------------------------------------- */
+
+/* 1: it ended; 0: it still runs at until_ms; negative errno. */
+static int await_end(struct command *command, int64_t until_ms, struct fail *fail)
+{
+    for (;;) {
+        int code = sandbox_poll_exit(command->sandbox, command->pid, &command->status, fail);
+        if (code != 0)
+            return code;
+        int64_t left_ms = until_ms - clock_ms();
+        if (left_ms <= 0)
+            return 0;
+        code = await_wake(left_ms);
+        if (code == -ECANCELED || (code == -ETIMEDOUT && clock_ms() < until_ms))
+            return fail_set(fail, code, code == -ECANCELED ? "cancelled" : "out of time");
+    }
+}
+
+/* Everything is killed at its end; what is in the pipe then is all there will be. */
+static int finish(struct command *command, int64_t timeout_ms, struct fail *fail)
+{
+    int code = await_end(command, clock_ms() + timeout_ms, fail);
+    if (code < 0)
+        return code;
+    command->timed_out = code == 0;
+    int killed = sandbox_kill_all(command->sandbox, 0, fail);
+    if (killed < 0)
+        return killed;
+    if (command->timed_out)
+        code = await_end(command, clock_ms() + KILLED_MS, fail);
+    if (code == 0)
+        return fail_set(fail, -EIO, "the command cannot be killed");
+    if (code > 0 && command->watch)
+        read_some(command);
+    return code < 0 ? code : 0;
+}
+
+static int run(struct command *command, const char *text, int64_t timeout_ms, struct fail *fail)
+{
+    int code = start(command, text, fail);
+    if (code < 0)
+        return code;
+    command->watch =
+        loop_watch(command->loop, command->pipe, EPOLLIN, on_output, command);
+    code = command->watch ? finish(command, timeout_ms, fail)
+                          : fail_set(fail, -ENOMEM, "out of memory");
+    if (code < 0) {
+        sandbox_forget_exit(command->sandbox, command->pid);
+        sandbox_kill_all_later(command->sandbox);
+    }
+    loop_unwatch(command->loop, &command->watch);
+    return code;
+}
+
+int sandbox_command(struct sandbox *sandbox, const char *text, int64_t timeout_ms,
+                    size_t output_max, struct sandbox_output *ret, struct fail *fail)
+{
+    struct command command = {.sandbox = sandbox, .pipe = -1, .loop = fiber_loop()};
+    int64_t began_us = clock_us();
+    sandbox_hold(sandbox);
+    output_init(&command.output, output_max);
+    int code = run(&command, text, timeout_ms, fail);
+    if (command.script[0])
+        unlinkat(sandbox_commands_dir(sandbox), command.script, 0);
+    sandbox_release(sandbox);
+    cleanup_close(&command.pipe);
+    if (code < 0) {
+        output_finish(&command.output);
+        return code;
+    }
+    *ret = (struct sandbox_output){.total = command.output.total,
+                                   .status = command.status,
+                                   .timed_out = command.timed_out,
+                                   .seconds = (double)(clock_us() - began_us) / 1e6};
+    ret->text = output_take(&command.output, &ret->len);
+    return ret->text ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+}

@@ -1,0 +1,192 @@
+/* What a sandbox gives up before anything untrusted runs in it: limits, rights, system calls. */
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "workers/sandbox/room.h"
+
+#if defined(__x86_64__)
+#define NATIVE_ARCH AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define NATIVE_ARCH AUDIT_ARCH_AARCH64
+#else
+#error "the system call filter knows x86_64 and aarch64"
+#endif
+
+enum { PROCESSES_SPARE = 8, X32_CALLS = 0x40000000 };
+
+/* ---- limits ------------------------------------------------------------------------- */
+
+static void limit(int what, uint64_t most)
+{
+    struct rlimit now;
+    if (getrlimit((__rlimit_resource_t)what, &now) == 0 && now.rlim_max < most)
+        most = now.rlim_max;
+    setrlimit((__rlimit_resource_t)what, &(struct rlimit){most, most});
+}
+
+void room_limit(const struct room_plan *plan)
+{
+    limit(RLIMIT_NPROC, plan->processes + 1); /* pid 1 counts too */
+    limit(RLIMIT_NOFILE, ROOM_FILES_MAX);
+    limit(RLIMIT_FSIZE, plan->disk_mib << 20);
+}
+
+/* ---- system calls ------------------------------------------------------------------- */
+
+/* Refused with EPERM: namespaces, mounts, the kernel's inner life, leaving one's CPUs. */
+static const uint32_t denied_calls[] = {
+    __NR_mount,          __NR_umount2,          __NR_pivot_root,
+    __NR_unshare,        __NR_setns,            __NR_chroot,
+    __NR_open_tree,      __NR_move_mount,       __NR_fsopen,
+    __NR_fsconfig,       __NR_fsmount,          __NR_fspick,
+    __NR_mount_setattr,  __NR_bpf,              __NR_perf_event_open,
+    __NR_keyctl,         __NR_add_key,          __NR_request_key,
+    __NR_userfaultfd,    __NR_io_uring_setup,   __NR_io_uring_enter,
+    __NR_init_module,    __NR_finit_module,     __NR_io_uring_register,
+    __NR_delete_module,  __NR_kexec_load,       __NR_reboot,
+    __NR_swapon,         __NR_swapoff,          __NR_quotactl,
+    __NR_acct,           __NR_open_by_handle_at, __NR_name_to_handle_at,
+    __NR_fanotify_init,  __NR_sched_setaffinity, __NR_syslog,
+#ifdef __NR_quotactl_fd
+    __NR_quotactl_fd,
+#endif
+};
+
+/* Answered as by a kernel without them. clone3 hides its flags from filters (libc falls back
+ * to clone); memory of the others is in no process's account. */
+static const uint32_t unknown_calls[] = {
+    __NR_clone3,
+    __NR_memfd_create,
+#ifdef __NR_memfd_secret
+    __NR_memfd_secret,
+#endif
+};
+
+static const uint32_t socket_families[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
+static const uint32_t denied_ioctls[] = {TIOCSTI, TIOCLINUX};
+
+static const uint32_t new_namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET |
+                                       CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
+
+#define COUNT(table) (sizeof(table) / sizeof(*(table)))
+#define FILTER_MAX 160
+
+struct filter {
+    struct sock_filter code[FILTER_MAX];
+    unsigned short len;
+};
+
+static void put(struct filter *filter, uint16_t code, uint32_t value, uint8_t yes, uint8_t no)
+{
+    filter->code[filter->len++] = (struct sock_filter){code, yes, no, value};
+}
+
+static void put_load(struct filter *filter, size_t offset)
+{
+    put(filter, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
+}
+
+static void put_return(struct filter *filter, uint32_t action)
+{
+    put(filter, BPF_RET | BPF_K, action, 0, 0);
+}
+
+/* If what was loaded compares as `test` with value, the program ends here. */
+static void put_verdict(struct filter *filter, uint16_t test, uint32_t value, uint32_t action)
+{
+    put(filter, BPF_JMP | test | BPF_K, value, 0, 1);
+    put_return(filter, action);
+}
+
+/* For one system call: looks at an argument, ends with `found` where it is one of the table
+ * (or shares a bit with value, for BPF_JSET) and `otherwise` where not. */
+static void put_argument(struct filter *filter, uint32_t call, size_t argument, uint16_t test,
+                         const uint32_t *table, size_t count, uint32_t found, uint32_t otherwise)
+{
+    put(filter, BPF_JMP | BPF_JEQ | BPF_K, call, 0, (uint8_t)(2 + 2 * count));
+    put_load(filter, offsetof(struct seccomp_data, args) + argument * sizeof(uint64_t));
+    for (size_t i = 0; i < count; i++)
+        put_verdict(filter, test, table[i], found);
+    put_return(filter, otherwise);
+}
+
+static void put_table(struct filter *filter, const uint32_t *table, size_t count, int error)
+{
+    for (size_t i = 0; i < count; i++)
+        put_verdict(filter, BPF_JEQ, table[i], SECCOMP_RET_ERRNO | (uint32_t)error);
+}
+
+_Static_assert(2 * (COUNT(denied_calls) + COUNT(unknown_calls) + COUNT(socket_families) +
+                    COUNT(denied_ioctls)) + 24 < FILTER_MAX, "the filter's program fits");
+
+static void make_filter(struct filter *filter)
+{
+    const uint32_t eperm = SECCOMP_RET_ERRNO | EPERM;
+    put_load(filter, offsetof(struct seccomp_data, arch));
+    put(filter, BPF_JMP | BPF_JEQ | BPF_K, NATIVE_ARCH, 1, 0);
+    put_return(filter, SECCOMP_RET_KILL_PROCESS);
+    put_load(filter, offsetof(struct seccomp_data, nr));
+    put_verdict(filter, BPF_JGE, X32_CALLS, SECCOMP_RET_ERRNO | ENOSYS);
+    put_argument(filter, __NR_clone, 0, BPF_JSET, &new_namespaces, 1, eperm, SECCOMP_RET_ALLOW);
+    put_argument(filter, __NR_ioctl, 1, BPF_JEQ, denied_ioctls, COUNT(denied_ioctls), eperm,
+                 SECCOMP_RET_ALLOW);
+    put_argument(filter, __NR_socket, 0, BPF_JEQ, socket_families, COUNT(socket_families),
+                 SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
+    put_table(filter, unknown_calls, COUNT(unknown_calls), ENOSYS);
+    put_table(filter, denied_calls, COUNT(denied_calls), EPERM);
+    put_return(filter, SECCOMP_RET_ALLOW);
+}
+
+static int filter_calls(struct fail *fail)
+{
+    struct filter filter = {.len = 0};
+    make_filter(&filter);
+    struct sock_fprog program = {filter.len, filter.code};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return fail_set(fail, -errno, "no_new_privs: %s", strerror(errno));
+    if (syscall(__NR_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)
+        return fail_set(fail, -errno, "seccomp: %s", strerror(errno));
+    return 0;
+}
+
+/* ---- rights ------------------------------------------------------------------------- */
+
+/* pid 1 keeps the one that lets it read files whose owner took the permission away; what it
+ * executes has none. */
+static int drop_rights(struct fail *fail)
+{
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct rights[2] = {0};
+    for (int right = 0; prctl(PR_CAPBSET_READ, right, 0, 0, 0) >= 0; right++)
+        if (prctl(PR_CAPBSET_DROP, right, 0, 0, 0) < 0)
+            return fail_set(fail, -errno, "bounding set: %s", strerror(errno));
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+    rights[0].effective = rights[0].permitted = 1u << CAP_DAC_OVERRIDE;
+    if (syscall(SYS_capset, &header, rights) < 0)
+        return fail_set(fail, -errno, "capset: %s", strerror(errno));
+    return 0;
+}
+
+int room_confine(const struct room_plan *plan, struct fail *fail)
+{
+    limit(RLIMIT_CORE, 0);
+    limit(RLIMIT_NPROC, plan->processes + 1 + PROCESSES_SPARE); /* pid 1 can always start one */
+    int code = drop_rights(fail);
+    if (code == 0)
+        code = filter_calls(fail);
+    if (code == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        code = fail_set(fail, -errno, "dumpable: %s", strerror(errno));
+    return code;
+}

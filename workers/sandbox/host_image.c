@@ -1,0 +1,134 @@
+/* The image "host": the system directories of this machine, read-only, and nothing else of it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <fts.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include "common/cleanup.h"
+#include "workers/sandbox/room.h"
+
+static const char *const system_dirs[] = {"usr",   "bin",    "sbin", "lib", "lib32",
+                                          "lib64", "libx32", "etc",  "opt"};
+enum { SYSTEM_DIRS = sizeof(system_dirs) / sizeof(*system_dirs) };
+
+bool host_image_is(const char *image) { return strcmp(image, "host") == 0; }
+
+static int refuse(struct fail *fail, const char *what)
+{
+    return fail_set(fail, -errno, "the host's /%s: %s", what, strerror(errno));
+}
+
+/* The file type of /NAME of the host (S_IFDIR, S_IFLNK ...), 0 when there is none. */
+static mode_t host_type(const char *name)
+{
+    char path[32];
+    struct stat it;
+    snprintf(path, sizeof(path), "/%s", name);
+    return lstat(path, &it) == 0 ? it.st_mode & S_IFMT : 0;
+}
+
+static int copy_symlink(int skeleton, const char *name)
+{
+    char path[32], to[PATH_MAX];
+    snprintf(path, sizeof(path), "/%s", name);
+    ssize_t len = readlink(path, to, sizeof(to) - 1);
+    if (len < 0)
+        return -1;
+    to[len] = '\0';
+    return symlinkat(to, skeleton, name);
+}
+
+int host_image_prepare(int skeleton, struct fail *fail)
+{
+    for (size_t i = 0; i < SYSTEM_DIRS; i++) {
+        const char *name = system_dirs[i];
+        mode_t type = host_type(name);
+        int made = S_ISDIR(type)   ? mkdirat(skeleton, name, 0755)
+                   : S_ISLNK(type) ? copy_symlink(skeleton, name)
+                                   : 0;
+        if (made < 0 && errno != EEXIST)
+            return refuse(fail, name);
+    }
+    return 0;
+}
+
+int host_image_attach(int root, struct fail *fail)
+{
+    const uint64_t attributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+    for (size_t i = 0; i < SYSTEM_DIRS; i++) {
+        char host[32];
+        snprintf(host, sizeof(host), "/%s", system_dirs[i]);
+        if (S_ISDIR(host_type(system_dirs[i])) &&
+            room_attach_clone(AT_FDCWD, host, attributes, root, system_dirs[i]) < 0)
+            return refuse(fail, system_dirs[i]);
+    }
+    return 0;
+}
+
+/* ---- secrets ------------------------------------------------------------------------ */
+
+/* Root's uid is the sandbox's own when root runs us: what others may not read is covered. */
+enum { SECRETS_MAX = 256, SECRETS_DEPTH_MAX = 6, SEEN_MAX = 50000 };
+
+static struct {
+    char *path; /* without the leading slash */
+    bool is_dir;
+} secrets[SECRETS_MAX];
+static size_t secret_count;
+
+static bool is_secret(const FTSENT *entry)
+{
+    mode_t mode = entry->fts_statp->st_mode;
+    if (entry->fts_info == FTS_F)
+        return !(mode & S_IROTH);
+    return entry->fts_info == FTS_DNR || (entry->fts_info == FTS_D && !(mode & S_IXOTH));
+}
+
+static int remember(const FTSENT *entry, struct fail *fail)
+{
+    if (secret_count == SECRETS_MAX)
+        return fail_set(fail, -ENOSPC,
+                        "more than %d files that only root may read: run as an ordinary user",
+                        SECRETS_MAX);
+    char *path = strdup(entry->fts_path + 1);
+    if (!path)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    secrets[secret_count].path = path;
+    secrets[secret_count++].is_dir = entry->fts_info != FTS_F;
+    return 0;
+}
+
+int host_image_find_secrets(struct fail *fail)
+{
+    char etc[] = "/etc", opt[] = "/opt", local[] = "/usr/local/etc";
+    char *roots[] = {etc, opt, local, NULL};
+    FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+    if (!walk)
+        return fail_set(fail, -errno, "cannot look for secrets: %s", strerror(errno));
+    int code = 0;
+    FTSENT *entry;
+    for (size_t seen = 0; code == 0 && seen < SEEN_MAX && (entry = fts_read(walk)); seen++) {
+        bool secret = is_secret(entry);
+        if (secret)
+            code = remember(entry, fail);
+        if (entry->fts_info == FTS_D && (secret || entry->fts_level >= SECRETS_DEPTH_MAX))
+            fts_set(walk, entry, FTS_SKIP);
+    }
+    fts_close(walk);
+    return code;
+}
+
+int host_image_hide_secrets(int root, int disk, struct fail *fail)
+{
+    for (size_t i = 0; i < secret_count; i++) {
+        int covered = secrets[i].is_dir
+                          ? room_attach_clone(disk, "empty", MOUNT_ATTR_RDONLY, root, secrets[i].path)
+                          : room_attach_clone(root, "dev/null", 0, root, secrets[i].path);
+        if (covered < 0 && errno != ENOENT)
+            return refuse(fail, secrets[i].path);
+    }
+    return 0;
+}

@@ -1,0 +1,295 @@
+#include "workers/sandbox/init.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <linux/magic.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "common/cleanup.h"
+#include "workers/sandbox/launch.h"
+#include "workers/sandbox/pack.h"
+#include "workers/sandbox/proc.h"
+#include "workers/sandbox/wire.h"
+
+enum {
+    STARTED_MAX = 256,
+    PROCESSES_SEEN = 8192,
+    KILL_PASSES = 64,
+    KILL_PAUSE_US = 500,
+};
+
+static const uint64_t file_flags = O_ACCMODE | O_CREAT | O_EXCL | O_TRUNC | O_APPEND |
+                                   O_DIRECTORY | O_NOFOLLOW;
+
+struct init {
+    int control, children;
+    struct room_plan plan;
+    struct room room;
+    struct {
+        pid_t pid;
+        uint32_t id; /* of the request */
+    } started[STARTED_MAX]; /* whose ends the worker hears of */
+    size_t started_count;
+    struct wire_message message;
+};
+
+static void tell(const struct init *init, const struct wire_head *head, const char *text,
+                 const int *fds, size_t fd_count)
+{
+    if (wire_send(init->control, head, slice_from_str(text), fds, fd_count) == -EPIPE)
+        _exit(0); /* nobody is there any more */
+}
+
+static void answer(const struct init *init, int64_t result, const int *fds, size_t fd_count)
+{
+    struct wire_head head = {WIRE_DONE, init->message.head.id, {0, result}};
+    tell(init, &head, "", fds, fd_count);
+}
+
+static void refuse(const struct init *init, const struct fail *fail)
+{
+    struct wire_head head = {WIRE_DONE, init->message.head.id, {fail->code}};
+    tell(init, &head, fail->text, NULL, 0);
+}
+
+/* ---- ends --------------------------------------------------------------------------- */
+
+static void report_end(struct init *init, pid_t pid, int status)
+{
+    int said = WIFSIGNALED(status) ? 256 + WTERMSIG(status) : WEXITSTATUS(status);
+    for (size_t i = 0; i < init->started_count; i++)
+        if (init->started[i].pid == pid) {
+            struct wire_head head = {WIRE_EXITED, init->started[i].id, {said}};
+            init->started[i] = init->started[--init->started_count];
+            tell(init, &head, "", NULL, 0);
+            return;
+        }
+}
+
+/* Buries the dead, ours and the orphans; with `all`, waits until none is left. */
+static void reap(struct init *init, bool all)
+{
+    int status;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, all ? 0 : WNOHANG)) > 0)
+        report_end(init, pid, status);
+}
+
+/* One signal to every living process but ours and `spared`; how many there were. */
+static size_t kill_once(const struct init *init, pid_t spared)
+{
+    static pid_t pids[PROCESSES_SEEN];
+    size_t count = proc_list(init->room.proc, pids, PROCESSES_SEEN), living = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (pids[i] == 1 || pids[i] == spared)
+            continue;
+        char state = proc_state(init->room.proc, pids[i]);
+        if (state == 0 || state == 'Z' || state == 'X')
+            continue;
+        kill(pids[i], SIGKILL);
+        living++;
+    }
+    return living;
+}
+
+/* False when new ones appear as fast as they are killed (the spared one makes them). */
+static bool kill_others(struct init *init, pid_t spared)
+{
+    if (spared == 0) {
+        kill(-1, SIGKILL);
+        reap(init, true);
+        return true;
+    }
+    for (int pass = 0; pass < KILL_PASSES; pass++) {
+        size_t living = kill_once(init, spared);
+        reap(init, false);
+        if (living == 0)
+            return true;
+        nanosleep(&(struct timespec){0, KILL_PAUSE_US * 1000}, NULL);
+    }
+    return false;
+}
+
+/* ---- services ----------------------------------------------------------------------- */
+
+static void serve_start(struct init *init)
+{
+    struct fail fail = {0};
+    if (init->started_count == STARTED_MAX) {
+        fail_set(&fail, -EAGAIN, "%d processes are running already", STARTED_MAX);
+        refuse(init, &fail);
+        return;
+    }
+    pid_t pid = launch(&init->plan, &init->message, &fail);
+    if (pid < 0) {
+        refuse(init, &fail);
+        return;
+    }
+    init->started[init->started_count].pid = pid;
+    init->started[init->started_count++].id = init->message.head.id;
+    answer(init, pid, NULL, 0);
+}
+
+static void serve_kill_all(struct init *init)
+{
+    struct fail fail = {0};
+    if (kill_others(init, (pid_t)init->message.head.number[0])) {
+        answer(init, 0, NULL, 0);
+        return;
+    }
+    fail_set(&fail, -EBUSY, "new processes keep appearing");
+    refuse(init, &fail);
+}
+
+static int open_file(const struct init *init, const char *path, int root, struct fail *fail)
+{
+    uint64_t flags = (uint64_t)init->message.head.number[0] & file_flags;
+    mode_t mode = (mode_t)init->message.head.number[1];
+    if (flags & O_CREAT) {
+        AUTO_FREE char *parent = strdup(path);
+        char *slash = parent ? strrchr(parent, '/') : NULL;
+        if (slash)
+            *slash = '\0';
+        int made = slash && *parent ? room_make_dirs(root, parent, 0755) : 0;
+        if (made < 0)
+            return fail_set(fail, made, "%s: %s", path, strerror(-made));
+    }
+    int fd = room_open(root, path, flags | O_NONBLOCK | O_NOCTTY, mode);
+    return fd < 0 ? fail_set(fail, -errno, "%s: %s", path, strerror(errno)) : fd;
+}
+
+/* Files and directories only, and none of /proc, where "self" would be us. */
+static int check_file(int fd, const char *path, struct fail *fail)
+{
+    struct stat it;
+    struct statfs on;
+    if (fstat(fd, &it) < 0 || fstatfs(fd, &on) < 0)
+        return fail_set(fail, -errno, "%s: %s", path, strerror(errno));
+    if (on.f_type == PROC_SUPER_MAGIC || (!S_ISREG(it.st_mode) && !S_ISDIR(it.st_mode)))
+        return fail_set(fail, -EINVAL, "%s: neither a file nor a directory", path);
+    return 0;
+}
+
+static void serve_file(struct init *init)
+{
+    struct fail fail = {0};
+    const char *path = init->message.text;
+    AUTO_CLOSE int root = open(*path == '/' ? "/" : "/workspace", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0) {
+        fail_set(&fail, -errno, "/workspace: %s", strerror(errno));
+        refuse(init, &fail);
+        return;
+    }
+    AUTO_CLOSE int fd = open_file(init, path, root, &fail);
+    if (fd < 0 || check_file(fd, path, &fail) < 0)
+        refuse(init, &fail);
+    else
+        answer(init, 0, &fd, 1);
+}
+
+static void serve_pack(struct init *init)
+{
+    struct fail fail = {0};
+    uint64_t bytes = 0;
+    if (init->message.fd_count != 1)
+        fail_set(&fail, -EINVAL, "no file to pack into");
+    else {
+        kill_others(init, 0);
+        pack_upper(init->room.upper, init->message.fds[0], &bytes, &fail);
+    }
+    if (fail.code < 0)
+        refuse(init, &fail);
+    else
+        answer(init, (int64_t)bytes, NULL, 0);
+}
+
+static const struct {
+    enum wire_verb verb;
+    void (*serve)(struct init *init);
+} services[] = {
+    {WIRE_START, serve_start},
+    {WIRE_KILL_ALL, serve_kill_all},
+    {WIRE_FILE, serve_file},
+    {WIRE_PACK, serve_pack},
+};
+
+static void serve(struct init *init)
+{
+    int got = wire_receive(init->control, &init->message);
+    if (got == 0)
+        _exit(0);
+    if (got < 0)
+        return;
+    for (size_t i = 0; i < sizeof(services) / sizeof(*services); i++)
+        if (services[i].verb == init->message.head.verb)
+            services[i].serve(init);
+    wire_close_fds(&init->message);
+}
+
+/* ---- its life ----------------------------------------------------------------------- */
+
+/* Leaves descriptors 0 to 2, control as 3 and births as 4. */
+static void keep_two(int *control, int *births)
+{
+    int high_control = fcntl(*control, F_DUPFD_CLOEXEC, 16);
+    int high_births = fcntl(*births, F_DUPFD_CLOEXEC, 16);
+    if (dup3(high_control, 3, O_CLOEXEC) < 0 || dup3(high_births, 4, O_CLOEXEC) < 0)
+        _exit(1);
+    close_range(5, ~0U, 0);
+    *control = 3;
+    *births = 4;
+}
+
+static int become_ready(struct init *init, int births, struct fail *fail)
+{
+    int code = room_build(&init->plan, &init->room, fail);
+    if (code < 0)
+        return code;
+    /* Also the proof that the spawner still lives: it may have died before the prctl. */
+    struct wire_head head = {.verb = WIRE_BORN, .id = init->plan.id};
+    if (wire_send(births, &head, (struct slice){0}, &init->room.proc, 1) < 0)
+        _exit(1);
+    close(births);
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    init->children = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (init->children < 0)
+        return fail_set(fail, -errno, "signalfd: %s", strerror(errno));
+    return room_confine(&init->plan, fail);
+}
+
+_Noreturn void init_main(const struct room_plan *plan, int control, int births)
+{
+    static struct init init;
+    struct fail fail = {0};
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_NAME, "sluice-init");
+    keep_two(&control, &births);
+    init.control = control;
+    init.plan = *plan;
+    init.message.head.id = WIRE_READY_ID;
+    if (become_ready(&init, births, &fail) < 0) {
+        refuse(&init, &fail);
+        _exit(1);
+    }
+    answer(&init, 0, (int[]){init.room.commands, init.room.outputs}, 2);
+    for (;;) {
+        struct pollfd on[] = {{init.control, POLLIN, 0}, {init.children, POLLIN, 0}};
+        struct signalfd_siginfo seen;
+        poll(on, 2, -1);
+        if (on[1].revents && read(init.children, &seen, sizeof(seen)) > 0)
+            reap(&init, false);
+        if (on[0].revents)
+            serve(&init);
+    }
+}

@@ -1,0 +1,130 @@
+#include "workers/sandbox/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "common/cleanup.h"
+
+static const char *const environment[] = {
+    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME=/workspace",
+    "LANG=C.UTF-8",
+    "TERM=dumb",
+    NULL,
+};
+
+struct program {
+    const char *argv[LAUNCH_ARGS_MAX + 1];
+    int32_t targets[WIRE_FDS_MAX];
+    int fds[WIRE_FDS_MAX];
+    size_t fd_count;
+};
+
+static int read_program(const struct wire_message *message, struct program *ret, struct fail *fail)
+{
+    size_t from = message->fd_count * sizeof(int32_t), count = 0;
+    if (message->text_len < from)
+        return fail_set(fail, -EINVAL, "fewer targets than descriptors");
+    memcpy(ret->targets, message->text, from);
+    memcpy(ret->fds, message->fds, message->fd_count * sizeof(int));
+    ret->fd_count = message->fd_count;
+    for (size_t i = 0; i < ret->fd_count; i++)
+        if (ret->targets[i] < 0 || ret->targets[i] >= ROOM_FILES_MAX)
+            return fail_set(fail, -EINVAL, "descriptor number %d", ret->targets[i]);
+    while ((ret->argv[count] = wire_next_string(message, &from)))
+        if (++count > LAUNCH_ARGS_MAX)
+            return fail_set(fail, -E2BIG, "more than %d arguments", LAUNCH_ARGS_MAX);
+    return count > 0 ? 0 : fail_set(fail, -EINVAL, "nothing to execute");
+}
+
+/* Moves a descriptor out of the way of every target. */
+static int move_up(const struct program *program, int fd)
+{
+    int above = 2;
+    for (size_t i = 0; i < program->fd_count; i++)
+        if (program->targets[i] > above)
+            above = program->targets[i];
+    return fcntl(fd, F_DUPFD_CLOEXEC, above + 1);
+}
+
+/* Descriptors to their numbers, /dev/null for 0 to 2 where none is given, and no others. */
+static int place_fds(struct program *program)
+{
+    for (size_t i = 0; i < program->fd_count; i++)
+        if ((program->fds[i] = move_up(program, program->fds[i])) < 0)
+            return -1;
+    if (close_range(0, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
+        return -1;
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    AUTO_CLOSE int high_null = null < 0 ? -1 : move_up(program, null);
+    for (int fd = 0; fd <= 2; fd++)
+        if (dup2(high_null, fd) < 0)
+            return -1;
+    for (size_t i = 0; i < program->fd_count; i++)
+        if (dup2(program->fds[i], program->targets[i]) < 0)
+            return -1;
+    return 0;
+}
+
+static void reset_signals(void)
+{
+    sigset_t none;
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static int drop_last_right(void)
+{
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct none[2] = {0};
+    return (int)syscall(SYS_capset, &header, none);
+}
+
+/* In the child; comes back only when it failed, with errno. */
+static void become(const struct room_plan *plan, struct program *program)
+{
+    setsid();
+    reset_signals();
+    if (chdir("/workspace") < 0 && chdir("/") < 0)
+        return;
+    if (place_fds(program) < 0 || drop_last_right() < 0)
+        return;
+    room_limit(plan);
+    execve(program->argv[0], (char *const *)(uintptr_t)program->argv,
+           (char *const *)(uintptr_t)environment);
+}
+
+pid_t launch(const struct room_plan *plan, const struct wire_message *message, struct fail *fail)
+{
+    struct program program;
+    int report[2], error = 0;
+    int code = read_program(message, &program, fail);
+    if (code < 0)
+        return code;
+    if (pipe2(report, O_CLOEXEC) < 0)
+        return fail_set(fail, -errno, "pipe: %s", strerror(errno));
+    AUTO_CLOSE int told = report[0];
+    pid_t pid = fork();
+    if (pid == 0) {
+        int tell = move_up(&program, report[1]);
+        become(plan, &program);
+        error = errno;
+        _exit(write(tell, &error, sizeof(error)) < 0 ? 126 : 127);
+    }
+    error = pid < 0 ? errno : 0;
+    close(report[1]);
+    if (pid < 0)
+        return fail_set(fail, -error, "fork: %s", strerror(error));
+    if (read(told, &error, sizeof(error)) != sizeof(error))
+        return pid;
+    waitpid(pid, NULL, 0);
+    return fail_set(fail, -error, "cannot execute %s: %s", program.argv[0], strerror(error));
+}

@@ -1,0 +1,77 @@
+#include "workers/sandbox/proc.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "common/cleanup.h"
+
+struct entry { /* as getdents64 writes it */
+    uint64_t inode;
+    int64_t offset;
+    uint16_t len;
+    uint8_t type;
+    char name[];
+};
+
+size_t proc_list(int proc, pid_t *ret, size_t max)
+{
+    char block[8192] __attribute__((aligned(8)));
+    size_t count = 0;
+    if (lseek(proc, 0, SEEK_SET) < 0)
+        return 0;
+    for (;;) {
+        long got = syscall(SYS_getdents64, proc, block, sizeof(block));
+        if (got <= 0)
+            return count;
+        for (long at = 0; at < got; at += ((struct entry *)(block + at))->len) {
+            const char *name = ((struct entry *)(block + at))->name;
+            if (isdigit((unsigned char)*name) && count < max)
+                ret[count++] = (pid_t)strtol(name, NULL, 10);
+        }
+    }
+}
+
+/* The file /proc/PID/NAME as a string; false when it is gone. */
+static bool read_file(int proc, pid_t pid, const char *name, char *ret, size_t size)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "%d/%s", pid, name);
+    AUTO_CLOSE int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, ret, size - 1);
+    if (got <= 0)
+        return false;
+    ret[got] = '\0';
+    return true;
+}
+
+char proc_state(int proc, pid_t pid)
+{
+    char text[512];
+    if (!read_file(proc, pid, "stat", text, sizeof(text)))
+        return 0;
+    const char *name_end = strrchr(text, ')'); /* a name may hold anything */
+    return name_end && name_end[1] == ' ' ? name_end[2] : 0;
+}
+
+uint64_t proc_resident_kib(int proc, pid_t pid)
+{
+    char text[128];
+    unsigned long pages = 0;
+    if (!read_file(proc, pid, "statm", text, sizeof(text)) ||
+        sscanf(text, "%*u %lu", &pages) != 1)
+        return 0;
+    return pages * ((uint64_t)sysconf(_SC_PAGESIZE) / 1024);
+}
+
+uint64_t proc_proportional_kib(int proc, pid_t pid)
+{
+    char text[4096];
+    if (!read_file(proc, pid, "smaps_rollup", text, sizeof(text)))
+        return proc_resident_kib(proc, pid);
+    const char *pss = strstr(text, "\nPss:");
+    return pss ? strtoull(pss + 5, NULL, 10) : 0;
+}

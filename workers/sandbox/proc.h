@@ -1,0 +1,18 @@
+/* proc.h - the processes of one pid namespace, read from a descriptor of its /proc. */
+#ifndef SLUICE_WORKERS_SANDBOX_PROC_H
+#define SLUICE_WORKERS_SANDBOX_PROC_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* The pids there are, at most `max`; their number. */
+size_t proc_list(int proc, pid_t *ret, size_t max);
+/* 'R', 'S', 'Z' ...; 0 when it is gone. */
+char proc_state(int proc, pid_t pid);
+/* Resident memory in KiB, shared pages counted whole; cheap. 0 when it is gone. */
+uint64_t proc_resident_kib(int proc, pid_t pid);
+/* The same with shared pages divided among who shares them; exact and ten times dearer. */
+uint64_t proc_proportional_kib(int proc, pid_t pid);
+
+#endif

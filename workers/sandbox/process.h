@@ -1,0 +1,32 @@
+/*
+ * process.h - what the parts beside sandbox.c (command.c, the shell) need of a sandbox: an
+ * end of a process as one of several things a fiber waits for, and the tools' directories.
+ */
+#ifndef SLUICE_WORKERS_SANDBOX_PROCESS_H
+#define SLUICE_WORKERS_SANDBOX_PROCESS_H
+
+#include "workers/sandbox/sandbox.h"
+
+/* Keeps the memory of a sandbox that its owner closes while a fiber is still at work with it. */
+void sandbox_hold(struct sandbox *sandbox);
+void sandbox_release(struct sandbox *sandbox);
+
+/*
+ * 1: it ended, *status as sandbox_wait's, and is forgotten; 0: it runs, and fiber_wake will
+ * come to the current fiber when it ends or the sandbox does (spurious wakes happen: look
+ * again); negative errno: the sandbox is gone, or there is no such process (-ESRCH).
+ */
+int sandbox_poll_exit(struct sandbox *sandbox, pid_t pid, int *status, struct fail *fail);
+/* The current fiber is no longer woken for it; called before a fiber that polled ends. */
+void sandbox_forget_exit(struct sandbox *sandbox, pid_t pid);
+/* Kills without waiting, where waiting is no longer possible. */
+void sandbox_kill_all_later(struct sandbox *sandbox);
+/* 0, or why the sandbox cannot be used: a breach or its end, in words. */
+int sandbox_check(const struct sandbox *sandbox, struct fail *fail);
+
+/* Directories of the tools, borrowed: /run/sluice, read-only inside, and /run/sluice/out,
+ * where what lies may be anything: open single names with O_NOFOLLOW | O_NONBLOCK. */
+int sandbox_commands_dir(const struct sandbox *sandbox);
+int sandbox_outputs_dir(const struct sandbox *sandbox);
+
+#endif

@@ -1,0 +1,424 @@
+#include "workers/sandbox/room.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <net/if.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "common/buffer.h"
+#include "common/cleanup.h"
+
+enum { INODES_PER_MIB = 128, INODES_MIN = 8192, INODES_MAX = 1 << 20 };
+
+static int refuse(struct fail *fail, const char *what)
+{
+    return fail_set(fail, -errno, "%s: %s", what, strerror(errno));
+}
+
+/* ---- steps -------------------------------------------------------------------------- */
+
+int room_open(int root, const char *path, uint64_t flags, mode_t mode)
+{
+    struct open_how how = {.flags = flags | O_CLOEXEC,
+                           .mode = flags & O_CREAT ? mode & 07777 : 0,
+                           .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+    long fd;
+    do
+        fd = syscall(SYS_openat2, root, path, &how, sizeof(how));
+    while (fd < 0 && (errno == EAGAIN || errno == EINTR)); /* raced with a rename */
+    return (int)fd;
+}
+
+/* Makes the last component of `path`, whose parents are there. */
+static int make_dir(int root, char *path, mode_t mode)
+{
+    char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    if (slash)
+        *slash = '\0';
+    AUTO_CLOSE int parent = room_open(root, slash ? path : ".", O_PATH | O_DIRECTORY, 0);
+    int code = parent < 0 || mkdirat(parent, name, mode) < 0 ? -errno : 0;
+    if (slash)
+        *slash = '/';
+    return code;
+}
+
+int room_make_dirs(int root, const char *path, mode_t mode)
+{
+    while (*path == '/')
+        path++;
+    AUTO_FREE char *part = strdup(path);
+    if (!part)
+        return -ENOMEM;
+    for (char *at = part; at;) {
+        at = strchr(at, '/');
+        if (at)
+            *at = '\0';
+        AUTO_CLOSE int there = room_open(root, part, O_PATH | O_DIRECTORY, 0);
+        int code = there >= 0 ? 0 : errno == ENOENT ? make_dir(root, part, mode) : -errno;
+        if (code < 0 && code != -EEXIST)
+            return code;
+        if (!at)
+            break;
+        *at++ = '/';
+        while (*at == '/')
+            at++;
+        if (!*at)
+            break;
+    }
+    return 0;
+}
+
+int room_clone_tree(int dir, const char *path, uint64_t attributes)
+{
+    AUTO_CLOSE int tree =
+        open_tree(dir, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+    struct mount_attr attr = {.attr_set = attributes};
+    if (tree < 0)
+        return -1;
+    if (attributes && mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0)
+        return -1;
+    return take_fd(&tree);
+}
+
+int room_attach(int tree, int root, const char *path)
+{
+    AUTO_CLOSE int target = room_open(root, path, O_PATH, 0);
+    if (target < 0)
+        return -1;
+    return move_mount(tree, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+}
+
+int room_attach_clone(int dir, const char *path, uint64_t attributes, int root,
+                      const char *target)
+{
+    AUTO_CLOSE int tree = room_clone_tree(dir, path, attributes);
+    return tree < 0 ? -1 : room_attach(tree, root, target);
+}
+
+static int mount_at(int root, const char *target, const char *type, unsigned long flags,
+                    const char *options)
+{
+    char path[64];
+    AUTO_CLOSE int fd = room_open(root, target, O_PATH | O_DIRECTORY, 0);
+    if (fd < 0)
+        return -1;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    return mount(type, path, type, flags, options);
+}
+
+static int write_text(int root, const char *path, const char *text)
+{
+    AUTO_CLOSE int fd = openat(root, path, O_WRONLY | O_CLOEXEC);
+    return fd < 0 || write(fd, text, strlen(text)) < 0 ? -1 : 0;
+}
+
+/* ---- who we are --------------------------------------------------------------------- */
+
+static int take_identity(const struct room_plan *plan, struct fail *fail)
+{
+    char map[64];
+    if (write_text(AT_FDCWD, "/proc/self/setgroups", "deny") < 0)
+        return refuse(fail, "setgroups");
+    snprintf(map, sizeof(map), "%d %lu 1\n", ROOM_UID, (unsigned long)plan->uid);
+    if (write_text(AT_FDCWD, "/proc/self/uid_map", map) < 0)
+        return refuse(fail, "uid_map");
+    snprintf(map, sizeof(map), "%d %lu 1\n", ROOM_UID, (unsigned long)plan->gid);
+    if (write_text(AT_FDCWD, "/proc/self/gid_map", map) < 0)
+        return refuse(fail, "gid_map");
+    return 0;
+}
+
+/* ---- the disk: one tmpfs with everything that can be written ------------------------ */
+
+/* What every root has, under whatever the image has. */
+static const struct {
+    const char *path;
+    mode_t mode;
+} skeleton_dirs[] = {
+    {"dev", 0755},     {"etc", 0755},     {"home", 0755},       {"mnt", 0755},
+    {"opt", 0755},     {"proc", 0555},    {"root", 0755},       {"run", 0755},
+    {"srv", 0755},     {"tmp", 01777},    {"usr", 0755},        {"var", 0755},
+    {"var/lib", 0755}, {"var/log", 0755}, {"var/cache", 0755},  {"var/tmp", 01777},
+    {"sys", 0555},     {"workspace", 0755}, {"run/sluice", 0755},
+};
+
+static const struct {
+    const char *path;
+    mode_t mode;
+} disk_dirs[] = {
+    {"upper", 0755}, {"work", 0755},     {"skeleton", 0755}, {"root", 0755},
+    {"shm", 01777},  {"commands", 0755}, {"outputs", 0755},  {"empty", 0555},
+};
+
+static uint64_t disk_inodes(const struct room_plan *plan)
+{
+    uint64_t inodes = plan->disk_mib * INODES_PER_MIB;
+    return inodes < INODES_MIN ? INODES_MIN : inodes > INODES_MAX ? INODES_MAX : inodes;
+}
+
+/* Returns the open disk. */
+static int make_disk(const struct room_plan *plan, struct fail *fail)
+{
+    char options[96];
+    snprintf(options, sizeof(options), "mode=0755,size=%lum,nr_inodes=%lu",
+             (unsigned long)plan->disk_mib, (unsigned long)disk_inodes(plan));
+    if (mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL) < 0)
+        return refuse(fail, "private mounts");
+    if (mount("tmpfs", plan->scratch, "tmpfs", MS_NOSUID | MS_NODEV, options) < 0)
+        return refuse(fail, "tmpfs");
+    AUTO_CLOSE int disk = open(plan->scratch, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (disk < 0)
+        return refuse(fail, plan->scratch);
+    for (size_t i = 0; i < sizeof(disk_dirs) / sizeof(*disk_dirs); i++)
+        if (mkdirat(disk, disk_dirs[i].path, disk_dirs[i].mode) < 0)
+            return refuse(fail, "tmpfs");
+    return take_fd(&disk);
+}
+
+static int make_skeleton(const struct room_plan *plan, int disk, struct fail *fail)
+{
+    AUTO_CLOSE int skeleton = openat(disk, "skeleton", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    for (size_t i = 0; i < sizeof(skeleton_dirs) / sizeof(*skeleton_dirs); i++)
+        if (mkdirat(skeleton, skeleton_dirs[i].path, skeleton_dirs[i].mode) < 0)
+            return refuse(fail, "skeleton");
+    return host_image_is(plan->image) ? host_image_prepare(skeleton, fail) : 0;
+}
+
+/* ---- the overlay: layers over the image over the skeleton --------------------------- */
+
+/* Appends a lower directory by descriptor: no path is too long or needs escaping. */
+static int add_lower(struct buffer *options, int *fds, size_t *count, int dir, const char *path,
+                     struct fail *fail)
+{
+    int fd = openat(dir, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        int code = errno == ENOENT || errno == ENOTDIR ? -EINVAL : -errno;
+        return fail_set(fail, code, "lower directory %s: %s", path, strerror(errno));
+    }
+    fds[(*count)++] = fd;
+    buffer_printf(options, "%s/proc/self/fd/%d", *count == 1 ? "lowerdir=" : ":", fd);
+    return 0;
+}
+
+static int add_lowers(const struct room_plan *plan, int disk, struct buffer *options, int *fds,
+                      size_t *count, struct fail *fail)
+{
+    int code = 0;
+    for (size_t i = plan->layer_count; i-- > 0 && code == 0;)
+        code = add_lower(options, fds, count, AT_FDCWD, plan->layers[i], fail);
+    if (code == 0 && !host_image_is(plan->image))
+        code = add_lower(options, fds, count, AT_FDCWD, plan->image, fail);
+    return code < 0 ? code : add_lower(options, fds, count, disk, "skeleton", fail);
+}
+
+static int mount_overlay(const struct room_plan *plan, int disk, struct fail *fail)
+{
+    AUTO_BUFFER options = {0};
+    int lowers[ROOM_LAYERS_MAX + 2];
+    size_t count = 0;
+    AUTO_CLOSE int upper = openat(disk, "upper", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    AUTO_CLOSE int work = openat(disk, "work", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int code = add_lowers(plan, disk, &options, lowers, &count, fail);
+    buffer_printf(&options, ",upperdir=/proc/self/fd/%d,workdir=/proc/self/fd/%d,userxattr", upper,
+                  work);
+    if (code == 0 && !buffer_append(&options, "", 1))
+        code = fail_set(fail, -ENOMEM, "overlay: out of memory");
+    if (code == 0 && mount_at(disk, "root", "overlay", MS_NOSUID | MS_NODEV,
+                              (const char *)options.data) < 0)
+        code = refuse(fail, "overlay");
+    while (count > 0)
+        close(lowers[--count]);
+    return code;
+}
+
+/* ---- what is mounted over it -------------------------------------------------------- */
+
+static const struct {
+    const char *type, *path;
+    unsigned long flags;
+    const char *options;
+} fixed_mounts[] = {
+    {"proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL},
+    {"tmpfs", "dev", MS_NOSUID | MS_NOEXEC, "mode=0755,size=64k,nr_inodes=64"},
+};
+
+static const char *const devices[] = {"null", "zero", "full", "random", "urandom", "tty"};
+
+static const struct {
+    const char *path, *to;
+} device_links[] = {
+    {"ptmx", "pts/ptmx"},          {"fd", "/proc/self/fd"},         {"stdin", "/proc/self/fd/0"},
+    {"stdout", "/proc/self/fd/1"}, {"stderr", "/proc/self/fd/2"},
+};
+
+static int make_devices(int root, int disk, struct fail *fail)
+{
+    AUTO_CLOSE int dev = room_open(root, "dev", O_RDONLY | O_DIRECTORY, 0);
+    for (size_t i = 0; i < sizeof(devices) / sizeof(*devices); i++) {
+        char host[32];
+        snprintf(host, sizeof(host), "/dev/%s", devices[i]);
+        AUTO_CLOSE int made = openat(dev, devices[i], O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
+        if (made < 0 || room_attach_clone(AT_FDCWD, host, MOUNT_ATTR_NOSUID, dev, devices[i]) < 0)
+            return refuse(fail, host);
+    }
+    for (size_t i = 0; i < sizeof(device_links) / sizeof(*device_links); i++)
+        if (symlinkat(device_links[i].to, dev, device_links[i].path) < 0)
+            return refuse(fail, device_links[i].path);
+    if (mkdirat(dev, "pts", 0755) < 0 || mkdirat(dev, "shm", 01777) < 0)
+        return refuse(fail, "/dev");
+    if (mount_at(dev, "pts", "devpts", MS_NOSUID | MS_NOEXEC,
+                 "newinstance,ptmxmode=0666,mode=620") < 0)
+        return refuse(fail, "devpts");
+    if (room_attach_clone(disk, "shm", 0, dev, "shm") < 0)
+        return refuse(fail, "/dev/shm");
+    return 0;
+}
+
+/* Two tmpfs of the tools, apart from the disk so that a full disk does not silence them:
+ * commands, which the sandbox sees read-only, and in it the outputs. */
+static int make_run(int root, int disk, struct room *room, struct fail *fail)
+{
+    const unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+    if (mount_at(disk, "commands", "tmpfs", flags, "mode=0755,size=64m,nr_inodes=256") < 0 ||
+        mount_at(disk, "outputs", "tmpfs", flags, "mode=0700,size=64m,nr_inodes=1024") < 0)
+        return refuse(fail, "/run/sluice: tmpfs");
+    room->commands = room_open(disk, "commands", O_RDONLY | O_DIRECTORY, 0);
+    room->outputs = room_open(disk, "outputs", O_RDONLY | O_DIRECTORY, 0);
+    if (room->commands < 0 || room->outputs < 0 || mkdirat(room->commands, "out", 0700) < 0)
+        return refuse(fail, "/run/sluice");
+    int made = room_make_dirs(root, "run/sluice", 0755);
+    if (made < 0)
+        return fail_set(fail, made, "/run/sluice: %s", strerror(-made));
+    if (room_attach_clone(disk, "commands", MOUNT_ATTR_RDONLY, root, "run/sluice") < 0 ||
+        room_attach_clone(disk, "outputs", 0, root, "run/sluice/out") < 0)
+        return refuse(fail, "/run/sluice");
+    return 0;
+}
+
+static int make_fixed(int root, struct fail *fail)
+{
+    for (size_t i = 0; i < sizeof(fixed_mounts) / sizeof(*fixed_mounts); i++) {
+        int made = room_make_dirs(root, fixed_mounts[i].path, 0755);
+        errno = -made;
+        if (made < 0 || mount_at(root, fixed_mounts[i].path, fixed_mounts[i].type,
+                                 fixed_mounts[i].flags, fixed_mounts[i].options) < 0)
+            return refuse(fail, fixed_mounts[i].path);
+    }
+    int made = room_make_dirs(root, "workspace", 0755);
+    return made < 0 ? fail_set(fail, made, "/workspace: %s", strerror(-made)) : 0;
+}
+
+/* ---- the namespaces' own settings --------------------------------------------------- */
+
+/* Written while we still may; those not required are not there on every kernel. */
+static int set_kernel_limits(const struct room_plan *plan, int proc, struct fail *fail)
+{
+    char pids[32];
+    snprintf(pids, sizeof(pids), "%lu", 301 + (unsigned long)plan->processes);
+    const struct {
+        const char *path, *value;
+        bool required;
+    } settings[] = {
+        {"sys/user/max_user_namespaces", "0", true},
+        {"sys/user/max_inotify_instances", "64", false},
+        {"sys/kernel/shmall", "16384", false},
+        {"sys/kernel/pid_max", pids, false},
+        {"self/oom_score_adj", "1000", true},
+    };
+    for (size_t i = 0; i < sizeof(settings) / sizeof(*settings); i++)
+        if (write_text(proc, settings[i].path, settings[i].value) < 0 && settings[i].required)
+            return refuse(fail, settings[i].path);
+    return 0;
+}
+
+/* Where uid 0 of the host runs us, the owner of these files is the sandbox's own user. */
+static int guard_proc(int proc, int root, struct fail *fail)
+{
+    static const char *const read_only[] = {"sys", "sysrq-trigger", "irq", "bus", "fs"};
+    static const char *const hidden[] = {"kcore",     "keys",        "timer_list", "kallsyms",
+                                         "kpagecount", "kpageflags", "kpagecgroup", "vmallocinfo",
+                                         "sched_debug", "slabinfo"};
+    for (size_t i = 0; i < sizeof(read_only) / sizeof(*read_only); i++)
+        if (room_attach_clone(proc, read_only[i], MOUNT_ATTR_RDONLY, proc, read_only[i]) < 0 &&
+            errno != ENOENT)
+            return refuse(fail, read_only[i]);
+    for (size_t i = 0; i < sizeof(hidden) / sizeof(*hidden); i++)
+        if (room_attach_clone(root, "dev/null", 0, proc, hidden[i]) < 0 && errno != ENOENT)
+            return refuse(fail, hidden[i]);
+    return 0;
+}
+
+static int raise_loopback(struct fail *fail)
+{
+    AUTO_CLOSE int any = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+    if (any < 0 || ioctl(any, SIOCSIFFLAGS, &request) < 0)
+        return refuse(fail, "loopback");
+    return sethostname("sandbox", 7) < 0 ? refuse(fail, "hostname") : 0;
+}
+
+static int enter(int root, struct fail *fail)
+{
+    if (fchdir(root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
+        return refuse(fail, "pivot_root");
+    if (umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+        return refuse(fail, "leaving the old root");
+    return 0;
+}
+
+/* ---- in order ----------------------------------------------------------------------- */
+
+static int furnish(const struct room_plan *plan, int disk, int root, struct room *room,
+                   struct fail *fail)
+{
+    int code = make_fixed(root, fail);
+    if (code == 0)
+        code = make_devices(root, disk, fail);
+    if (code == 0)
+        code = make_run(root, disk, room, fail);
+    if (code == 0 && host_image_is(plan->image))
+        code = host_image_attach(root, fail);
+    if (code < 0)
+        return code;
+    room->proc = room_open(root, "proc", O_RDONLY | O_DIRECTORY, 0);
+    room->upper = room_open(disk, "upper", O_RDONLY | O_DIRECTORY, 0);
+    if (room->proc < 0 || room->upper < 0)
+        return refuse(fail, "/proc");
+    code = set_kernel_limits(plan, room->proc, fail);
+    if (code < 0 || plan->uid != 0)
+        return code;
+    code = guard_proc(room->proc, root, fail);
+    return code == 0 && host_image_is(plan->image) ? host_image_hide_secrets(root, disk, fail) : code;
+}
+
+int room_build(const struct room_plan *plan, struct room *ret, struct fail *fail)
+{
+    struct room room = {-1, -1, -1, -1};
+    umask(0);
+    int code = take_identity(plan, fail);
+    AUTO_CLOSE int disk = code < 0 ? code : make_disk(plan, fail);
+    if (disk < 0)
+        return disk;
+    code = make_skeleton(plan, disk, fail);
+    if (code == 0)
+        code = mount_overlay(plan, disk, fail);
+    if (code < 0)
+        return code;
+    AUTO_CLOSE int root = openat(disk, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    code = furnish(plan, disk, root, &room, fail);
+    if (code == 0)
+        code = enter(root, fail);
+    if (code == 0)
+        code = raise_loopback(fail);
+    umask(022);
+    *ret = room; /* on failure the process ends */
+    return code;
+}

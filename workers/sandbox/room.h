@@ -1,0 +1,67 @@
+/*
+ * room.h - the walls of one sandbox, built from within by the process that will be its
+ * pid 1, just cloned into new namespaces. Everything is opened before it is mounted and every
+ * target is resolved inside the new root, so that no symlink of an image leads outside.
+ * Nothing is ever mounted in the namespace of the host.
+ */
+#ifndef SLUICE_WORKERS_SANDBOX_ROOM_H
+#define SLUICE_WORKERS_SANDBOX_ROOM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/fail.h"
+
+enum { ROOM_LAYERS_MAX = 64, ROOM_UID = 1000, ROOM_FILES_MAX = 4096 };
+
+/* Strings are borrowed. */
+struct room_plan {
+    uint32_t id;
+    const char *image; /* a directory or "host" */
+    const char *layers[ROOM_LAYERS_MAX];
+    size_t layer_count; /* lowest first */
+    uint64_t memory_mib, disk_mib, processes;
+    const char *scratch; /* where its tmpfs is mounted, in its own namespace */
+    uid_t uid;           /* outside; ROOM_UID inside */
+    gid_t gid;
+};
+
+/* What pid 1 keeps of the construction. */
+struct room {
+    int upper;    /* what was written, as overlayfs stores it */
+    int commands; /* /run/sluice, which the sandbox can only read */
+    int outputs;  /* /run/sluice/out, a tmpfs of its own */
+    int proc;     /* the sandbox's /proc */
+};
+
+int room_build(const struct room_plan *plan, struct room *ret, struct fail *fail);
+/* Limits that need the namespaces' rights; then gives those rights up for good. */
+int room_confine(const struct room_plan *plan, struct fail *fail);
+/* The limits of the processes inside; called in each before it is executed. */
+void room_limit(const struct room_plan *plan);
+
+/* ---- steps shared by room.c and host_image.c ---------------------------------------- */
+
+/* Opens inside `root` whatever symlinks say; flags O_PATH etc. An fd or -1 with errno. */
+int room_open(int root, const char *path, uint64_t flags, mode_t mode);
+/* Makes a directory and its parents inside `root`; 0 or negative errno. */
+int room_make_dirs(int root, const char *path, mode_t mode);
+/* A clone of a mounted tree, its whole subtree with `attributes` (MOUNT_ATTR_*); -1, errno. */
+int room_clone_tree(int dir, const char *path, uint64_t attributes);
+/* Mounts such a clone on a path inside `root`; 0 or -1, errno. */
+int room_attach(int tree, int root, const char *path);
+int room_attach_clone(int dir, const char *path, uint64_t attributes, int root,
+                      const char *target);
+
+/* The host's own system directories, read-only. */
+bool host_image_is(const char *image);
+/* Their mount points (and symlinks, as they are) in the skeleton, before the overlay. */
+int host_image_prepare(int skeleton, struct fail *fail);
+int host_image_attach(int root, struct fail *fail);
+/* Root of the host owns the sandbox when it runs us: what others may not read is looked for
+ * once, before any sandbox, and covered in each. */
+int host_image_find_secrets(struct fail *fail);
+int host_image_hide_secrets(int root, int disk, struct fail *fail);
+
+#endif

@@ -1,0 +1,292 @@
+#include "workers/sandbox/spawner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "workers/sandbox/init.h"
+#include "workers/sandbox/proc.h"
+#include "workers/sandbox/room.h"
+#include "workers/sandbox/wire.h"
+
+enum {
+    WATCH_EVERY_MS = 100,
+    WATCH_SHARE = 10,      /* at most a tenth of one core goes into watching */
+    PROCESSES_SEEN = 8192, /* in one sandbox */
+    PROCESSES_SLACK = 16   /* RLIMIT_NPROC's work, except where root runs us */
+};
+
+struct tenant {
+    uint32_t id;
+    pid_t pid;
+    int proc; /* -1 until it is born */
+    uint64_t memory_kib, processes;
+    bool breached;
+};
+
+struct spawner_state {
+    int worker;       /* wire to the worker */
+    int births[2];    /* new pid 1s write to [1] */
+    int children;     /* signalfd of SIGCHLD */
+    const char *scratch;
+    uid_t uid;
+    gid_t gid;
+    struct tenant *tenants;
+    size_t count, capacity;
+    int64_t watch_at_ms;
+    struct wire_message message;
+};
+
+/* ---- a new one ---------------------------------------------------------------------- */
+
+static bool read_plan(const struct spawner_state *state, struct room_plan *ret)
+{
+    const struct wire_message *message = &state->message;
+    size_t from = 0;
+    *ret = (struct room_plan){.id = message->head.id,
+                              .image = wire_next_string(message, &from),
+                              .memory_mib = (uint64_t)message->head.number[0],
+                              .disk_mib = (uint64_t)message->head.number[1],
+                              .processes = (uint64_t)message->head.number[2],
+                              .scratch = state->scratch,
+                              .uid = state->uid,
+                              .gid = state->gid};
+    const char *layer;
+    while ((layer = wire_next_string(message, &from))) {
+        if (ret->layer_count == ROOM_LAYERS_MAX)
+            return false;
+        ret->layers[ret->layer_count++] = layer;
+    }
+    return ret->image != NULL;
+}
+
+static int clone_into_namespaces(int *pidfd)
+{
+    struct clone_args args = {
+        .flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
+                 CLONE_NEWCGROUP | CLONE_NEWNET | CLONE_PIDFD,
+        .pidfd = (uint64_t)(uintptr_t)pidfd,
+        .exit_signal = SIGCHLD,
+    };
+    return (int)syscall(SYS_clone3, &args, sizeof(args));
+}
+
+static bool add_tenant(struct spawner_state *state)
+{
+    if (state->count < state->capacity)
+        return true;
+    size_t capacity = state->capacity ? state->capacity * 2 : 64;
+    struct tenant *more = realloc(state->tenants, capacity * sizeof(*more));
+    if (!more)
+        return false;
+    state->tenants = more;
+    state->capacity = capacity;
+    return true;
+}
+
+static int answer(const struct spawner_state *state, uint32_t id, int code, const char *sentence,
+                  const int *fds, size_t fd_count)
+{
+    struct wire_head head = {.verb = WIRE_DONE, .id = id, .number = {code}};
+    return wire_send(state->worker, &head, slice_from_str(sentence), fds, fd_count);
+}
+
+static int refuse(const struct spawner_state *state, uint32_t id, int code, const char *what)
+{
+    char sentence[256];
+    snprintf(sentence, sizeof(sentence), "%s: %s", what, strerror(-code));
+    return answer(state, id, code, sentence, NULL, 0);
+}
+
+static int open_room(struct spawner_state *state)
+{
+    struct room_plan plan;
+    int control[2] = {-1, -1}, pidfd = -1;
+    uint32_t id = state->message.head.id;
+    if (!read_plan(state, &plan) || !add_tenant(state))
+        return refuse(state, id, -EINVAL, "plan");
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0)
+        return refuse(state, id, -errno, "socketpair");
+    pid_t pid = clone_into_namespaces(&pidfd);
+    if (pid == 0)
+        init_main(&plan, control[1], state->births[1]);
+    int code = pid < 0 ? -errno : 0;
+    close(control[1]);
+    AUTO_CLOSE int ours = control[0];
+    AUTO_CLOSE int its_pidfd = pidfd;
+    if (code < 0)
+        return refuse(state, id, code, "cannot make namespaces");
+    state->tenants[state->count++] = (struct tenant){.id = id,
+                                                     .pid = pid,
+                                                     .proc = -1,
+                                                     .memory_kib = plan.memory_mib * 1024,
+                                                     .processes = plan.processes};
+    return answer(state, id, 0, "", (int[]){its_pidfd, ours}, 2);
+}
+
+/* ---- events ------------------------------------------------------------------------- */
+
+static void take_birth(struct spawner_state *state)
+{
+    struct wire_message *message = &state->message;
+    if (wire_receive(state->births[0], message) <= 0)
+        return;
+    for (size_t i = 0; i < state->count && message->fd_count > 0; i++)
+        if (state->tenants[i].id == message->head.id && state->tenants[i].proc < 0)
+            state->tenants[i].proc = take_fd(&message->fds[0]);
+    wire_close_fds(message);
+}
+
+static void reap(struct spawner_state *state)
+{
+    struct signalfd_siginfo seen;
+    pid_t pid;
+    if (read(state->children, &seen, sizeof(seen)) < 0)
+        return;
+    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+        for (size_t i = 0; i < state->count; i++)
+            if (state->tenants[i].pid == pid) {
+                cleanup_close(&state->tenants[i].proc);
+                state->tenants[i] = state->tenants[--state->count];
+                break;
+            }
+}
+
+/* ---- the watch ---------------------------------------------------------------------- */
+
+static uint64_t sum(const struct tenant *tenant, const pid_t *pids, size_t count,
+                    uint64_t (*kib)(int proc, pid_t pid))
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < count; i++)
+        if (pids[i] != 1)
+            total += kib(tenant->proc, pids[i]);
+    return total;
+}
+
+/* The name of the limit it went over, or NULL. */
+static const char *find_breach(const struct tenant *tenant)
+{
+    static pid_t pids[PROCESSES_SEEN];
+    size_t count = proc_list(tenant->proc, pids, PROCESSES_SEEN);
+    if (count > tenant->processes + PROCESSES_SLACK)
+        return "processes";
+    if (sum(tenant, pids, count, proc_resident_kib) > tenant->memory_kib &&
+        sum(tenant, pids, count, proc_proportional_kib) > tenant->memory_kib)
+        return "memory";
+    return NULL;
+}
+
+/* The worker hears of the breach before the sandbox falls silent. */
+static void watch(struct spawner_state *state)
+{
+    int64_t began_ms = clock_ms();
+    for (size_t i = 0; i < state->count; i++) {
+        struct tenant *tenant = &state->tenants[i];
+        const char *breach = tenant->proc < 0 || tenant->breached ? NULL : find_breach(tenant);
+        if (!breach)
+            continue;
+        struct wire_head head = {.verb = WIRE_BREACH, .id = tenant->id};
+        wire_send(state->worker, &head, slice_from_str(breach), NULL, 0);
+        kill(tenant->pid, SIGKILL);
+        tenant->breached = true;
+    }
+    int64_t pause_ms = WATCH_SHARE * (clock_ms() - began_ms);
+    state->watch_at_ms = began_ms + (pause_ms > WATCH_EVERY_MS ? pause_ms : WATCH_EVERY_MS);
+}
+
+/* ---- its life ----------------------------------------------------------------------- */
+
+static _Noreturn void end(struct spawner_state *state)
+{
+    for (size_t i = 0; i < state->count; i++)
+        kill(state->tenants[i].pid, SIGKILL);
+    while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
+        ;
+    _exit(0);
+}
+
+/* Terminal signals are for the worker, which decides when we end. */
+static void set_signals(struct spawner_state *state)
+{
+    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2};
+    for (size_t i = 0; i < sizeof(ignored) / sizeof(*ignored); i++)
+        signal(ignored[i], SIG_IGN);
+    signal(SIGCHLD, SIG_DFL);
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigprocmask(SIG_SETMASK, &set, NULL);
+    state->children = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static void prepare(struct spawner_state *state)
+{
+    struct rlimit files;
+    prctl(PR_SET_NAME, "sluice-spawner");
+    setsid();
+    set_signals(state);
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+    if (state->children < 0 ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, state->births) < 0)
+        _exit(1);
+}
+
+static void serve_worker(struct spawner_state *state)
+{
+    int got = wire_receive(state->worker, &state->message);
+    if (got == 0)
+        end(state);
+    if (got < 0)
+        return;
+    if (state->message.head.verb == WIRE_ROOM && open_room(state) == -EPIPE)
+        end(state);
+    wire_close_fds(&state->message);
+}
+
+static int until_watch_ms(const struct spawner_state *state)
+{
+    if (state->count == 0)
+        return -1;
+    int64_t left = state->watch_at_ms - clock_ms();
+    return left > 0 ? (int)left : 0;
+}
+
+_Noreturn void spawner_run(int socket, const char *scratch)
+{
+    static struct spawner_state state;
+    state.worker = socket;
+    state.scratch = scratch;
+    state.uid = geteuid();
+    state.gid = getegid();
+    prepare(&state);
+    for (;;) {
+        struct pollfd on[] = {
+            {state.worker, POLLIN, 0}, {state.births[0], POLLIN, 0}, {state.children, POLLIN, 0}};
+        poll(on, 3, until_watch_ms(&state));
+        if (on[2].revents)
+            reap(&state);
+        if (on[1].revents)
+            take_birth(&state);
+        if (on[0].revents)
+            serve_worker(&state);
+        if (state.count > 0 && clock_ms() >= state.watch_at_ms)
+            watch(&state);
+    }
+}

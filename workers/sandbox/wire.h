@@ -1,0 +1,53 @@
+/*
+ * wire.h - what the worker, the spawner and pid 1 of a sandbox say to each other: one
+ * message a packet on SOCK_SEQPACKET socket pairs, descriptors beside it (SCM_RIGHTS).
+ * All three are this program, forked; the sandboxed processes hold no end of these sockets.
+ */
+#ifndef SLUICE_WORKERS_SANDBOX_WIRE_H
+#define SLUICE_WORKERS_SANDBOX_WIRE_H
+
+#include <stdint.h>
+
+#include "common/slice.h"
+
+enum { WIRE_TEXT_MAX = 65536, WIRE_FDS_MAX = 16 };
+
+enum wire_verb {
+    WIRE_ROOM = 1, /* worker -> spawner: numbers memory_mib, disk_mib, processes; text image\0layer\0... */
+    WIRE_START,    /* worker -> pid 1: text int32 targets[fds], then argv\0...; answers the pid */
+    WIRE_KILL_ALL, /* number[0] the pid to spare, or 0 */
+    WIRE_FILE,     /* numbers flags, mode; text the path; answers with the descriptor */
+    WIRE_PACK,     /* one descriptor to write to; answers the bytes */
+    WIRE_DONE,     /* the answer to `id`: numbers code (0 or negative errno), result; text a sentence */
+    WIRE_EXITED,   /* pid 1 -> worker: `id` of the start, number[0] status (0..255, 256 + signal) */
+    WIRE_BREACH,   /* spawner -> worker: `id` of the room, text the limit's name */
+    WIRE_BORN,     /* a new pid 1 -> spawner: `id` of the room, one descriptor, its /proc */
+};
+
+/* The id under which a new pid 1 says unasked that the room is ready, or why it is not. */
+enum { WIRE_READY_ID = 1 };
+
+struct wire_head {
+    uint32_t verb, id;
+    int64_t number[3];
+};
+
+struct wire_message {
+    struct wire_head head;
+    size_t text_len;
+    char text[WIRE_TEXT_MAX + 1]; /* NUL-terminated beyond text_len */
+    int fds[WIRE_FDS_MAX];        /* the receiver's: take_fd or wire_close_fds */
+    size_t fd_count;
+};
+
+/* 0 or negative errno (-EAGAIN on a full non-blocking socket, -EMSGSIZE over the limits). */
+int wire_send(int socket, const struct wire_head *head, struct slice text, const int *fds,
+              size_t fd_count);
+/* 1: a message; 0: the other end is gone; negative errno (-EAGAIN: nothing there). */
+int wire_receive(int socket, struct wire_message *ret);
+void wire_close_fds(struct wire_message *message);
+
+/* Cuts NUL-ended strings out of text[from..]; NULL when there are none left. */
+const char *wire_next_string(const struct wire_message *message, size_t *from);
+
+#endif
