@@ -10,7 +10,7 @@
 
 enum {
     SWEEP_PER_COMMIT = 64,
-    SWEEP_PER_REST = 256,
+    SWEEP_PER_CHORE = 256,
     WAL_IDLE_PAGES = 1000,  /* 8 MiB: brought home when there is nothing else to do */
     WAL_BUSY_PAGES = 32768  /* 256 MiB: brought home whatever there is to do */
 };
@@ -81,10 +81,23 @@ int ledger_begin(struct ledger *ledger, struct fail *fail)
     return run(ledger, LEDGER_BEGIN, fail);
 }
 
+static int checkpoint(struct ledger *ledger, struct fail *fail)
+{
+    int code = sqlite3_wal_checkpoint_v2(ledger->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    ledger->wal_pages = 0;
+    if (code == SQLITE_OK || code == SQLITE_BUSY) /* busy: somebody reads; a later one does it */
+        return 0;
+    return ledger_broke(ledger, code, fail);
+}
+
 int ledger_commit(struct ledger *ledger, struct fail *fail)
 {
     int code = ledger_sweep(ledger, SWEEP_PER_COMMIT, fail);
-    return code ? code : run(ledger, LEDGER_COMMIT, fail);
+    if (code == 0)
+        code = run(ledger, LEDGER_COMMIT, fail);
+    if (code == 0 && ledger->wal_pages > WAL_BUSY_PAGES)
+        code = checkpoint(ledger, fail);
+    return code;
 }
 
 int ledger_read_begin(struct ledger *ledger, struct fail *fail)
@@ -98,36 +111,25 @@ int ledger_read_end(struct ledger *ledger, struct fail *fail)
     return run(ledger, LEDGER_COMMIT, fail);
 }
 
-/* ---- housekeeping -------------------------------------------------------------------- */
+/* ---- chores ------------------------------------------------------------------------ */
+
+bool ledger_has_chores(const struct ledger *ledger)
+{
+    return ledger->sweep_due || ledger->wal_pages > WAL_IDLE_PAGES;
+}
 
 static int sweep_alone(struct ledger *ledger, struct fail *fail)
 {
     int code = ledger_begin(ledger, fail);
     if (code == 0)
-        code = ledger_sweep(ledger, SWEEP_PER_REST, fail);
+        code = ledger_sweep(ledger, SWEEP_PER_CHORE, fail);
     return code ? code : run(ledger, LEDGER_COMMIT, fail);
 }
 
-static int checkpoint(struct ledger *ledger, struct fail *fail)
+int ledger_do_chores(struct ledger *ledger, struct fail *fail)
 {
-    int code = sqlite3_wal_checkpoint_v2(ledger->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-    if (code == SQLITE_BUSY) /* somebody reads the file; the next rest tries again */
-        return 0;
-    ledger->wal_pages = 0;
-    return code == SQLITE_OK ? 0 : ledger_broke(ledger, code, fail);
-}
-
-int ledger_rest(struct ledger *ledger, bool idle, bool *ret_more, struct fail *fail)
-{
-    *ret_more = false;
-    if (ledger->broken.code)
-        return fail_set(fail, ledger->broken.code, "%s", ledger->broken.text);
     ledger_release(ledger);
-    int code = 0;
-    if (idle && ledger->sweep_due)
-        code = sweep_alone(ledger, fail);
-    if (code == 0 && ledger->wal_pages > (idle ? WAL_IDLE_PAGES : WAL_BUSY_PAGES))
-        code = checkpoint(ledger, fail);
-    *ret_more = ledger->sweep_due;
-    return code;
+    if (ledger->sweep_due)
+        return sweep_alone(ledger, fail);
+    return ledger->wal_pages > WAL_IDLE_PAGES ? checkpoint(ledger, fail) : 0;
 }

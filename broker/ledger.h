@@ -8,7 +8,7 @@
  * then refuses everything, and its owner stops; a sync is never tried twice.
  *
  * Belongs to one thread. Acknowledged rollouts are swept in bounded slices, by commits
- * and by ledger_rest. The ids and hashes of groups forgotten last are kept, up to
+ * and by ledger_do_chores. The ids and hashes of groups forgotten last are kept, up to
  * LEDGER_FORGOTTEN_MAX, so that a late submit of the same group is known.
  */
 #ifndef SLUICE_BROKER_LEDGER_H
@@ -46,6 +46,7 @@ int ledger_restore(struct ledger *ledger, const struct ledger_reader *reader, st
 
 int ledger_begin(struct ledger *ledger, struct fail *fail);
 int ledger_apply(struct ledger *ledger, const struct effect *effect, struct fail *fail);
+/* Also brings the write-ahead log home when it has grown very large. */
 int ledger_commit(struct ledger *ledger, struct fail *fail);
 
 /* Loads between read_begin and read_end share one snapshot, which is cheaper than one each. */
@@ -62,10 +63,9 @@ int ledger_load_job(struct ledger *ledger, const struct effect *effect, struct m
 int ledger_load_trajectory(struct ledger *ledger, struct slice stream, uint64_t seq,
                            struct msg_trajectory *ret, struct fail *fail);
 
-/*
- * For a moment without work: sweeps and checkpoints a little; *ret_more says whether there
- * is more of it to do. `idle` false does only what cannot wait: a write-ahead log grown large.
- */
-int ledger_rest(struct ledger *ledger, bool idle, bool *ret_more, struct fail *fail);
+/* Acknowledged rows to sweep, or a write-ahead log grown enough to be brought home. */
+bool ledger_has_chores(const struct ledger *ledger);
+/* Does a slice of that; for a moment when there is nothing else to do. */
+int ledger_do_chores(struct ledger *ledger, struct fail *fail);
 
 #endif

@@ -1,0 +1,307 @@
+#include "broker/lanes.h"
+
+#include <czmq.h>
+#include <errno.h>
+#include <sys/epoll.h>
+
+#include "broker/frame.h"
+
+enum {
+    EVENTS_WANTED = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED |
+                    ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+                    ZMQ_EVENT_HANDSHAKE_FAILED_AUTH,
+    PATIENCE_CHECK_MS = 1000
+};
+
+struct lane {
+    char worker[LANE_NAME_SIZE];
+    void *push, *monitor;
+    int monitor_fd, epoll_fd; /* the first is watched by the second, or -1 */
+    int64_t opened_ms;
+    bool connected, broken;
+};
+
+/* Lanes are keyed by the worker's id. `broken` holds ids told of by lanes_take_broken next. */
+struct lanes {
+    void *context;
+    int epoll_fd;
+    zhashx_t *all;
+    zlistx_t *broken;
+    uint64_t serial; /* names monitors */
+    int64_t patience_ms; /* when lanes that do not connect are looked for next */
+};
+
+/* ---- options: libzmq's defaults would keep a dead worker's jobs, and wait for ever ------------ */
+
+static const struct {
+    int option, value;
+} push_options[] = {
+    {ZMQ_SNDHWM, 0},   /* a worker's slots are the bound */
+    {ZMQ_LINGER, 0},   /* what is in a closed lane is revoked */
+    {ZMQ_IMMEDIATE, 0}, /* the first lane.hello waits for the connection */
+    {ZMQ_CONNECT_TIMEOUT, 5000}, {ZMQ_HANDSHAKE_IVL, 5000},
+    {ZMQ_RECONNECT_IVL, 100},    {ZMQ_RECONNECT_IVL_MAX, 5000},
+    {ZMQ_TCP_KEEPALIVE, 1},      {ZMQ_TCP_KEEPALIVE_IDLE, 30},
+    {ZMQ_TCP_KEEPALIVE_INTVL, 10}, {ZMQ_TCP_KEEPALIVE_CNT, 3},
+    {ZMQ_TCP_MAXRT, 30000},
+};
+
+static int set_options(void *socket)
+{
+    for (size_t i = 0; i < sizeof(push_options) / sizeof(*push_options); i++)
+        if (zmq_setsockopt(socket, push_options[i].option, &push_options[i].value, sizeof(int)))
+            return -errno;
+    return 0;
+}
+
+/* ---- life ------------------------------------------------------------------------------ */
+
+static void lane_destroy(void **item)
+{
+    struct lane *lane = *item;
+    *item = NULL;
+    if (!lane)
+        return;
+    if (lane->push)
+        zmq_socket_monitor(lane->push, NULL, 0);
+    if (lane->monitor_fd >= 0) /* libzmq closes it later, from another thread */
+        epoll_ctl(lane->epoll_fd, EPOLL_CTL_DEL, lane->monitor_fd, NULL);
+    if (lane->monitor)
+        zmq_close(lane->monitor);
+    if (lane->push)
+        zmq_close(lane->push);
+    free(lane);
+}
+
+static void name_destroy(void **item)
+{
+    free(*item);
+    *item = NULL;
+}
+
+struct lanes *lanes_create(void *context)
+{
+    struct lanes *lanes = calloc(1, sizeof(*lanes));
+    if (!lanes)
+        return NULL;
+    lanes->context = context;
+    lanes->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    lanes->all = zhashx_new();
+    lanes->broken = zlistx_new();
+    if (lanes->epoll_fd < 0 || !lanes->all || !lanes->broken) {
+        lanes_destroy(&lanes);
+        return NULL;
+    }
+    zhashx_set_destructor(lanes->all, lane_destroy);
+    zlistx_set_destructor(lanes->broken, name_destroy);
+    return lanes;
+}
+
+void lanes_destroy(struct lanes **closing)
+{
+    struct lanes *lanes = *closing;
+    *closing = NULL;
+    if (!lanes)
+        return;
+    zhashx_destroy(&lanes->all);
+    zlistx_destroy(&lanes->broken);
+    if (lanes->epoll_fd >= 0)
+        close(lanes->epoll_fd);
+    free(lanes);
+}
+
+int lanes_fd(const struct lanes *lanes) { return lanes->epoll_fd; }
+size_t lanes_count(const struct lanes *lanes) { return zhashx_size(lanes->all); }
+
+static const char *name_of(struct slice worker, char name[LANE_NAME_SIZE])
+{
+    size_t len = worker.len < LANE_NAME_SIZE ? worker.len : LANE_NAME_SIZE - 1;
+    memcpy(name, worker.data ? worker.data : (const uint8_t *)"", len);
+    name[len] = '\0';
+    return name;
+}
+
+/* ---- opening ---------------------------------------------------------------------------- */
+
+static bool is_endpoint(struct slice endpoint)
+{
+    return endpoint.len > 6 && endpoint.len <= 256 && !memchr(endpoint.data, 0, endpoint.len) &&
+           (memcmp(endpoint.data, "tcp://", 6) == 0 || memcmp(endpoint.data, "ipc://", 6) == 0);
+}
+
+/* A PAIR that hears what becomes of the connection, watched through the epoll set. */
+static int watch(struct lanes *lanes, struct lane *lane)
+{
+    char address[64];
+    snprintf(address, sizeof(address), "inproc://lane-%llu", (unsigned long long)++lanes->serial);
+    if (zmq_socket_monitor(lane->push, address, EVENTS_WANTED) != 0)
+        return -errno;
+    lane->monitor = zmq_socket(lanes->context, ZMQ_PAIR);
+    if (!lane->monitor || zmq_connect(lane->monitor, address) != 0)
+        return -errno;
+    int fd;
+    size_t size = sizeof(fd);
+    if (zmq_getsockopt(lane->monitor, ZMQ_FD, &fd, &size) != 0)
+        return -errno;
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = lane};
+    if (epoll_ctl(lanes->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0)
+        return -errno;
+    lane->monitor_fd = fd;
+    return 0;
+}
+
+static int lane_connect(struct lanes *lanes, struct lane *lane, struct slice endpoint)
+{
+    char address[257];
+    memcpy(address, endpoint.data, endpoint.len);
+    address[endpoint.len] = '\0';
+    lane->push = zmq_socket(lanes->context, ZMQ_PUSH);
+    if (!lane->push)
+        return -errno;
+    int code = set_options(lane->push);
+    if (code == 0)
+        code = watch(lanes, lane);
+    if (code == 0 && zmq_connect(lane->push, address) != 0)
+        code = -errno;
+    return code;
+}
+
+static void break_name(struct lanes *lanes, const char *worker)
+{
+    char *copy = strdup(worker);
+    if (copy && !zlistx_add_end(lanes->broken, copy))
+        free(copy);
+}
+
+/* The core still believes in this lane, so it must hear of it. */
+static int fail_open(struct lanes *lanes, const char *worker, int code, struct fail *fail,
+                     const char *why)
+{
+    break_name(lanes, worker);
+    return fail_set(fail, code, "the lane of worker %s cannot be opened: %s", worker, why);
+}
+
+int lanes_open(struct lanes *lanes, struct slice worker, struct slice endpoint, int64_t now_ms,
+               struct fail *fail)
+{
+    char name[LANE_NAME_SIZE];
+    zhashx_delete(lanes->all, name_of(worker, name));
+    if (!is_endpoint(endpoint))
+        return fail_open(lanes, name, -EINVAL, fail, "its beat names no tcp:// or ipc:// endpoint");
+    if (zhashx_size(lanes->all) >= LANES_MAX)
+        return fail_open(lanes, name, -EMFILE, fail, "there are as many lanes as there may be");
+    struct lane *lane = calloc(1, sizeof(*lane));
+    if (!lane)
+        return fail_open(lanes, name, -ENOMEM, fail, "out of memory");
+    strcpy(lane->worker, name);
+    lane->epoll_fd = lanes->epoll_fd;
+    lane->monitor_fd = -1;
+    lane->opened_ms = now_ms;
+    int code = lane_connect(lanes, lane, endpoint);
+    if (code == 0 && zhashx_insert(lanes->all, name, lane) != 0)
+        code = -ENOMEM;
+    if (code == 0)
+        return 0;
+    lane_destroy((void **)&lane);
+    return fail_open(lanes, name, code, fail, zmq_strerror(-code));
+}
+
+int lanes_send(struct lanes *lanes, struct slice worker, struct buffer *message,
+               struct fail *fail)
+{
+    char name[LANE_NAME_SIZE];
+    struct lane *lane = zhashx_lookup(lanes->all, name_of(worker, name));
+    if (!lane)
+        return fail_set(fail, -ENOENT, "there is no lane to worker %s", name);
+    zmq_msg_t frame;
+    if (!frame_init(&frame, message, NULL))
+        return fail_set(fail, -ENOMEM, "out of memory");
+    if (frame_send(lane->push, &frame, 0))
+        return 0;
+    return fail_set(fail, -errno, "cannot send to worker %s: %s", name, zmq_strerror(errno));
+}
+
+void lanes_close(struct lanes *lanes, struct slice worker)
+{
+    char name[LANE_NAME_SIZE];
+    zhashx_delete(lanes->all, name_of(worker, name));
+}
+
+/* ---- what becomes of connections ------------------------------------------------------------ */
+
+static void lane_break(struct lanes *lanes, struct lane *lane)
+{
+    if (lane->broken)
+        return;
+    lane->broken = true;
+    break_name(lanes, lane->worker);
+}
+
+/* One event: a frame with its number and value, and one with the address. False when none is there. */
+static bool read_event(struct lane *lane, uint16_t *ret)
+{
+    int events = 0;
+    size_t size = sizeof(events);
+    if (zmq_getsockopt(lane->monitor, ZMQ_EVENTS, &events, &size) != 0 || !(events & ZMQ_POLLIN))
+        return false;
+    zmq_msg_t frame;
+    zmq_msg_init(&frame);
+    bool got = zmq_msg_recv(&frame, lane->monitor, ZMQ_DONTWAIT) >= 0;
+    if (got && zmq_msg_size(&frame) >= sizeof(*ret))
+        memcpy(ret, zmq_msg_data(&frame), sizeof(*ret));
+    while (got && zmq_msg_more(&frame) && zmq_msg_recv(&frame, lane->monitor, ZMQ_DONTWAIT) >= 0)
+        ;
+    zmq_msg_close(&frame);
+    return got;
+}
+
+static void hear(struct lanes *lanes, struct lane *lane)
+{
+    uint16_t event = 0;
+    while (read_event(lane, &event)) {
+        if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED)
+            lane->connected = true;
+        else if (event == ZMQ_EVENT_DISCONNECTED && lane->connected)
+            lane_break(lanes, lane);
+    }
+}
+
+static void hear_all(struct lanes *lanes)
+{
+    struct epoll_event events[64];
+    int count = epoll_wait(lanes->epoll_fd, events, 64, 0);
+    for (int i = 0; i < count; i++)
+        hear(lanes, events[i].data.ptr);
+}
+
+static void lose_patience(struct lanes *lanes, int64_t now_ms)
+{
+    if (now_ms < lanes->patience_ms)
+        return;
+    lanes->patience_ms = now_ms + PATIENCE_CHECK_MS;
+    for (struct lane *lane = zhashx_first(lanes->all); lane; lane = zhashx_next(lanes->all))
+        if (!lane->connected && now_ms - lane->opened_ms > LANE_PATIENCE_MS)
+            lane_break(lanes, lane);
+}
+
+bool lanes_take_broken(struct lanes *lanes, int64_t now_ms, char ret_worker[LANE_NAME_SIZE],
+                       const char **ret_why)
+{
+    if (zlistx_size(lanes->broken) == 0) {
+        hear_all(lanes);
+        lose_patience(lanes, now_ms);
+    }
+    char *worker;
+    while ((worker = zlistx_detach(lanes->broken, NULL))) {
+        const struct lane *lane = zhashx_lookup(lanes->all, worker);
+        bool is_stale = lane && !lane->broken; /* opened again since */
+        *ret_why = !lane             ? "it cannot be opened"
+                   : lane->connected ? "its connection ended"
+                                     : "its endpoint does not answer; see the worker's --advertise";
+        snprintf(ret_worker, LANE_NAME_SIZE, "%s", worker);
+        free(worker);
+        if (!is_stale)
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,43 @@
+/*
+ * lanes.h - the broker's way to each worker: open, send, close. A lane is a PUSH that
+ * connects to the endpoint in the worker's beat. What is sent before the connection
+ * stands waits in the lane; what is in a lane when it closes is revoked.
+ *
+ * A lane breaks when its connection ends, or has not come about for LANE_PATIENCE_MS.
+ * It is then told of once by lanes_take_broken, and the owner closes it. An endpoint is a
+ * peer's text: only tcp:// and ipc:// are connected to, and no more than LANES_MAX of them.
+ */
+#ifndef SLUICE_BROKER_LANES_H
+#define SLUICE_BROKER_LANES_H
+
+#include "common/buffer.h"
+#include "common/fail.h"
+
+struct lanes;
+
+enum { LANES_MAX = 8192, LANE_PATIENCE_MS = 10000, LANE_NAME_SIZE = 129 };
+
+/* `context` is a ZeroMQ context that outlives it. NULL with errno. */
+struct lanes *lanes_create(void *context);
+void lanes_destroy(struct lanes **lanes);
+
+/* Readable (for poll) when lanes_take_broken may have news. */
+int lanes_fd(const struct lanes *lanes);
+
+/*
+ * A lane that is open to the same worker already is closed first. On failure the lane counts as
+ * broken. -EINVAL: not an endpoint; -EMFILE: no more lanes, sockets or files.
+ */
+int lanes_open(struct lanes *lanes, struct slice worker, struct slice endpoint, int64_t now_ms,
+               struct fail *fail);
+/* Takes a large message's bytes, copies a small one's. -ENOENT: no such lane. */
+int lanes_send(struct lanes *lanes, struct slice worker, struct buffer *message,
+               struct fail *fail);
+void lanes_close(struct lanes *lanes, struct slice worker);
+size_t lanes_count(const struct lanes *lanes);
+
+/* The next worker whose lane broke; false when there is none. `why` is for the log. */
+bool lanes_take_broken(struct lanes *lanes, int64_t now_ms, char ret_worker[LANE_NAME_SIZE],
+                       const char **ret_why);
+
+#endif

@@ -1,0 +1,265 @@
+#include "broker/program.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "broker/shell.h"
+#include "common/log.h"
+
+enum { EXIT_USAGE = 2 };
+
+/* ---- the tables: options, then settings; getopt's `val` is an option's place in them ------- */
+
+enum option_id {
+#define OPTION(name, argument, value, doc) OPTION_##name,
+#include "broker/options.def"
+#undef OPTION
+    OPTION_COUNT
+};
+
+static const struct {
+    const char *name, *argument, *value, *doc;
+} options[] = {
+#define OPTION(name_, argument_, value_, doc_) {#name_, argument_, value_, doc_},
+#include "broker/options.def"
+#undef OPTION
+};
+
+static const struct setting {
+    const char *name, *doc;
+    size_t offset;
+    uint64_t value, min, max;
+} settings[] = {
+#define SETTING(type, name_, default_, min_, max_, doc_)                                           \
+    {#name_, doc_, offsetof(struct core_settings, name_), default_, min_, max_},
+#include "broker/settings.def"
+#undef SETTING
+};
+enum { SETTING_COUNT = sizeof(settings) / sizeof(*settings), ALL_COUNT = OPTION_COUNT + SETTING_COUNT };
+
+struct command {
+    const char *values[OPTION_COUNT];
+    struct core_settings settings;
+    bool help;
+};
+
+/* "beat_timeout_ms" as "beat-timeout-ms". */
+static void dashed(const char *name, char ret[64])
+{
+    size_t i = 0;
+    for (; name[i] && i < 63; i++)
+        ret[i] = name[i] == '_' ? '-' : name[i];
+    ret[i] = '\0';
+}
+
+/* ---- help --------------------------------------------------------------------------------------- */
+
+static void print_help(void)
+{
+    printf("sluice-broker - takes groups of rollouts, hands their jobs to workers, gives trajectories\n"
+           "\n"
+           "usage: sluice-broker [--data DIR] [--bind ADDRESS] [--front PORT] ... [--SETTING VALUE]\n"
+           "\n"
+           "It prints one line, `broker ready front=... sink=... feed=... epoch=N`, when it can be used.\n"
+           "Stop it as you like, kill -9 included, and start it again on the same --data: what was\n"
+           "accepted goes on. SIGTERM stops it tidily. One broker to a directory.\n"
+           "\n"
+           "options:\n");
+    for (int i = 0; i < OPTION_COUNT; i++)
+        printf("  --%s %s\n      %s%s%s%s\n", options[i].name, options[i].argument, options[i].doc,
+               options[i].value[0] ? " [" : "", options[i].value, options[i].value[0] ? "]" : "");
+    printf("  --help\n      This.\n\nsettings:\n");
+    for (int i = 0; i < SETTING_COUNT; i++) {
+        char name[64];
+        dashed(settings[i].name, name);
+        printf("  --%s N\n      %s [%llu; %llu to %llu]\n", name, settings[i].doc,
+               (unsigned long long)settings[i].value, (unsigned long long)settings[i].min,
+               (unsigned long long)settings[i].max);
+    }
+    printf("\nexample, on one machine:\n"
+           "  sluice-broker --data /var/lib/sluice &\n"
+           "  sluice worker init & sluice worker run & sluice worker eval &\n");
+}
+
+/* ---- reading ---------------------------------------------------------------------------------------- */
+
+static int refuse_usage(const char *format, const char *what, const char *why)
+{
+    fprintf(stderr, "sluice-broker: ");
+    fprintf(stderr, format, what, why);
+    fprintf(stderr, "; sluice-broker --help lists the options\n");
+    return EXIT_USAGE;
+}
+
+static bool parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *ret)
+{
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || errno || value < min || value > max)
+        return false;
+    *ret = value;
+    return true;
+}
+
+/* Both kinds of setting, MS and COUNT, are 64 bits wide and within both ranges. */
+static int read_setting(struct command *command, const struct setting *setting, const char *text)
+{
+    uint64_t value;
+    char name[64], bounds[96];
+    dashed(setting->name, name);
+    snprintf(bounds, sizeof(bounds), "'%.30s' is not a whole number from %llu to %llu", text,
+             (unsigned long long)setting->min, (unsigned long long)setting->max);
+    if (!parse_number(text, setting->min, setting->max, &value))
+        return refuse_usage("--%s: %s", name, bounds);
+    memcpy((char *)&command->settings + setting->offset, &value, sizeof(value));
+    return 0;
+}
+
+static void make_getopt_table(struct option table[ALL_COUNT + 2], char names[SETTING_COUNT][64])
+{
+    for (int i = 0; i < OPTION_COUNT; i++)
+        table[i] = (struct option){options[i].name, required_argument, NULL, i};
+    for (int i = 0; i < SETTING_COUNT; i++) {
+        dashed(settings[i].name, names[i]);
+        table[OPTION_COUNT + i] =
+            (struct option){names[i], required_argument, NULL, OPTION_COUNT + i};
+    }
+    table[ALL_COUNT] = (struct option){"help", no_argument, NULL, ALL_COUNT};
+    table[ALL_COUNT + 1] = (struct option){0};
+}
+
+static int read_command(int argc, char **argv, struct command *command)
+{
+    char names[SETTING_COUNT][64];
+    struct option table[ALL_COUNT + 2];
+    make_getopt_table(table, names);
+    *command = (struct command){.settings = core_settings_default()};
+    for (int i = 0; i < OPTION_COUNT; i++)
+        command->values[i] = options[i].value;
+    int code = 0;
+    for (int at; code == 0 && (at = getopt_long(argc, argv, ":", table, NULL)) != -1;) {
+        if (at == '?' || at == ':')
+            code = refuse_usage(at == '?' ? "there is no option %s%s" : "%s wants a value%s",
+                                argv[optind - 1], "");
+        else if (at == ALL_COUNT)
+            command->help = true;
+        else if (at < OPTION_COUNT)
+            command->values[at] = optarg;
+        else
+            code = read_setting(command, &settings[at - OPTION_COUNT], optarg);
+    }
+    if (code == 0 && optind < argc)
+        return refuse_usage("'%s' is not an option%s", argv[optind], "");
+    return code;
+}
+
+static int read_level(const char *text, enum log_level *ret)
+{
+    static const char *const names[] = {"debug", "info", "warn", "error"};
+    for (int i = 0; i < 4; i++)
+        if (strcmp(text, names[i]) == 0) {
+            *ret = (enum log_level)i;
+            return 0;
+        }
+    return refuse_usage("--log: '%s' is none of debug, info, warn, error%s", text, "");
+}
+
+/* ---- endpoints ---------------------------------------------------------------------------------------- */
+
+static bool print_endpoint(char ret[ENDPOINT_SIZE], const char *format, const char *a, const char *b)
+{
+    return snprintf(ret, ENDPOINT_SIZE, format, a, b) < ENDPOINT_SIZE;
+}
+
+static int read_ipc(const char *dir, struct shell_endpoints *ret)
+{
+    enum { SOCKET_PATH_MAX = 107 - 6 }; /* of sockaddr_un, with "/front" */
+    if (strlen(dir) > SOCKET_PATH_MAX)
+        return refuse_usage("--ipc: '%.40s...' is too long for a Unix socket%s", dir, "");
+    print_endpoint(ret->front, "ipc://%s/%s", dir, "front");
+    print_endpoint(ret->sink, "ipc://%s/%s", dir, "sink");
+    print_endpoint(ret->feed, "ipc://%s/%s", dir, "feed");
+    return 0;
+}
+
+static int read_ports(const struct command *command, struct shell_endpoints *ret)
+{
+    const struct {
+        enum option_id option;
+        char *endpoint;
+    } ports[] = {{OPTION_front, ret->front}, {OPTION_sink, ret->sink}, {OPTION_feed, ret->feed}};
+    const char *address = command->values[OPTION_bind];
+    if (strncmp(address, "tcp://", 6) != 0 || strlen(address) > 200)
+        return refuse_usage("--bind: '%.200s' is not of the form tcp://ADDRESS%s", address, "");
+    for (size_t i = 0; i < sizeof(ports) / sizeof(*ports); i++) {
+        const char *text = command->values[ports[i].option];
+        uint64_t port;
+        if (!parse_number(text, 1, 65535, &port))
+            return refuse_usage("--%s: '%s' is not a port", options[ports[i].option].name, text);
+        print_endpoint(ports[i].endpoint, "%s:%s", address, text);
+    }
+    return 0;
+}
+
+/* ---- running ------------------------------------------------------------------------------------------ */
+
+static bool is_trusted_address(const char *address)
+{
+    return strncmp(address, "tcp://127.", 10) == 0 || strcmp(address, "tcp://localhost") == 0 ||
+           strcmp(address, "tcp://[::1]") == 0;
+}
+
+static int serve(const struct shell_options *shell_options)
+{
+    struct shell *shell = NULL;
+    struct fail fail = {0};
+    int code = shell_open(&shell, shell_options, &fail);
+    if (code == 0) {
+        const struct shell_endpoints *bound = shell_bound(shell);
+        printf("broker ready front=%s sink=%s feed=%s epoch=%llu\n", bound->front, bound->sink,
+               bound->feed, (unsigned long long)shell_epoch(shell));
+        fflush(stdout);
+        log_event(LOG_INFO, "broker.started", "data=%s front=%s sink=%s feed=%s epoch=%llu",
+                  shell_options->data_dir, bound->front, bound->sink, bound->feed,
+                  (unsigned long long)shell_epoch(shell));
+        code = shell_serve(shell, &fail);
+    }
+    shell_close(&shell);
+    if (code == 0) {
+        log_event(LOG_INFO, "broker.stopped", "data=%s", shell_options->data_dir);
+        return EXIT_SUCCESS;
+    }
+    fprintf(stderr, "sluice-broker: %s\n", fail.text);
+    return EXIT_FAILURE;
+}
+
+int program_main(int argc, char **argv)
+{
+    struct command command;
+    struct shell_options shell_options = {0};
+    enum log_level level = LOG_INFO;
+    int code = read_command(argc, argv, &command);
+    if (code == 0 && command.help) {
+        print_help();
+        return EXIT_SUCCESS;
+    }
+    const char *ipc = code == 0 ? command.values[OPTION_ipc] : "";
+    if (code == 0)
+        code = read_level(command.values[OPTION_log], &level);
+    if (code == 0)
+        code = ipc[0] ? read_ipc(ipc, &shell_options.endpoints)
+                      : read_ports(&command, &shell_options.endpoints);
+    if (code)
+        return code;
+    log_open("broker", level);
+    if (!ipc[0] && !is_trusted_address(command.values[OPTION_bind]))
+        log_event(LOG_WARN, "broker.plaintext", "bind=%s hint=\"anyone who can reach it can use it\"",
+                  command.values[OPTION_bind]);
+    shell_options.data_dir = command.values[OPTION_data];
+    shell_options.ipc_dir = ipc[0] ? ipc : NULL;
+    shell_options.settings = command.settings;
+    return serve(&shell_options);
+}

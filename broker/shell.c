@@ -1,0 +1,192 @@
+#include "broker/shell_inner.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/log.h"
+
+enum { POLL_MAX_MS = 1000 };
+
+/* ---- opening -------------------------------------------------------------------------- */
+
+/* libzmq takes some descriptors for each socket and aborts or refuses without them. */
+static void raise_limits(void *context)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    int most = zmq_ctx_get(context, ZMQ_SOCKET_LIMIT);
+    zmq_ctx_set(context, ZMQ_MAX_SOCKETS, most < 65535 ? most : 65535);
+}
+
+/* Before any thread is made, so that every thread has them blocked. */
+static int open_signals(struct shell *shell, struct fail *fail)
+{
+    sigset_t ours;
+    sigemptyset(&ours);
+    sigaddset(&ours, SIGTERM);
+    sigaddset(&ours, SIGINT);
+    signal(SIGPIPE, SIG_IGN);
+    if (sigprocmask(SIG_BLOCK, &ours, NULL) == 0)
+        shell->signal_fd = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+    return shell->signal_fd >= 0 ? 0 : fail_set(fail, -errno, "signalfd: %s", strerror(errno));
+}
+
+static bool tell_stream(void *core, struct slice name, uint64_t first, uint64_t head)
+{
+    return core_restore_stream(core, name, first, head);
+}
+
+static bool tell_engine(void *core, struct slice url) { return core_restore_engine(core, url); }
+
+static bool tell_group(void *core, const struct core_group_row *row)
+{
+    return core_restore_group(core, row);
+}
+
+static bool tell_rollout(void *core, const struct core_rollout_row *row)
+{
+    return core_restore_rollout(core, row);
+}
+
+static int open_core(struct shell *shell, const struct core_settings *settings, struct fail *fail)
+{
+    int code = ledger_next_epoch(shell->ledger, &shell->epoch, fail);
+    if (code)
+        return code;
+    shell->core = core_create(settings, shell->epoch, clock_ms());
+    if (!shell->core)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    struct ledger_reader reader = {shell->core, tell_stream, tell_engine, tell_group, tell_rollout};
+    return ledger_restore(shell->ledger, &reader, fail);
+}
+
+static int open_sockets(struct shell *shell, const struct shell_options *options,
+                        struct fail *fail)
+{
+    shell->context = zmq_ctx_new();
+    if (!shell->context)
+        return fail_set(fail, -errno, "cannot start ZeroMQ: %s", zmq_strerror(errno));
+    raise_limits(shell->context);
+    shell->lanes = lanes_create(shell->context);
+    if (!shell->lanes)
+        return fail_set(fail, -errno, "cannot watch lanes: %s", strerror(errno));
+    return shell_bind(shell, options, fail);
+}
+
+int shell_open(struct shell **ret, const struct shell_options *options, struct fail *fail)
+{
+    struct shell *shell = calloc(1, sizeof(*shell));
+    if (!shell)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    shell->signal_fd = shell->ipc_lock_fd = -1;
+    shell->letters = calloc(LETTERS_MAX, sizeof(*shell->letters));
+    int code = shell->letters ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+    if (code == 0)
+        code = open_signals(shell, fail);
+    if (code == 0)
+        code = ledger_open(&shell->ledger, options->data_dir, fail);
+    if (code == 0)
+        code = open_sockets(shell, options, fail);
+    if (code == 0)
+        code = open_core(shell, &options->settings, fail);
+    if (code) {
+        shell_close(&shell);
+        return code;
+    }
+    *ret = shell;
+    return 0;
+}
+
+void shell_close(struct shell **closing)
+{
+    struct shell *shell = take_ptr(closing);
+    if (!shell)
+        return;
+    lanes_destroy(&shell->lanes);
+    shell_unbind(shell);
+    if (shell->context)
+        zmq_ctx_term(shell->context);
+    core_destroy(&shell->core);
+    ledger_close(&shell->ledger);
+    buffer_finish(&shell->out);
+    if (shell->signal_fd >= 0)
+        close(shell->signal_fd);
+    if (shell->ipc_lock_fd >= 0)
+        close(shell->ipc_lock_fd);
+    free(shell->letters);
+    free(shell);
+}
+
+const struct shell_endpoints *shell_bound(const struct shell *shell) { return &shell->bound; }
+uint64_t shell_epoch(const struct shell *shell) { return shell->epoch; }
+
+/* ---- serving ------------------------------------------------------------------------------- */
+
+static void take_signals(struct shell *shell)
+{
+    struct signalfd_siginfo info;
+    while (read(shell->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+        log_event(LOG_INFO, "broker.stopping", "signal=%u", info.ssi_signo);
+        shell->stopping = true;
+    }
+}
+
+static void take_broken_lanes(struct shell *shell, int64_t now_ms)
+{
+    char worker[LANE_NAME_SIZE];
+    const char *why;
+    while (lanes_take_broken(shell->lanes, now_ms, worker, &why)) {
+        log_event(LOG_WARN, "broker.lane-broke", "worker=%s why=\"%s\" action=jobs-requeued",
+                  worker, why);
+        core_lane_broke(shell->core, now_ms, slice_from_str(worker));
+    }
+}
+
+/* Waits for something to do. False when nothing is there now. */
+static bool await(struct shell *shell)
+{
+    zmq_pollitem_t items[] = {{shell->front, 0, ZMQ_POLLIN, 0},
+                              {shell->sink, 0, ZMQ_POLLIN, 0},
+                              {NULL, shell->signal_fd, ZMQ_POLLIN, 0},
+                              {NULL, lanes_fd(shell->lanes), ZMQ_POLLIN, 0}};
+    int64_t wait_ms = shell->due_ms - clock_ms();
+    wait_ms = wait_ms < 0 ? 0 : wait_ms > POLL_MAX_MS ? POLL_MAX_MS : wait_ms;
+    if (ledger_has_chores(shell->ledger))
+        wait_ms = 0;
+    int ready = zmq_poll(items, sizeof(items) / sizeof(*items), wait_ms);
+    if (items[2].revents)
+        take_signals(shell);
+    return ready != 0;
+}
+
+static int cycle(struct shell *shell, struct fail *fail)
+{
+    int64_t now_ms = clock_ms(), wall_ms = clock_wall_ms();
+    take_broken_lanes(shell, now_ms);
+    shell_take_in(shell, now_ms, wall_ms);
+    shell->due_ms = core_tick(shell->core, now_ms, wall_ms);
+    core_dispatch(shell->core, now_ms);
+    int code = shell_carry_out(shell, fail);
+    shell_drop_letters(shell);
+    return code;
+}
+
+int shell_serve(struct shell *shell, struct fail *fail)
+{
+    int code = 0;
+    while (code == 0 && !shell->stopping) {
+        bool idle = !await(shell);
+        code = cycle(shell, fail);
+        if (code == 0 && idle && ledger_has_chores(shell->ledger))
+            code = ledger_do_chores(shell->ledger, fail);
+    }
+    return code;
+}

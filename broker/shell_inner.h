@@ -1,0 +1,71 @@
+/* shell_inner.h - what the shell's own files share. */
+#ifndef SLUICE_BROKER_SHELL_INNER_H
+#define SLUICE_BROKER_SHELL_INNER_H
+
+#include "broker/facts.h"
+#include "broker/frame.h"
+#include "broker/lanes.h"
+#include "broker/ledger.h"
+#include "broker/shell.h"
+
+enum {
+    LETTERS_MAX = 512,              /* messages of one cycle ... */
+    LETTERS_BYTES_MAX = 64 << 20,   /* ... and their bytes, beyond the last */
+    RANGE_BYTES_MAX = 8 << 20,      /* of one stream.fetch's answer, beyond the first */
+    FRONT_HELD_MAX = 256 << 20,     /* trajectories that clients have asked for and not read */
+    FEED_HELD_MAX = 64 << 20        /* of the feed, per subscriber */
+};
+
+/* A message, kept until the cycle's effects are done, as they borrow from it. */
+struct letter {
+    zmq_msg_t from, body; /* `from`: the client's identity; empty for a worker */
+    struct facts facts;   /* of a group.submit */
+};
+
+/* Says something that may happen often no more than once a second. */
+struct complaint {
+    int64_t said_ms;
+    uint64_t unsaid;
+};
+
+struct shell {
+    struct ledger *ledger;
+    struct core *core;
+    struct lanes *lanes;
+    void *context, *front, *sink, *feed;
+    struct shell_endpoints bound;
+    uint64_t epoch;
+    int signal_fd, ipc_lock_fd;
+    int64_t due_ms;  /* when the core wants to be called */
+    bool stopping;
+
+    struct letter *letters;
+    size_t letter_count, letter_bytes;
+    struct buffer out;       /* the message being made */
+    atomic_size_t front_held; /* bytes of trajectories FRONT has not sent yet */
+    size_t feed_typical;     /* moving mean of what is published, in bytes */
+    struct complaint bad_worker_message, undeliverable;
+};
+
+/* ---- shell_sockets.c ------------------------------------------------------------------- */
+
+int shell_bind(struct shell *shell, const struct shell_options *options, struct fail *fail);
+void shell_unbind(struct shell *shell);
+/* Sets FEED's high-water mark from what its messages weigh. */
+void shell_weigh_feed(struct shell *shell, size_t bytes);
+
+/* ---- shell_intake.c --------------------------------------------------------------------- */
+
+/* Reads what is there, and lets the core handle it. */
+void shell_take_in(struct shell *shell, int64_t now_ms, int64_t wall_ms);
+void shell_drop_letters(struct shell *shell);
+
+/* ---- shell_effects.c -------------------------------------------------------------------- */
+
+/* Persists, commits, sends. Negative when the ledger failed, or the core ran out of memory. */
+int shell_carry_out(struct shell *shell, struct fail *fail);
+
+/* Logs `text` as event `id`, at most once a second, with how often it was not said. */
+void shell_complain(struct complaint *complaint, const char *id, const char *text);
+
+#endif

@@ -1,0 +1,196 @@
+/* From frames to core_handle: reading, decoding, and refusing what cannot be read. */
+#include "broker/shell_inner.h"
+
+#include <msgpack.h>
+#include <stdio.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+
+/* ---- reading ------------------------------------------------------------------------------ */
+
+/* Reads frames until the message's end: what comes beyond its place is dropped as it comes. */
+static bool drain_rest(void *socket, zmq_msg_t *last)
+{
+    bool alone = !zmq_msg_more(last);
+    zmq_msg_t frame;
+    for (bool more = !alone; more; zmq_msg_close(&frame)) {
+        zmq_msg_init(&frame);
+        more = zmq_msg_recv(&frame, socket, ZMQ_DONTWAIT) >= 0 && zmq_msg_more(&frame);
+    }
+    return alone;
+}
+
+/* False when nothing is there. *ret_alone: the body is one frame. */
+static bool read_letter(void *socket, bool has_sender, struct letter *letter, bool *ret_alone)
+{
+    zmq_msg_init(&letter->from);
+    zmq_msg_init(&letter->body);
+    bool got = !has_sender || zmq_msg_recv(&letter->from, socket, ZMQ_DONTWAIT) >= 0;
+    if (got && zmq_msg_recv(&letter->body, socket, ZMQ_DONTWAIT) >= 0) {
+        *ret_alone = drain_rest(socket, &letter->body);
+        return true;
+    }
+    zmq_msg_close(&letter->from);
+    zmq_msg_close(&letter->body);
+    return false;
+}
+
+static void drop_letter(struct letter *letter)
+{
+    zmq_msg_close(&letter->from);
+    zmq_msg_close(&letter->body);
+}
+
+void shell_drop_letters(struct shell *shell)
+{
+    for (size_t i = 0; i < shell->letter_count; i++)
+        drop_letter(&shell->letters[i]);
+    shell->letter_count = shell->letter_bytes = 0;
+}
+
+/* ---- refusing ------------------------------------------------------------------------------ */
+
+/*
+ * The tag of a message that could not be decoded, so that its sender knows which one is
+ * meant: it is found where the first field is `tag`, as in every message of the table.
+ */
+static uint64_t peek_tag(struct slice bytes)
+{
+    static const char key[] = "\xa3tag";
+    const uint8_t *at = memmem(bytes.data, bytes.len < 80 ? bytes.len : 80, key, sizeof(key) - 1);
+    if (!at)
+        return 0;
+    size_t start = (size_t)(at - bytes.data) + sizeof(key) - 1;
+    bool is_uint = start < bytes.len && (bytes.data[start] < 0x80 ||
+                                         (bytes.data[start] >= 0xcc && bytes.data[start] <= 0xcf));
+    if (!is_uint)
+        return 0;
+    msgpack_unpacked unpacked;
+    msgpack_unpacked_init(&unpacked);
+    msgpack_unpack_return got =
+        msgpack_unpack_next(&unpacked, (const char *)bytes.data, bytes.len, &start);
+    uint64_t tag = got == MSGPACK_UNPACK_SUCCESS || got == MSGPACK_UNPACK_EXTRA_BYTES
+                       ? unpacked.data.via.u64
+                       : 0;
+    msgpack_unpacked_destroy(&unpacked);
+    return tag;
+}
+
+static void refuse_client(struct shell *shell, struct letter *letter, const char *request,
+                          const struct refusal *no)
+{
+    struct msg_refused refused = {.tag = peek_tag(frame_peek(&letter->body)),
+                                  .request = slice_from_str(request),
+                                  .reason = slice_from_str(refusal_wire(no->reason)),
+                                  .field = slice_from_str(no->field),
+                                  .has_field = no->field[0] != '\0',
+                                  .text = slice_from_str(no->text)};
+    buffer_clear(&shell->out);
+    struct refusal ours;
+    if (!message_encode(MSG_refused, &refused, &shell->out, &ours)) {
+        log_event(LOG_ERROR, "broker.refusal-unsendable", "reason=%s", ours.text);
+        return;
+    }
+    zmq_msg_t body;
+    if (frame_send_copy(shell->front, frame_peek(&letter->from), ZMQ_SNDMORE) &&
+        frame_init(&body, &shell->out, NULL))
+        frame_send(shell->front, &body, 0);
+}
+
+void shell_complain(struct complaint *complaint, const char *id, const char *text)
+{
+    int64_t now_ms = clock_ms();
+    if (complaint->said_ms && now_ms - complaint->said_ms < 1000) {
+        complaint->unsaid++;
+        return;
+    }
+    log_event(LOG_WARN, id, "text=\"%.600s\" unsaid=%llu", text,
+              (unsigned long long)complaint->unsaid);
+    *complaint = (struct complaint){.said_ms = now_ms};
+}
+
+static void refuse_letter(struct shell *shell, struct letter *letter, const char *request,
+                          const struct refusal *no, bool is_client)
+{
+    if (is_client)
+        refuse_client(shell, letter, request, no);
+    else
+        shell_complain(&shell->bad_worker_message, "broker.bad-worker-message", no->text);
+}
+
+/* ---- handling --------------------------------------------------------------------------------- */
+
+union any_message {
+#define MESSAGE(name, wire, sender, doc) struct msg_##name name;
+#define FIELD(type, name, need, min, max, example, doc)
+#define END(name)
+#include "schemas/messages.def"
+#undef MESSAGE
+#undef FIELD
+#undef END
+};
+
+/* Whether the letter is a message that its sender may send; else says why not. */
+static bool read_message(struct letter *letter, bool alone, bool is_client, enum message_id *ret_id,
+                         union any_message *ret, const char **ret_request, struct refusal *no)
+{
+    struct slice bytes = frame_peek(&letter->body);
+    *ret_request = "";
+    if (!alone)
+        return refuse(no, REFUSAL_MALFORMED, "",
+                      "a message is one frame: use a DEALER or PUSH socket, with no empty delimiter");
+    if (!message_peek(bytes, ret_id, no))
+        return false;
+    const struct message *message = message_get(*ret_id);
+    *ret_request = message->wire;
+    if (message->sender != (is_client ? SENDER_CLIENT : SENDER_WORKER))
+        return refuse(no, REFUSAL_UNKNOWN_MESSAGE, "", "%s is not sent to this socket",
+                      message->wire);
+    if (!message_decode(*ret_id, bytes, ret, no))
+        return false;
+    return *ret_id != MSG_group_submit || facts_read(ret->group_submit.task, &letter->facts, no);
+}
+
+/* True when the core has handled it, and the letter must be kept. */
+static bool handle_letter(struct shell *shell, struct letter *letter, bool alone, bool is_client,
+                          int64_t now_ms, int64_t wall_ms)
+{
+    enum message_id id;
+    union any_message message;
+    struct refusal no;
+    const char *request;
+    if (!read_message(letter, alone, is_client, &id, &message, &request, &no)) {
+        refuse_letter(shell, letter, request, &no, is_client);
+        return false;
+    }
+    bool is_submit = id == MSG_group_submit;
+    const struct msg_group_submit *submit = &message.group_submit;
+    uint64_t hash = is_submit ? facts_hash(submit->stream, submit->samples, submit->task) : 0;
+    core_handle(shell->core, now_ms, wall_ms, frame_peek(&letter->from), id, &message,
+                is_submit ? &letter->facts.task : NULL, hash);
+    return true;
+}
+
+static void drain_socket(struct shell *shell, void *socket, bool is_client, size_t most,
+                         int64_t now_ms, int64_t wall_ms)
+{
+    for (size_t taken = 0; taken < most && shell->letter_bytes < LETTERS_BYTES_MAX; taken++) {
+        struct letter *letter = &shell->letters[shell->letter_count];
+        bool alone;
+        if (!read_letter(socket, is_client, letter, &alone))
+            return;
+        if (handle_letter(shell, letter, alone, is_client, now_ms, wall_ms)) {
+            shell->letter_count++;
+            shell->letter_bytes += zmq_msg_size(&letter->body);
+        } else {
+            drop_letter(letter);
+        }
+    }
+}
+
+void shell_take_in(struct shell *shell, int64_t now_ms, int64_t wall_ms)
+{
+    drain_socket(shell, shell->sink, false, LETTERS_MAX / 2, now_ms, wall_ms);
+    drain_socket(shell, shell->front, true, LETTERS_MAX / 2, now_ms, wall_ms);
+}
