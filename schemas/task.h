@@ -11,7 +11,12 @@
 
 #include "schemas/message.h"
 
-enum { TASK_MESSAGES_MAX = 256, TASK_FILES_MAX = 256, TASK_SETUP_MAX = 64 };
+enum {
+    TASK_BYTES_MAX = 1 << 20,
+    TASK_MESSAGES_MAX = 256,
+    TASK_FILES_MAX = 256,
+    TASK_SETUP_MAX = 64
+};
 
 struct task_message {
     char *role; /* "system", "user" or "assistant" */

@@ -1,0 +1,157 @@
+#include "schemas/task_read.h"
+
+#include <stdlib.h>
+
+static bool samples_nothing(const struct task *task)
+{
+    return strcmp(task->kind, "noop") == 0 || strcmp(task->agent_kind, "none") == 0;
+}
+
+bool task_needs_engine(const struct task *task) { return !samples_nothing(task); }
+
+/* ---- what several fields say together ------------------------------------------------ */
+
+/* The agent's kind and its tools must agree; what is absent follows from what is given. */
+static bool settle_agent(struct task *task, const json_t *json, struct refusal *no)
+{
+    const json_t *tools = json_object_get(json_object_get(json, "agent"), "tools");
+    if (!task->agent_kind)
+        task->agent_kind = strdup(tools && !task->agent_bash ? "chat" : "bash");
+    if (!task->agent_kind)
+        return refuse(no, REFUSAL_TOO_LARGE, "agent.kind", "no memory to hold agent.kind");
+    bool is_bash = strcmp(task->agent_kind, "bash") == 0;
+    if (tools && task->agent_bash != is_bash)
+        return refuse(no, REFUSAL_BAD_TASK, "agent.tools", "agent.kind %s goes with agent.tools %s",
+                      task->agent_kind, is_bash ? "[\"bash\"]" : "[]");
+    task->agent_bash = is_bash;
+    return true;
+}
+
+static bool check_messages(const struct task *task, struct refusal *no)
+{
+    if (task->message_count == 0)
+        return samples_nothing(task) ||
+               refuse(no, REFUSAL_MISSING_FIELD, "prompt",
+                      "prompt is missing, or messages in its place");
+    if (strcmp(task->messages[task->message_count - 1].role, "user") != 0)
+        return refuse(no, REFUSAL_BAD_TASK, "messages", "the last of messages must be the user's");
+    return true;
+}
+
+static bool check_eval(const struct task *task, struct refusal *no)
+{
+    const struct {
+        const char *field, *kind;
+        bool given, required;
+    } rules[] = {
+        {"eval.command", "command", task->eval_command, true},
+        {"eval.reward_file", "command", task->eval_reward_file, false},
+        {"eval.files", "command", task->eval_file_count > 0, false},
+        {"eval.answer", "math", task->eval_answer, true},
+    };
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+        bool applies = strcmp(task->eval_kind, rules[i].kind) == 0;
+        if (applies && rules[i].required && !rules[i].given)
+            return refuse(no, REFUSAL_MISSING_FIELD, rules[i].field,
+                          "%s is missing; eval.kind %s requires it", rules[i].field, rules[i].kind);
+        if (!applies && rules[i].given)
+            return refuse(no, REFUSAL_BAD_TASK, rules[i].field,
+                          "%s goes with eval.kind %s, and this task's is %s", rules[i].field,
+                          rules[i].kind, task->eval_kind);
+    }
+    return true;
+}
+
+/* ---- the whole ------------------------------------------------------------------------- */
+
+static bool refuse_json(const json_error_t *error, struct refusal *no)
+{
+    enum refusal_reason reason = REFUSAL_MALFORMED;
+    switch (json_error_code(error)) {
+    case json_error_invalid_utf8:
+    case json_error_null_character:
+    case json_error_null_byte_in_key:  reason = REFUSAL_NOT_UTF8; break;
+    case json_error_duplicate_key:     reason = REFUSAL_DUPLICATE_FIELD; break;
+    case json_error_numeric_overflow:
+    case json_error_stack_overflow:
+    case json_error_out_of_memory:     reason = REFUSAL_TOO_LARGE; break;
+    default:                           break;
+    }
+    return refuse(no, reason, "", "the task's JSON cannot be read at byte %d: %s", error->position,
+                  error->text);
+}
+
+static json_t *load(struct slice json, struct refusal *no)
+{
+    json_error_t error;
+    if (json.len > TASK_BYTES_MAX) {
+        refuse(no, REFUSAL_TOO_LARGE, "", "a task is %zu bytes, at most %d", json.len,
+               TASK_BYTES_MAX);
+        return NULL;
+    }
+    json_t *loaded = json_loadb(json.data ? (const char *)json.data : "", json.len,
+                                JSON_REJECT_DUPLICATES, &error);
+    if (!loaded)
+        refuse_json(&error, no);
+    return loaded;
+}
+
+static bool read_defaults(struct task *task, struct refusal *no)
+{
+    static const char *const objects[] = {"", "agent", "sampling", "eval", "limits"};
+    for (size_t i = 0; i < sizeof(objects) / sizeof(objects[0]); i++)
+        if (!task_read_defaults(objects[i], task, no))
+            return false;
+    return true;
+}
+
+static bool read_task(struct task *task, const json_t *json, struct refusal *no)
+{
+    return read_defaults(task, no) && task_read_object("", json, "", task, no) &&
+           settle_agent(task, json, no) && check_messages(task, no) && check_eval(task, no);
+}
+
+struct task *task_parse(struct slice json, struct refusal *no)
+{
+    struct task *task = NULL;
+    json_t *loaded = load(json, no);
+    if (loaded && !(task = calloc(1, sizeof(*task))))
+        refuse(no, REFUSAL_TOO_LARGE, "", "no memory to hold the task");
+    if (task && !read_task(task, loaded, no)) {
+        task_destroy(task);
+        task = NULL;
+    }
+    json_decref(loaded);
+    return task;
+}
+
+static void finish_files(struct task_file *files, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free(files[i].path);
+        free(files[i].content);
+    }
+    free(files);
+}
+
+void task_destroy(struct task *task)
+{
+    if (!task)
+        return;
+    for (size_t i = 0; i < task->message_count; i++) {
+        free(task->messages[i].role);
+        free(task->messages[i].content);
+    }
+    for (size_t i = 0; i < task->setup_count; i++)
+        free(task->setup[i]);
+    finish_files(task->files, task->file_count);
+    finish_files(task->eval_files, task->eval_file_count);
+    char *texts[] = {task->id,        task->kind,         task->image,
+                     task->agent_kind, task->eval_kind,    task->eval_command,
+                     task->eval_reward_file, task->eval_answer};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        free(texts[i]);
+    free(task->messages);
+    free(task->setup);
+    free(task);
+}

@@ -1,0 +1,221 @@
+#include "schemas/task_read.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "schemas/base64.h"
+
+static bool check_list(const struct task_place *place, const json_t *value)
+{
+    if (!json_is_array(value))
+        return place_wrong_type(place, "a list");
+    return place_check_bounds(place, (double)json_array_size(value), " elements");
+}
+
+/* Zeroed room for `count` elements, never NULL on success. */
+static bool make_list(const struct task_place *place, size_t count, size_t size, void *ret)
+{
+    void *list = calloc(count ? count : 1, size);
+    *(void **)ret = list;
+    return list || place_out_of_memory(place);
+}
+
+static struct task_place element_of(const struct task_place *list, size_t i)
+{
+    struct task_place element = *list;
+    snprintf(element.shown, sizeof(element.shown), "%.100s[%zu]", list->shown, i);
+    return element;
+}
+
+/* ---- messages ------------------------------------------------------------------------- */
+
+bool task_read_prompt(const struct task_place *place, const json_t *value)
+{
+    struct task *task = place->base;
+    const char *text = place_bounded_text(place, value);
+    if (!text)
+        return false;
+    if (task->messages)
+        return refuse(place->no, REFUSAL_AMBIGUOUS, place->shown,
+                      "only one of prompt and messages may be given");
+    if (!make_list(place, 1, sizeof(*task->messages), &task->messages))
+        return false;
+    task->message_count = 1;
+    return place_set_text(place, &task->messages[0].role, "user") &&
+           place_set_text(place, &task->messages[0].content, text);
+}
+
+bool task_read_messages(const struct task_place *place, const json_t *value)
+{
+    struct task *task = place->base;
+    if (!check_list(place, value))
+        return false;
+    if (task->messages)
+        return refuse(place->no, REFUSAL_AMBIGUOUS, place->shown,
+                      "only one of prompt and messages may be given");
+    if (!make_list(place, json_array_size(value), sizeof(*task->messages), &task->messages))
+        return false;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        struct task_place element = element_of(place, i);
+        task->message_count++;
+        if (!task_read_object("messages[]", json_array_get(value, i), element.shown,
+                              &task->messages[i], place->no))
+            return false;
+    }
+    return true;
+}
+
+/* ---- files ------------------------------------------------------------------------------ */
+
+static bool set_content(const struct task_place *place, uint8_t *content, size_t len)
+{
+    struct task_file *file = place->base;
+    if (!content)
+        return place_out_of_memory(place);
+    if (file->content) {
+        free(content);
+        return refuse(place->no, REFUSAL_AMBIGUOUS, place->shown,
+                      "%s: only one of text and base64 may be given", place->shown);
+    }
+    file->content = content;
+    file->content_len = len;
+    return true;
+}
+
+bool task_read_file_text(const struct task_place *place, const json_t *value)
+{
+    const char *text = place_bounded_text(place, value);
+    return text && set_content(place, (uint8_t *)strdup(text), strlen(text));
+}
+
+bool task_read_file_base64(const struct task_place *place, const json_t *value)
+{
+    const char *text = place_bounded_text(place, value);
+    if (!text)
+        return false;
+    struct slice digits = slice_from_str(text);
+    uint8_t *content = malloc(base64_room(digits.len) + 1);
+    size_t len = 0;
+    if (content && !base64_decode(digits, content, &len)) {
+        free(content);
+        return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s is not padded base64",
+                      place->shown);
+    }
+    return set_content(place, content, len);
+}
+
+bool task_read_file_mode(const struct task_place *place, const json_t *value)
+{
+    const char *text = place_bounded_text(place, value);
+    if (!text)
+        return false;
+    if (strspn(text, "01234567") != strlen(text) || strtoul(text, NULL, 8) > 0777)
+        return refuse(place->no, REFUSAL_BAD_TASK, place->shown,
+                      "%s must be permission bits in octal, such as \"0755\"", place->shown);
+    *(unsigned *)place_member(place) = (unsigned)strtoul(text, NULL, 8);
+    return true;
+}
+
+static bool read_file(const json_t *value, const char *shown, struct task_file *file,
+                      struct refusal *no)
+{
+    if (!task_read_defaults("files[]", file, no) ||
+        !task_read_object("files[]", value, shown, file, no))
+        return false;
+    if (file->content)
+        return true;
+    char field[sizeof(no->field)];
+    snprintf(field, sizeof(field), "%.100s.text", shown);
+    return refuse(no, REFUSAL_MISSING_FIELD, field, "%s is missing, or base64 in its place", field);
+}
+
+/* {"path": "text"} is read as [{"path": "path", "text": "text"}]. */
+static json_t *list_of_files(const json_t *object)
+{
+    const char *path;
+    json_t *text, *list = json_array();
+    json_object_foreach((json_t *)object, path, text)
+        if (json_array_append_new(list, json_pack("{s:s, s:O}", "path", path, "text", text)) < 0) {
+            json_decref(list);
+            return NULL;
+        }
+    return list;
+}
+
+static bool read_file_list(const struct task_place *place, const json_t *value,
+                           struct task_file **files, size_t *count)
+{
+    if (!check_list(place, value) ||
+        !make_list(place, json_array_size(value), sizeof(**files), files))
+        return false;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        struct task_place element = element_of(place, i);
+        ++*count;
+        if (!read_file(json_array_get(value, i), element.shown, &(*files)[i], place->no))
+            return false;
+    }
+    return true;
+}
+
+static bool read_file_set(const struct task_place *place, const json_t *value,
+                          struct task_file **files, size_t *count)
+{
+    if (json_is_array(value))
+        return read_file_list(place, value, files, count);
+    if (!json_is_object(value))
+        return place_wrong_type(place, "a list of files, or an object of path and text");
+    json_t *list = list_of_files(value);
+    bool good = list ? read_file_list(place, list, files, count) : place_out_of_memory(place);
+    json_decref(list);
+    return good;
+}
+
+bool task_read_files(const struct task_place *place, const json_t *value)
+{
+    struct task *task = place->base;
+    return read_file_set(place, value, &task->files, &task->file_count);
+}
+
+bool task_read_eval_files(const struct task_place *place, const json_t *value)
+{
+    struct task *task = place->base;
+    return read_file_set(place, value, &task->eval_files, &task->eval_file_count);
+}
+
+/* ---- commands and tools -------------------------------------------------------------------- */
+
+bool task_read_setup(const struct task_place *place, const json_t *value)
+{
+    static const struct task_row command_row = {.type = TASK_TEXT, .min = 1, .max = 65536};
+    struct task *task = place->base;
+    if (!check_list(place, value) ||
+        !make_list(place, json_array_size(value), sizeof(*task->setup), &task->setup))
+        return false;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        struct task_place element = element_of(place, i);
+        element.row = &command_row;
+        element.base = &task->setup[i];
+        task->setup_count++;
+        if (!task_read_value(&element, json_array_get(value, i)))
+            return false;
+    }
+    return true;
+}
+
+bool task_read_tools(const struct task_place *place, const json_t *value)
+{
+    struct task *task = place->base;
+    if (!check_list(place, value))
+        return false;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        struct task_place element = element_of(place, i);
+        const json_t *tool = json_array_get(value, i);
+        if (!json_is_string(tool))
+            return place_wrong_type(&element, "a string");
+        if (strcmp(json_string_value(tool), "bash") != 0)
+            return refuse(place->no, REFUSAL_BAD_TASK, element.shown,
+                          "%s is not a tool; the one there is, is bash", element.shown);
+        task->agent_bash = true;
+    }
+    return true;
+}
