@@ -1,0 +1,48 @@
+#include <errno.h>
+#include <stdarg.h>
+
+#include "client/cli/command.h"
+
+enum { ANSWER_MS = 4000 }; /* a person waits */
+
+static void say(const char *format, va_list args, const char *end)
+{
+    fflush(stdout);
+    fputs("sluice: ", stderr);
+    vfprintf(stderr, format, args);
+    fputs(end, stderr);
+}
+
+void cli_say(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(format, args, "\n");
+    va_end(args);
+}
+
+int cli_usage(const struct command *command, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(format, args, "");
+    va_end(args);
+    fprintf(stderr, " (see sluice %s --help)\n", command->name);
+    return EXITS_USAGE;
+}
+
+struct sluice_client *cli_connect(const struct invocation *in)
+{
+    struct sluice_client *client = sluice_connect(in->broker);
+    if (!client)
+        cli_say("out of memory");
+    else
+        sluice_set_timeout(client, ANSWER_MS);
+    return client;
+}
+
+int cli_failed(const struct sluice_client *client, int code)
+{
+    cli_say("%s%s", sluice_error(client), code == -ETIMEDOUT ? ": start one with 'sluice up'" : "");
+    return EXITS_FAILED;
+}

@@ -1,0 +1,139 @@
+#include "client/cli/json.h"
+
+#include <stdlib.h>
+
+void json_text(FILE *out, const char *text)
+{
+    putc('"', out);
+    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+        if (*p == '"' || *p == '\\')
+            fprintf(out, "\\%c", *p);
+        else if (*p == '\n')
+            fputs("\\n", out);
+        else if (*p == '\t')
+            fputs("\\t", out);
+        else if (*p < 0x20 || *p == 0x7f)
+            fprintf(out, "\\u%04x", *p);
+        else
+            putc(*p, out);
+    }
+    putc('"', out);
+}
+
+void json_number(FILE *out, double number)
+{
+    char text[40];
+    snprintf(text, sizeof(text), "%.15g", number);
+    if (strtod(text, NULL) != number)
+        snprintf(text, sizeof(text), "%.17g", number);
+    fputs(text, out);
+}
+
+static void member(FILE *out, const char *name, const char *text)
+{
+    fprintf(out, ", \"%s\": ", name);
+    json_text(out, text);
+}
+
+static void count_member(FILE *out, const char *name, uint64_t count)
+{
+    fprintf(out, ", \"%s\": %llu", name, (unsigned long long)count);
+}
+
+/* "name": [item, item, ...], where item is an expression of i */
+#define ARRAY(out, name, count, format, item)                                                      \
+    do {                                                                                           \
+        fputs("\"" name "\": [", out);                                                             \
+        for (size_t i = 0; i < (count); i++)                                                       \
+            fprintf(out, "%s" format, i ? ", " : "", item);                                        \
+        fputs("], ", out);                                                                         \
+    } while (0)
+
+static void write_turn(FILE *out, const struct sluice_turn *turn)
+{
+    fputs("{\"role\": ", out);
+    json_text(out, turn->role);
+    count_member(out, "offset", turn->offset);
+    count_member(out, "length", turn->length);
+    member(out, "finish", turn->finish);
+    member(out, "engine", turn->engine);
+    member(out, "version", turn->version);
+    count_member(out, "prompt_tokens", turn->prompt_tokens);
+    count_member(out, "cached_tokens", turn->cached_tokens);
+    fputs(", \"seconds\": ", out);
+    json_number(out, turn->seconds);
+    putc('}', out);
+}
+
+static void write_trace(FILE *out, const struct sluice_trace *trace)
+{
+    putc('{', out);
+    ARRAY(out, "token_ids", trace->token_count, "%u", trace->token_ids[i]);
+    ARRAY(out, "mask", trace->token_count, "%u", trace->mask[i]);
+    ARRAY(out, "logprobs", trace->token_count, "%.9g", (double)trace->logprobs[i]);
+    fputs("\"turns\": [", out);
+    for (size_t i = 0; i < trace->turn_count; i++) {
+        fputs(i ? ", " : "", out);
+        write_turn(out, &trace->turns[i]);
+    }
+    putc(']', out);
+    member(out, "reason", trace->reason);
+    putc('}', out);
+}
+
+static void write_message(FILE *out, const struct sluice_message *message)
+{
+    fputs("{\"role\": ", out);
+    json_text(out, message->role);
+    member(out, "content", message->content);
+    if (message->tool) {
+        member(out, "tool", message->tool);
+        fprintf(out, ", \"exit_status\": %d", message->exit_status);
+    }
+    putc('}', out);
+}
+
+static void write_facts(FILE *out, const struct sluice_trajectory *t)
+{
+    fputs("{\"rollout\": ", out);
+    json_text(out, t->rollout);
+    member(out, "stream", t->stream);
+    count_member(out, "seq", t->seq);
+    member(out, "group", t->group);
+    member(out, "task", t->task);
+    count_member(out, "sample", t->sample);
+    count_member(out, "attempt", t->attempt);
+    member(out, "outcome", t->outcome);
+    fprintf(out, ", \"trainable\": %s, \"reward\": ", t->trainable ? "true" : "false");
+    if (t->has_reward)
+        json_number(out, t->reward);
+    else
+        fputs("null", out);
+    member(out, "detail", t->detail);
+    member(out, "engine", t->engine);
+    member(out, "init_layer", t->init_layer);
+    member(out, "agent", t->agent);
+    member(out, "template_digest", t->template_digest);
+    member(out, "logprobs_mode", t->logprobs_mode);
+    count_member(out, "wait_ms", t->wait_ms);
+    count_member(out, "init_ms", t->init_ms);
+    count_member(out, "run_ms", t->run_ms);
+    count_member(out, "eval_ms", t->eval_ms);
+    count_member(out, "ended_ms", t->ended_ms);
+}
+
+void json_trajectory(FILE *out, const struct sluice_trajectory *trajectory)
+{
+    write_facts(out, trajectory);
+    fputs(", \"traces\": [", out);
+    for (size_t i = 0; i < trajectory->trace_count; i++) {
+        fputs(i ? ", " : "", out);
+        write_trace(out, &trajectory->traces[i]);
+    }
+    fputs("], \"messages\": [", out);
+    for (size_t i = 0; i < trajectory->message_count; i++) {
+        fputs(i ? ", " : "", out);
+        write_message(out, &trajectory->messages[i]);
+    }
+    fputs("]}\n", out);
+}

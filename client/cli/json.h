@@ -1,0 +1,18 @@
+/*
+ * json.h - trajectories and other answers as JSON, written as they are read: no tree is built.
+ * One object is one line (JSONL). Numbers keep their value: 9 digits for a float, 17 for a double.
+ */
+#ifndef SLUICE_CLIENT_CLI_JSON_H
+#define SLUICE_CLIENT_CLI_JSON_H
+
+#include <stdio.h>
+
+#include "client/sluice.h"
+
+void json_text(FILE *out, const char *text);
+/* A double as the shortest of 15 and 17 digits that reads back the same. */
+void json_number(FILE *out, double number);
+/* {"stream": ..., "traces": [{"token_ids": [...], ...}], ...} and a newline. */
+void json_trajectory(FILE *out, const struct sluice_trajectory *trajectory);
+
+#endif

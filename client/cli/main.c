@@ -1,0 +1,70 @@
+/* sluice - the command line: finds the command, reads its options, runs it. */
+#include <string.h>
+
+#include "client/cli/command.h"
+
+const struct command *const commands[] = {
+    &command_up,   &command_submit, &command_watch,  &command_show,   &command_status,
+    &command_cancel, &command_engine, &command_broker, &command_worker,
+};
+const size_t command_count = ROWS(commands);
+
+static const struct command *find_command(const char *name)
+{
+    for (size_t i = 0; i < command_count; i++)
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+    return NULL;
+}
+
+/* What is not a command; -1 if it is none of these either. */
+static int run_top_option(const char *word)
+{
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0)
+        help_overview(stdout);
+    else if (strcmp(word, "--help-markdown") == 0)
+        help_markdown(stdout);
+    else if (strcmp(word, "--version") == 0)
+        printf("sluice %s\n", SLUICE_VERSION);
+    else
+        return -1;
+    return EXITS_OK;
+}
+
+static int run_command(const struct command *command, int argc, char **argv)
+{
+    if (command->passes_on) {
+        struct invocation in = {
+            .command = command, .arguments = argv, .argument_count = (size_t)argc};
+        return command->run(&in);
+    }
+    struct invocation in;
+    bool help = false;
+    int status = options_parse(command, argc, argv, &in, &help);
+    if (status == EXITS_OK && help)
+        help_command(command, stdout);
+    else if (status == EXITS_OK)
+        status = command->run(&in);
+    invocation_finish(&in);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        help_overview(stderr);
+        return EXITS_USAGE;
+    }
+    int status = run_top_option(argv[1]);
+    if (status < 0) {
+        const struct command *command = find_command(argv[1]);
+        if (!command) {
+            cli_say("there is no command '%s' (see sluice --help)", argv[1]);
+            return EXITS_USAGE;
+        }
+        status = run_command(command, argc - 2, argv + 2);
+    }
+    if (fflush(stdout) != 0 && status == EXITS_OK)
+        status = EXITS_FAILED;
+    return status;
+}

@@ -1,0 +1,191 @@
+#include <string.h>
+
+#include "client/cli/command.h"
+#include "client/cli/json.h"
+#include "client/cli/print.h"
+
+struct show_options {
+    bool tokens, json;
+};
+
+/* Colours by what is said: the policy's own in green, tools in yellow, what it was told plain. */
+struct paint {
+    const char *sampled, *tool, *dim, *end;
+};
+static const struct paint colours = {"\x1b[32m", "\x1b[33m", "\x1b[2m", "\x1b[0m"};
+static const struct paint no_colours = {"", "", "", ""};
+
+static void print_head(const struct sluice_trajectory *t)
+{
+    char reward[32];
+    print_reward(t, reward, sizeof(reward));
+    printf("rollout   %s (task %s, sample %u, attempt %u; number %llu of stream %s)\n", t->rollout,
+           t->task, t->sample, t->attempt, (unsigned long long)t->seq, t->stream);
+    printf("outcome   %s%s\n", t->outcome, t->trainable ? "" : ", not to be trained on");
+    printf("reward    %s", t->has_reward ? reward : "none");
+    if (*t->detail) {
+        printf(" (");
+        print_tame(stdout, t->detail);
+        printf(")");
+    }
+    putchar('\n');
+}
+
+static void print_times(const struct sluice_trajectory *t)
+{
+    const struct {
+        const char *what;
+        uint64_t ms;
+    } times[] = {{"queued", t->wait_ms}, {"init", t->init_ms}, {"run", t->run_ms}, {"eval", t->eval_ms}};
+    printf("time      ");
+    for (size_t i = 0; i < ROWS(times); i++) {
+        char text[32];
+        print_duration(times[i].ms, text, sizeof(text));
+        printf("%s%s %s", i ? ", " : "", times[i].what, text);
+    }
+    size_t all, sampled;
+    count_tokens(t, &all, &sampled);
+    printf("\ntokens    %zu, %zu of them sampled, %zu trace%s\n", all, sampled, t->trace_count,
+           t->trace_count == 1 ? "" : "s");
+    if (*t->engine)
+        printf("engine    %s\n", t->engine);
+}
+
+/* Each line of the text behind a bar, so that what was said cannot pass for what we say. */
+static void print_quoted(const char *text, const char *colour, const struct paint *paint)
+{
+    bool start = true;
+    for (const char *at = text; *at;) {
+        size_t len = strcspn(at, "\n");
+        char line[4096];
+        size_t take = len < sizeof(line) - 1 ? len : sizeof(line) - 1;
+        memcpy(line, at, take);
+        line[take] = '\0';
+        printf("%s%s", start ? "  | " : "", colour);
+        print_tame(stdout, line);
+        printf("%s", paint->end);
+        at += take;
+        start = *at == '\n';
+        if (start || !*at)
+            putchar('\n');
+        at += start;
+    }
+}
+
+static void print_message(const struct sluice_message *message, const struct paint *paint)
+{
+    bool sampled = strcmp(message->role, "assistant") == 0;
+    const char *colour = sampled ? paint->sampled : message->tool ? paint->tool : "";
+    printf("\n%s", message->role);
+    if (message->tool) {
+        printf(" ");
+        print_tame(stdout, message->tool);
+        if (message->exit_status)
+            printf("  [exit status %d]", message->exit_status);
+    }
+    putchar('\n');
+    print_quoted(message->content, colour, paint);
+}
+
+static void print_turn(const struct sluice_turn *turn)
+{
+    bool sampled = strcmp(turn->role, "assistant") == 0;
+    printf("  %6u  %-9s  %6u tokens", turn->offset, turn->role, turn->length);
+    if (sampled)
+        printf("  %.2f s, finish %s, %u in the prompt, %u of them cached%s%s", turn->seconds,
+               turn->finish, turn->prompt_tokens, turn->cached_tokens,
+               *turn->version ? ", version " : "", turn->version);
+    printf("\n");
+}
+
+static void print_ids(const struct sluice_trace *trace, const struct sluice_turn *turn,
+                      const struct paint *paint)
+{
+    for (uint32_t i = turn->offset; i < turn->offset + turn->length; i++) {
+        if ((i - turn->offset) % 12 == 0)
+            printf("%s          ", i == turn->offset ? "" : "\n");
+        if (trace->mask[i])
+            printf(" %s%u*%s", paint->sampled, trace->token_ids[i], paint->end);
+        else
+            printf(" %s%u%s", paint->dim, trace->token_ids[i], paint->end);
+    }
+    if (turn->length)
+        printf("\n");
+}
+
+static void print_traces(const struct sluice_trajectory *t, bool tokens, const struct paint *paint)
+{
+    for (size_t i = 0; i < t->trace_count; i++) {
+        const struct sluice_trace *trace = &t->traces[i];
+        printf("\ntrace %zu: %zu tokens%s%s\n", i, trace->token_count, *trace->reason ? "; " : "",
+               trace->reason);
+        for (size_t k = 0; k < trace->turn_count; k++) {
+            print_turn(&trace->turns[k]);
+            if (tokens)
+                print_ids(trace, &trace->turns[k], paint);
+        }
+    }
+    if (tokens && t->trace_count)
+        printf("\n(* sampled by the policy)\n");
+}
+
+static void print_whole(const struct sluice_trajectory *t, bool tokens)
+{
+    const struct paint *paint = has_colour(stdout) ? &colours : &no_colours;
+    print_head(t);
+    print_times(t);
+    for (size_t i = 0; i < t->message_count; i++)
+        print_message(&t->messages[i], paint);
+    print_traces(t, tokens, paint);
+}
+
+static int run_show(const struct invocation *in)
+{
+    const struct show_options *options = in->options;
+    const struct sluice_trajectory *trajectory;
+    const char *state;
+    AUTO_CLIENT *client = cli_connect(in);
+    if (!client)
+        return EXITS_FAILED;
+    int failed = sluice_get(client, in->arguments[0], &trajectory, &state);
+    if (failed)
+        return cli_failed(client, failed);
+    if (trajectory && options->json) {
+        json_trajectory(stdout, trajectory);
+    } else if (trajectory) {
+        print_whole(trajectory, options->tokens);
+    } else if (options->json) {
+        printf("{\"rollout\": ");
+        json_text(stdout, in->arguments[0]);
+        printf(", \"state\": ");
+        json_text(stdout, state);
+        printf("}\n");
+    } else {
+        printf("%s has not ended: %s\n", in->arguments[0], state);
+    }
+    return EXITS_OK;
+}
+
+static const struct option options[] = {
+    {"tokens", OPTION_FLAG, offsetof(struct show_options, tokens), NULL,
+     "Shows every token id too; those that the policy sampled are marked."},
+    {"json", OPTION_FLAG, offsetof(struct show_options, json), NULL,
+     "Prints the trajectory as one JSON object."},
+};
+
+const struct command command_show = {
+    .name = "show",
+    .arguments = "ROLLOUT",
+    .brief = "Shows one rollout as a person reads it",
+    .doc = "What was said by whom, tool calls with their output and exit status, the turns with their\n"
+           "tokens and seconds, outcome and reward, and the time each stage took. For a rollout that has\n"
+           "not ended: where it is.\n",
+    .example = "sluice show tasks-add-1f0c9b2a77/0\n"
+               "sluice show tasks-add-1f0c9b2a77/0 --tokens | less -R\n",
+    .options = options,
+    .option_count = ROWS(options),
+    .options_size = sizeof(struct show_options),
+    .arguments_min = 1,
+    .arguments_max = 1,
+    .run = run_show,
+};

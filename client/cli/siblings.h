@@ -1,0 +1,16 @@
+/* siblings.h - sluice-broker and sluice-worker, wherever this installation or build keeps them. */
+#ifndef SLUICE_CLIENT_CLI_SIBLINGS_H
+#define SLUICE_CLIENT_CLI_SIBLINGS_H
+
+#include <stddef.h>
+
+#include "common/fail.h"
+
+/*
+ * Beside this program's own file; in ../<folder> of it, as in a build tree; else in PATH.
+ * -ENOENT with a sentence that says where it looked.
+ */
+int sibling_find(const char *program, const char *folder, char *ret, size_t size,
+                 struct fail *fail);
+
+#endif

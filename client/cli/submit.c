@@ -1,0 +1,229 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/cli/command.h"
+#include "client/cli/json.h"
+#include "client/cli/wait.h"
+#include "common/cleanup.h"
+
+enum { PATIENT_MS = 60000 }; /* once the broker has answered, a restart of it is waited for */
+
+struct submit_options {
+    const char *stream, *out, *group_prefix;
+    uint64_t samples;
+    bool wait, json;
+};
+
+static struct sluice_group *make_groups(const struct tasks_file *tasks, const char *stream)
+{
+    struct sluice_group *groups = calloc(tasks->count + 1, sizeof(*groups));
+    for (size_t i = 0; groups && i < tasks->count; i++)
+        groups[i] = (struct sluice_group){.group = tasks->lines[i].name,
+                                          .stream = stream,
+                                          .task_json = tasks->lines[i].json,
+                                          .samples = tasks->lines[i].samples};
+    return groups;
+}
+
+static void pause_ms(uint64_t ms)
+{
+    struct timespec time = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
+    nanosleep(&time, NULL);
+}
+
+/* Those that a full broker did not take come first again; returns how many. */
+static size_t gather_refused(struct sluice_group *groups, size_t count, uint64_t *retry_after_ms)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < count; i++)
+        if (groups[i].result == -EAGAIN) {
+            struct sluice_group group = groups[i];
+            groups[i] = groups[left];
+            groups[left++] = group;
+            *retry_after_ms = group.retry_after_ms;
+        }
+    return left;
+}
+
+/* All of them, waiting while the broker is full. `wait` may be NULL. */
+static int submit_all(struct sluice_client *client, struct sluice_group *groups, size_t count,
+                      struct wait *wait)
+{
+    size_t left = count;
+    bool said = false;
+    while (left > 0) {
+        int failed = sluice_submit_many(client, groups, left);
+        uint64_t retry_after_ms = 0;
+        for (size_t i = 0; i < left; i++)
+            if (groups[i].result && groups[i].result != -EAGAIN)
+                return failed == -EAGAIN ? groups[i].result : failed;
+        left = gather_refused(groups, left, &retry_after_ms);
+        if (left && !said)
+            cli_say("%s (%zu of %zu groups wait)", sluice_error(client), left, count);
+        said = left > 0;
+        if (left && wait && wait->ended < wait->total)
+            failed = wait_for(wait, (int64_t)retry_after_ms);
+        else if (left)
+            pause_ms(retry_after_ms);
+        if (failed && failed != -EAGAIN)
+            return failed;
+    }
+    return 0;
+}
+
+static void say_accepted(const struct sluice_group *groups, size_t count, const char *stream)
+{
+    uint64_t rollouts = 0;
+    size_t taken = 0, known = 0;
+    for (size_t i = 0; i < count; i++) {
+        taken += groups[i].result == 0;
+        known += groups[i].result == 0 && groups[i].known;
+        rollouts += groups[i].result == 0 ? groups[i].accepted : 0;
+    }
+    printf("%zu of %zu groups accepted (%llu rollouts) for stream %s", taken, count,
+           (unsigned long long)rollouts, stream);
+    if (known)
+        printf("; %zu of them the broker had already", known);
+    printf("\n");
+    fflush(stdout);
+}
+
+/* One line a group, then `--wait`'s table follows as trajectories in --out. */
+static void print_json(const struct tasks_file *tasks, const char *stream)
+{
+    for (size_t i = 0; i < tasks->count; i++) {
+        printf("{\"group\": ");
+        json_text(stdout, tasks->lines[i].name);
+        printf(", \"stream\": ");
+        json_text(stdout, stream);
+        printf(", \"task\": ");
+        json_text(stdout, tasks->lines[i].id);
+        printf(", \"line\": %zu, \"samples\": %u}\n", tasks->lines[i].line,
+               tasks->lines[i].samples);
+    }
+    fflush(stdout);
+}
+
+/* Groups that were there before may have ended before this began to listen. */
+static int ask_for_known(struct wait *wait, const struct sluice_group *groups, size_t count)
+{
+    int failed = 0;
+    for (size_t i = 0; i < count && !failed; i++)
+        if (groups[i].known)
+            failed = wait_ask(wait, wait_find(wait, groups[i].group), true);
+    return failed;
+}
+
+static int submit(const struct submit_options *options, struct sluice_client *client,
+                  const struct tasks_file *tasks, FILE *out)
+{
+    AUTO_WAIT wait = {.out = out, .quiet = options->json};
+    AUTO_FREE struct sluice_group *groups = make_groups(tasks, options->stream);
+    const char *json;
+    int failed = groups ? sluice_status(client, &json) : -ENOMEM; /* is a broker there? */
+    sluice_set_timeout(client, failed ? 0 : PATIENT_MS);
+    if (!failed && options->wait)
+        failed = wait_open(&wait, client, options->stream, tasks);
+    if (failed)
+        return cli_failed(client, failed);
+    failed = submit_all(client, groups, tasks->count, options->wait ? &wait : NULL);
+    if (failed) {
+        int status = cli_failed(client, failed);
+        say_accepted(groups, tasks->count, options->stream);
+        return status;
+    }
+    if (options->json)
+        print_json(tasks, options->stream);
+    else
+        say_accepted(groups, tasks->count, options->stream);
+    if (!options->wait)
+        return EXITS_OK;
+    failed = ask_for_known(&wait, groups, tasks->count);
+    if (!failed)
+        failed = wait_all(&wait);
+    if (failed)
+        return cli_failed(client, failed);
+    if (!options->json)
+        wait_print(&wait, tasks, stdout);
+    return wait.trainable == wait.ended ? EXITS_OK : EXITS_UNTRAINABLE;
+}
+
+static bool read_tasks(const struct submit_options *options, const char *path,
+                       struct tasks_file *tasks)
+{
+    if (!tasks_read(tasks, path, (unsigned)options->samples))
+        return false;
+    if (tasks->bad)
+        cli_say("%zu of %zu lines are no tasks; nothing was submitted", tasks->bad,
+                tasks->bad + tasks->count);
+    else if (!tasks->count)
+        cli_say("there is no task in %s", path);
+    else if (tasks_name_groups(tasks, options->group_prefix, options->stream))
+        return true;
+    else
+        cli_say("out of memory");
+    return false;
+}
+
+static int run_submit(const struct invocation *in)
+{
+    const struct submit_options *options = in->options;
+    if (options->out && !options->wait)
+        return cli_usage(in->command, "--out writes what --wait waits for: add --wait");
+    struct tasks_file tasks = {0};
+    AUTO_FCLOSE FILE *out = NULL;
+    AUTO_CLIENT *client = NULL;
+    int status = EXITS_FAILED;
+    if (read_tasks(options, in->arguments[0], &tasks)) {
+        if (options->out && !(out = fopen(options->out, "w")))
+            cli_say("cannot write %s: %s", options->out, strerror(errno));
+        else if ((client = cli_connect(in)))
+            status = submit(options, client, &tasks, out);
+    }
+    tasks_finish(&tasks);
+    if (out && (ferror(out) || fclose(take_ptr(&out)) != 0)) {
+        cli_say("cannot write %s: %s", options->out, strerror(errno));
+        status = EXITS_FAILED;
+    }
+    return status;
+}
+
+static const struct option options[] = {
+    {"stream", OPTION_TEXT, offsetof(struct submit_options, stream), "NAME",
+     "The stream that the trajectories go to.", .required = true},
+    {"samples", OPTION_NUMBER, offsetof(struct submit_options, samples), "N",
+     "Rollouts of each task. Default: what the task says, else 1.", .min = 1, .max = 1024},
+    {"wait", OPTION_FLAG, offsetof(struct submit_options, wait), NULL,
+     "Waits until all have ended, then shows rewards and outcomes."},
+    {"out", OPTION_TEXT, offsetof(struct submit_options, out), "FILE",
+     "With --wait: writes the trajectories, one JSON object a line."},
+    {"group-prefix", OPTION_TEXT, offsetof(struct submit_options, group_prefix), "TEXT",
+     "What group ids begin with. Default: the file's name."},
+    {"json", OPTION_FLAG, offsetof(struct submit_options, json), NULL,
+     "Prints one JSON object a group instead of words."},
+};
+
+const struct command command_submit = {
+    .name = "submit",
+    .arguments = "TASKS.jsonl",
+    .brief = "Submits tasks, one JSON object a line (docs/tasks.md)",
+    .doc = "Every line is checked first. If one is no task, each such line is said as\n"
+           "FILE:LINE: FIELD: REASON, nothing is submitted, and the exit status is 1. '-' is stdin.\n"
+           "\n"
+           "A task becomes a group of N rollouts, named after the file, the task's id and a hash of its\n"
+           "content. So the same command again submits nothing twice: with --wait it goes on waiting\n"
+           "where an interrupted one left off. While the broker is full the command waits.\n"
+           "\n"
+           "Exit status with --wait: 0 all rollouts are trainable; 3 some ended by a fault of the task or\n"
+           "of the service, and have no reward to learn from.\n",
+    .example = "sluice submit tasks.jsonl --stream train --samples 8\n"
+               "sluice submit tasks.jsonl --stream train --samples 8 --wait --out trajectories.jsonl\n",
+    .options = options,
+    .option_count = ROWS(options),
+    .options_size = sizeof(struct submit_options),
+    .arguments_min = 1,
+    .arguments_max = 1,
+    .run = run_submit,
+};

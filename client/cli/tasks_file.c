@@ -1,0 +1,163 @@
+#include "client/cli/tasks_file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "client/cli/command.h"
+#include "common/cleanup.h"
+#include "common/digest.h"
+#include "schemas/task.h"
+
+enum { HASH_DIGITS = 10, PREFIX_MAX = 24, ID_MAX = 56 };
+
+static bool add_line(struct tasks_file *tasks, const struct task_line *line)
+{
+    if (tasks->count == tasks->capacity) {
+        size_t capacity = tasks->capacity ? tasks->capacity * 2 : 64;
+        struct task_line *lines = realloc(tasks->lines, capacity * sizeof(*lines));
+        if (!lines)
+            return false;
+        tasks->lines = lines;
+        tasks->capacity = capacity;
+    }
+    tasks->lines[tasks->count++] = *line;
+    return true;
+}
+
+/* FILE:LINE: field: reason */
+static void say_bad(struct tasks_file *tasks, size_t line, const struct refusal *no)
+{
+    size_t len = strlen(no->field);
+    bool says_field = len == 0 || strncmp(no->text, no->field, len) == 0;
+    tasks->bad++;
+    fprintf(stderr, "%s:%zu: %s%s%s\n", tasks->path, line, says_field ? "" : no->field,
+            says_field ? "" : ": ", no->text);
+}
+
+/* False when out of memory; a bad line is said and counted. */
+static bool take_line(struct tasks_file *tasks, struct slice text, size_t line, unsigned samples)
+{
+    struct refusal no = {0};
+    struct task *task = NULL;
+    if (text.len > TASK_LINE_BYTES_MAX)
+        refuse(&no, REFUSAL_TOO_LARGE, "", "the line is %zu bytes, at most %d", text.len,
+               TASK_LINE_BYTES_MAX);
+    else
+        task = task_parse(text, &no);
+    if (!task) {
+        say_bad(tasks, line, &no);
+        return true;
+    }
+    struct task_line one = {.json = strndup((const char *)text.data, text.len),
+                            .id = strdup(task->id),
+                            .line = line,
+                            .samples = samples ? samples : (unsigned)task->samples};
+    task_destroy(task);
+    if (one.json && one.id && add_line(tasks, &one))
+        return true;
+    free(one.json);
+    free(one.id);
+    return false;
+}
+
+bool tasks_read(struct tasks_file *tasks, const char *path, unsigned samples)
+{
+    *tasks = (struct tasks_file){.path = path};
+    bool is_stdin = strcmp(path, "-") == 0;
+    AUTO_FCLOSE FILE *opened = is_stdin ? NULL : fopen(path, "r");
+    FILE *file = is_stdin ? stdin : opened;
+    if (!file) {
+        cli_say("cannot read %s: %s", path, strerror(errno));
+        return false;
+    }
+    AUTO_FREE char *line = NULL;
+    size_t size = 0, nr = 0;
+    ssize_t len;
+    errno = 0;
+    while ((len = getline(&line, &size, file)) >= 0) {
+        while (len > 0 && strchr(" \t\r\n", line[len - 1]))
+            len--;
+        nr++;
+        if (len > 0 && !take_line(tasks, slice_of(line, (size_t)len), nr, samples)) {
+            cli_say("out of memory");
+            return false;
+        }
+    }
+    if (ferror(file) || errno == ENOMEM) {
+        cli_say("cannot read %s: %s", path, strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+/* ---- names ---------------------------------------------------------------------------------- */
+
+static int compare_lines(const void *a, const void *b)
+{
+    const struct task_line *left = *(struct task_line *const *)a;
+    const struct task_line *right = *(struct task_line *const *)b;
+    int order = strcmp(left->json, right->json);
+    return order ? order : left->line < right->line ? -1 : 1;
+}
+
+/* At most `max` bytes, whole UTF-8 sequences, '_' for what a name may not hold. */
+static void append_clean(char *name, const char *text, size_t text_len, size_t max)
+{
+    size_t len = text_len < max ? text_len : max;
+    while (len < text_len && len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80)
+        len--;
+    char *at = name + strlen(name);
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)text[i];
+        *at++ = c <= ' ' || c == '/' || c == 0x7f ? '_' : (char)c;
+    }
+    *at = '\0';
+}
+
+static bool name_group(struct task_line *line, const char *prefix, size_t prefix_len,
+                       const char *stream, size_t repeat)
+{
+    AUTO_BUFFER content = {0};
+    char digest[DIGEST_SIZE];
+    buffer_printf(&content, "%s %u %zu %s", stream, line->samples, repeat, line->json);
+    if (content.failed || !digest_of(buffer_peek(&content), digest))
+        return false;
+    append_clean(line->name, prefix, prefix_len, PREFIX_MAX);
+    strcat(line->name, "-");
+    append_clean(line->name, line->id, strlen(line->id), ID_MAX);
+    strcat(line->name, "-");
+    strncat(line->name, digest + strlen("sha256:"), HASH_DIGITS);
+    return true;
+}
+
+bool tasks_name_groups(struct tasks_file *tasks, const char *prefix, const char *stream)
+{
+    const char *slash = strrchr(tasks->path, '/');
+    const char *stem = prefix ? prefix : slash ? slash + 1 : tasks->path;
+    if (strcmp(stem, "-") == 0)
+        stem = "stdin";
+    size_t stem_len = prefix ? strlen(prefix) : strcspn(stem, ".");
+    AUTO_FREE struct task_line **sorted = calloc(tasks->count + 1, sizeof(struct task_line *));
+    if (!sorted)
+        return false;
+    for (size_t i = 0; i < tasks->count; i++)
+        sorted[i] = &tasks->lines[i];
+    qsort(sorted, tasks->count, sizeof(*sorted), compare_lines);
+    size_t repeat = 0;
+    for (size_t i = 0; i < tasks->count; i++) {
+        repeat = i && strcmp(sorted[i]->json, sorted[i - 1]->json) == 0 ? repeat + 1 : 0;
+        if (!name_group(sorted[i], stem, stem_len, stream, repeat))
+            return false;
+    }
+    return true;
+}
+
+void tasks_finish(struct tasks_file *tasks)
+{
+    for (size_t i = 0; i < tasks->count; i++) {
+        free(tasks->lines[i].json);
+        free(tasks->lines[i].id);
+    }
+    free(tasks->lines);
+    *tasks = (struct tasks_file){0};
+}

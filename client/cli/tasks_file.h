@@ -1,0 +1,35 @@
+/*
+ * tasks_file.h - a file of tasks, one JSON object a line, read and checked as a whole before
+ * anything is sent. Blank lines are passed over.
+ */
+#ifndef SLUICE_CLIENT_CLI_TASKS_FILE_H
+#define SLUICE_CLIENT_CLI_TASKS_FILE_H
+
+#include "client/sluice.h"
+
+enum { TASK_LINE_BYTES_MAX = 1 << 20, GROUP_NAME_SIZE = 97 };
+
+struct task_line {
+    char *json, *id;
+    size_t line;       /* from 1 */
+    unsigned samples;
+    char name[GROUP_NAME_SIZE]; /* of its group; set by tasks_name_groups */
+};
+
+struct tasks_file {
+    const char *path;
+    struct task_line *lines;
+    size_t count, capacity;
+    size_t bad; /* lines that are no task, each of them said on stderr */
+};
+
+/* path "-" is stdin. samples 0: each task's own. False, with a sentence said, if unreadable. */
+bool tasks_read(struct tasks_file *tasks, const char *path, unsigned samples);
+/*
+ * <prefix>-<task id>-<hash of stream, samples and content>: submitting the same file again gives
+ * the same names. A line that stands there twice gets two names. prefix NULL: the file's stem.
+ */
+bool tasks_name_groups(struct tasks_file *tasks, const char *prefix, const char *stream);
+void tasks_finish(struct tasks_file *tasks);
+
+#endif

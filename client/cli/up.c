@@ -1,0 +1,150 @@
+#include "client/cli/up.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "client/cli/siblings.h"
+
+static const char any_address[] = "0.0.0.0";
+
+/* --data DIR and its parents, so that a bad one is one sentence and not one from each child. */
+static bool make_directory(const char *path)
+{
+    char part[4096];
+    if (snprintf(part, sizeof(part), "%s", path) >= (int)sizeof(part)) {
+        cli_say("--data is too long");
+        return false;
+    }
+    for (char *at = part + 1; *at; at++)
+        if (*at == '/') {
+            *at = '\0';
+            mkdir(part, 0755); /* the last one tells */
+            *at = '/';
+        }
+    if (mkdir(part, 0755) == 0 || errno == EEXIST)
+        return true;
+    cli_say("cannot make %s: %s", path, strerror(errno));
+    return false;
+}
+
+static void plan_addresses(struct up *up)
+{
+    const struct up_options *options = up->options;
+    const char *address = options->bind ? options->bind : "127.0.0.1";
+    if (strncmp(address, "tcp://", 6) == 0)
+        address += 6;
+    bool is_any = strcmp(address, any_address) == 0 || strcmp(address, "*") == 0;
+    snprintf(up->bind, sizeof(up->bind), "tcp://%s", address);
+    snprintf(up->url, sizeof(up->url), "tcp://%s:%u", is_any ? "127.0.0.1" : address,
+             (unsigned)options->front);
+    snprintf(up->front, sizeof(up->front), "%u", (unsigned)options->front);
+    snprintf(up->sink, sizeof(up->sink), "%u", (unsigned)options->front + 1);
+    snprintf(up->feed, sizeof(up->feed), "%u", (unsigned)options->front + 2);
+    snprintf(up->slots, sizeof(up->slots), "%u", (unsigned)options->slots);
+}
+
+static void plan_broker(struct up *up)
+{
+    struct child *broker = &up->children[up->child_count++];
+    const char *const arguments[] = {up->broker_path, "--bind",  up->bind, "--front",
+                                     up->front,       "--sink",  up->sink, "--feed",
+                                     up->feed,        "--data",  up->options->data};
+    *broker = (struct child){.title = "broker", .out = -1};
+    for (size_t i = 0; i < ROWS(arguments); i++)
+        child_add(broker, arguments[i]);
+}
+
+static void plan_workers(struct up *up, const char *stage, uint64_t count)
+{
+    const char *const arguments[] = {up->worker_path, stage,    "--broker", up->url,
+                                     "--data",        up->options->data, "--grace", "2"};
+    for (uint64_t i = 1; i <= count; i++) {
+        struct child *worker = &up->children[up->child_count++];
+        *worker = (struct child){.out = -1};
+        snprintf(worker->title, sizeof(worker->title), "%s worker %u", stage, (unsigned)i);
+        for (size_t k = 0; k < ROWS(arguments); k++)
+            child_add(worker, arguments[k]);
+        if (up->options->slots) {
+            child_add(worker, "--slots");
+            child_add(worker, up->slots);
+        }
+    }
+}
+
+static bool find_programs(struct up *up)
+{
+    struct fail fail;
+    if (!sibling_find("sluice-broker", "broker", up->broker_path, sizeof(up->broker_path), &fail) &&
+        !sibling_find("sluice-worker", "workers", up->worker_path, sizeof(up->worker_path), &fail))
+        return true;
+    cli_say("%s", fail.text);
+    return false;
+}
+
+static int run_up(const struct invocation *in)
+{
+    struct up_options *options = in->options;
+    struct up up = {.options = options, .signal_fd = -1};
+    if (in->broker)
+        return cli_usage(in->command, "up starts a broker: say --bind and --front, not --broker");
+    if (!options->data)
+        options->data = "sluice-data";
+    if (!make_directory(options->data) || !find_programs(&up))
+        return EXITS_FAILED;
+    up.children = calloc(1 + options->init + options->run + options->eval, sizeof(*up.children));
+    if (!up.children) {
+        cli_say("out of memory");
+        return EXITS_FAILED;
+    }
+    plan_addresses(&up);
+    plan_broker(&up);
+    plan_workers(&up, "init", options->init);
+    plan_workers(&up, "run", options->run);
+    plan_workers(&up, "eval", options->eval);
+    int status = up_run(&up);
+    free(up.children);
+    return status;
+}
+
+static const struct option options[] = {
+    {"llm", OPTION_LIST, offsetof(struct up_options, engines), "URL",
+     "An LLM inference server to register (llama.cpp, vLLM, SGLang)."},
+    {"data", OPTION_TEXT, offsetof(struct up_options, data), "DIR",
+     "Where the ledger, the store and the cache are. Default: ./sluice-data."},
+    {"init", OPTION_NUMBER, offsetof(struct up_options, init), "N", "Worker processes of stage init.",
+     .preset = 1, .min = 0, .max = 256},
+    {"run", OPTION_NUMBER, offsetof(struct up_options, run), "N", "Worker processes of stage run.",
+     .preset = 1, .min = 0, .max = 256},
+    {"eval", OPTION_NUMBER, offsetof(struct up_options, eval), "N", "Worker processes of stage eval.",
+     .preset = 1, .min = 0, .max = 256},
+    {"slots", OPTION_NUMBER, offsetof(struct up_options, slots), "N",
+     "Jobs that each worker holds at once. Default: its stage's own.", .min = 1, .max = 32768},
+    {"bind", OPTION_TEXT, offsetof(struct up_options, bind), "ADDRESS",
+     "The interface that clients and other nodes' workers reach. Default: 127.0.0.1."},
+    {"front", OPTION_NUMBER, offsetof(struct up_options, front), "PORT",
+     "The port for clients; the next two are the workers' and the feed's.", .preset = 5750,
+     .min = 1, .max = 32765},
+    {"ready-file", OPTION_TEXT, offsetof(struct up_options, ready_file), "FILE",
+     "Written with the broker's URL once everything is up."},
+};
+
+const struct command command_up = {
+    .name = "up",
+    .arguments = "",
+    .brief = "Runs a broker and its workers on this machine until Ctrl-C",
+    .doc = "Starts them, registers the engines, and prints 'up front=URL' once all are ready. A process\n"
+           "that dies is started again, after a pause that doubles while it keeps dying. Ctrl-C or\n"
+           "SIGTERM stops the workers, then the broker; a second one stops everything at once. What was\n"
+           "accepted and has not ended goes on at the next start with the same --data.\n"
+           "\n"
+           "When something cannot start (a port in use, a directory that cannot be written), it says what,\n"
+           "stops everything and exits 1.\n",
+    .example = "sluice up --llm http://127.0.0.1:8080\n"
+               "sluice up --llm http://a:8000 --llm http://b:8000 --run 4 --data /shared/sluice --bind 10.0.0.1\n",
+    .options = options,
+    .option_count = ROWS(options),
+    .options_size = sizeof(struct up_options),
+    .run = run_up,
+};

@@ -1,0 +1,34 @@
+/*
+ * up.h - `sluice up`: one broker and its workers on this machine, as one thing that is started,
+ * kept running and stopped. up.c reads options and makes the plan; up_run.c carries it out.
+ */
+#ifndef SLUICE_CLIENT_CLI_UP_H
+#define SLUICE_CLIENT_CLI_UP_H
+
+#include "client/cli/child.h"
+#include "client/cli/command.h"
+
+struct up_options {
+    struct texts engines;
+    const char *data, *bind, *ready_file;
+    uint64_t front, init, run, eval, slots;
+};
+
+struct up {
+    const struct up_options *options;
+    char broker_path[4096], worker_path[4096];
+    char bind[256], url[300], front[8], sink[8], feed[8], slots[16]; /* arguments of children */
+    struct child *children; /* the broker, then the workers */
+    size_t child_count;
+    int signal_fd;
+    unsigned stop_signals; /* how often it was told to stop */
+    bool stopping;
+};
+
+/* Starts, keeps running until told to stop, stops. An exit status. */
+int up_run(struct up *up);
+
+/* engine_probe.c: whether something takes connections at this http or https URL. */
+int engine_probe(const char *url, int timeout_ms, struct fail *fail);
+
+#endif

@@ -1,0 +1,326 @@
+/* The `sluice` command, run as a program against the fake broker. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "common/buffer.h"
+#include "tests/client/fake_broker.h"
+
+struct fixture {
+    struct fake_broker *broker;
+    char folder[64], sluice[4096];
+    struct buffer output; /* of the last command, stdout and stderr, with a NUL */
+};
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    const char *build = getenv("SLUICE_BINARY_DIR");
+    if (!build)
+        return -1;
+    snprintf(f->sluice, sizeof(f->sluice), "%s/client/sluice", build);
+    strcpy(f->folder, "/tmp/sluice-cli-XXXXXX");
+    if (!mkdtemp(f->folder) || chdir(f->folder) != 0)
+        return -1;
+    f->broker = fake_start();
+    setenv("SLUICE_BROKER", fake_url(f->broker), 1);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    char command[128];
+    fake_stop(&f->broker);
+    snprintf(command, sizeof(command), "rm -rf '%s'", f->folder);
+    int removed = chdir("/") == 0 && system(command) == 0;
+    buffer_finish(&f->output);
+    free(f);
+    return removed ? 0 : -1;
+}
+
+/* Runs `sluice <arguments>` through the shell; returns its exit status. */
+static int run(struct fixture *f, const char *arguments)
+{
+    char command[8192], chunk[4096];
+    snprintf(command, sizeof(command), "'%s' %s 2>&1", f->sluice, arguments);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    size_t got;
+    buffer_clear(&f->output);
+    while ((got = fread(chunk, 1, sizeof(chunk), pipe)) > 0)
+        buffer_append(&f->output, chunk, got);
+    buffer_append(&f->output, "", 1);
+    int status = pclose(pipe);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static const char *said(const struct fixture *f) { return (const char *)f->output.data; }
+
+static void expect(struct fixture *f, const char *arguments, int status, const char *words)
+{
+    int got = run(f, arguments);
+    if (got != status || !strstr(said(f), words))
+        fail_msg("sluice %s: exit status %d, not %d, or no '%s' in:\n%s", arguments, got, status,
+                 words, said(f));
+}
+
+static void write_file(const char *name, const char *text)
+{
+    FILE *file = fopen(name, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static char *read_file(const char *name)
+{
+    struct buffer text = {0};
+    char chunk[4096];
+    size_t got;
+    FILE *file = fopen(name, "r");
+    assert_non_null(file);
+    while ((got = fread(chunk, 1, sizeof(chunk), file)) > 0)
+        buffer_append(&text, chunk, got);
+    fclose(file);
+    return buffer_take_str(&text);
+}
+
+static const char two_tasks[] = "{\"task\":\"one\",\"kind\":\"noop\"}\n"
+                                "\n"
+                                "{\"task\":\"two\",\"kind\":\"noop\",\"samples\":3}\n";
+
+/* ---- the command line ---------------------------------------------------------------------- */
+
+static void a_wrong_command_line_is_exit_two_and_says_what(void **state)
+{
+    static const struct {
+        const char *arguments, *words;
+    } cases[] = {
+        {"", "usage: sluice COMMAND"},
+        {"frob", "there is no command 'frob' (see sluice --help)"},
+        {"submit", "--stream NAME is missing (see sluice submit --help)"},
+        {"submit --stream train", "TASKS.jsonl is missing"},
+        {"submit a b --stream train", "'b' is one argument too many"},
+        {"submit a --stream", "--stream wants NAME"},
+        {"submit a --stream s --samples 0", "--samples wants a number from 1 to 1024, not '0'"},
+        {"submit a --stream s --samples 1025", "--samples wants a number from 1 to 1024"},
+        {"submit a --stream s --samples=-1", "--samples wants a number from 1 to 1024, not '-1'"},
+        {"submit a --stream s --samples 3x", "not '3x'"},
+        {"submit a --stream s --wait=yes", "--wait takes no value"},
+        {"submit a --stream s --frob", "unknown option --frob"},
+        {"submit a --stream s --out x", "--out writes what --wait waits for: add --wait"},
+        {"cancel", "say either ROLLOUT, GROUP or --stream NAME"},
+        {"cancel g --stream s", "say either ROLLOUT, GROUP or --stream NAME"},
+        {"engine", "add URL | list | remove URL is missing"},
+        {"engine frob", "'frob' is none of add, list, remove"},
+        {"engine add", "engine add wants one URL"},
+        {"engine list x", "engine list takes no URL"},
+        {"up --front 40000", "--front wants a number from 1 to 32765"},
+        {"up --broker tcp://a:1", "say --bind and --front, not --broker"},
+        {"watch", "STREAM is missing"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+        expect(*state, cases[i].arguments, 2, cases[i].words);
+}
+
+static void every_command_teaches(void **state)
+{
+    static const char *const names[] = {"up",     "submit", "watch", "show",
+                                        "status", "cancel", "engine"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        char arguments[64], usage[64];
+        snprintf(arguments, sizeof(arguments), "%s --help", names[i]);
+        snprintf(usage, sizeof(usage), "usage: sluice %s", names[i]);
+        expect(*state, arguments, 0, usage);
+        assert_non_null(strstr(said(*state), "--broker URL"));
+        assert_non_null(strstr(said(*state), "for example\n  sluice "));
+    }
+    expect(*state, "--help", 0, "to begin");
+    expect(*state, "--version", 0, "sluice ");
+}
+
+static void no_broker_is_exit_one_and_says_what_to_do(void **state)
+{
+    expect(*state, "status --broker tcp://127.0.0.1:9", 1,
+           "sluice: no broker answers at tcp://127.0.0.1:9: start one with 'sluice up'");
+    expect(*state, "status --broker nowhere", 1, "'nowhere' is no broker: say tcp://HOST:PORT");
+}
+
+/* ---- submit ---------------------------------------------------------------------------------- */
+
+static void one_bad_line_and_nothing_is_submitted(void **state)
+{
+    struct fixture *f = *state;
+    write_file("tasks.jsonl", "{\"task\":\"good\",\"kind\":\"noop\"}\n"
+                              "{\"task\":\"bad\",\"kind\":\"frob\"}\n"
+                              "\n"
+                              "{\"task\":\"cut\n"
+                              "{\"task\":\"bad\",\"kind\":\"noop\",\"frob\":1}\n"
+                              "[]\n");
+    expect(f, "submit tasks.jsonl --stream train", 1,
+           "sluice: 4 of 5 lines are no tasks; nothing was submitted");
+    assert_non_null(strstr(said(f), "tasks.jsonl:2: kind"));
+    assert_non_null(strstr(said(f), "tasks.jsonl:4: "));
+    assert_non_null(strstr(said(f), "tasks.jsonl:5: frob"));
+    assert_non_null(strstr(said(f), "tasks.jsonl:6: "));
+    assert_null(strstr(said(f), "tasks.jsonl:1:"));
+    assert_int_equal(fake_count(f->broker, MSG_group_submit), 0);
+    expect(f, "submit none.jsonl --stream train", 1, "cannot read none.jsonl: No such file");
+    write_file("empty.jsonl", "\n");
+    expect(f, "submit empty.jsonl --stream train", 1, "there is no task in empty.jsonl");
+}
+
+static void a_file_submitted_again_is_the_same_groups(void **state)
+{
+    struct fixture *f = *state;
+    write_file("tasks.jsonl", two_tasks);
+    expect(f, "submit tasks.jsonl --stream train", 0,
+           "2 of 2 groups accepted (4 rollouts) for stream train\n");
+    expect(f, "submit tasks.jsonl --stream train", 0,
+           "2 of 2 groups accepted (4 rollouts) for stream train; 2 of them the broker had already");
+    assert_int_equal(fake_groups(f->broker), 2);
+    expect(f, "submit tasks.jsonl --stream other", 0, "2 of 2 groups accepted (4 rollouts)");
+    expect(f, "submit tasks.jsonl --stream train --samples 2", 0, "(4 rollouts) for stream train\n");
+    assert_int_equal(fake_groups(f->broker), 6);
+    expect(f, "submit - --stream train --json < tasks.jsonl", 0, "{\"group\": \"stdin-two-");
+}
+
+static void a_line_that_stands_there_twice_is_two_groups(void **state)
+{
+    struct fixture *f = *state;
+    write_file("tasks.jsonl", "{\"task\":\"one\",\"kind\":\"noop\"}\n{\"task\":\"one\",\"kind\":\"noop\"}\n");
+    expect(f, "submit tasks.jsonl --stream train", 0, "2 of 2 groups accepted (2 rollouts)");
+    assert_int_equal(fake_groups(f->broker), 2);
+    expect(f, "submit tasks.jsonl --stream train", 0, "; 2 of them the broker had already");
+    assert_int_equal(fake_groups(f->broker), 2);
+}
+
+static void waiting_ends_with_a_table_and_the_trajectories(void **state)
+{
+    struct fixture *f = *state;
+    write_file("tasks.jsonl", two_tasks);
+    fake_add_many(f->broker, 5, 100); /* of others, before */
+    fake_finish_at_once(f->broker, true);
+    expect(f, "submit tasks.jsonl --stream train --samples 4 --wait --out out.jsonl", 0,
+           "8 of 8 rollouts have ended, mean reward 0.500");
+    assert_non_null(strstr(said(f), "task  group"));
+    assert_non_null(strstr(said(f), "4 ok      0 1 0 1"));
+    char *lines = read_file("out.jsonl");
+    size_t count = 0;
+    for (const char *at = lines; (at = strchr(at, '\n')); at++)
+        count++;
+    assert_int_equal(count, 8);
+    assert_non_null(strstr(lines, "\"reward\": 1, "));
+    assert_non_null(strstr(lines, "\"token_ids\": [101, 102, 103], \"mask\": [0, 1, 1], "
+                                  "\"logprobs\": [0, -0.5, -0.25]"));
+    free(lines);
+    /* All had ended before this one began. */
+    expect(f, "submit tasks.jsonl --stream train --samples 4 --wait --json", 0, "\"samples\": 4}");
+}
+
+static void a_full_broker_is_waited_for(void **state)
+{
+    struct fixture *f = *state;
+    write_file("tasks.jsonl", two_tasks);
+    fake_be_full(f->broker, 3);
+    fake_finish_at_once(f->broker, true);
+    expect(f, "submit tasks.jsonl --stream train --wait", 0, "too many are queued");
+    assert_non_null(strstr(said(f), "4 of 4 rollouts have ended"));
+    assert_int_equal(fake_groups(f->broker), 2);
+}
+
+static void a_refusal_that_waiting_cannot_help_is_exit_one(void **state)
+{
+    struct fixture *f = *state;
+    write_file("tasks.jsonl", "{\"task\":\"one\",\"kind\":\"noop\"}\n");
+    fake_be_full(f->broker, 1);
+    expect(f, "submit tasks.jsonl --stream train", 0, "1 of 1 groups accepted");
+    expect(f, "submit tasks.jsonl --stream 'a b'", 0, "1 of 1"); /* the fake broker takes any */
+    expect(f, "submit tasks.jsonl --stream 'a b' --wait", 1, "'a b' is no stream's name");
+    expect(f, "submit tasks.jsonl --stream train --wait --out /nowhere/x", 1,
+           "cannot write /nowhere/x: No such file");
+}
+
+/* ---- the others -------------------------------------------------------------------------------- */
+
+static void watch_prints_a_line_for_each(void **state)
+{
+    struct fixture *f = *state;
+    fake_add_many(f->broker, 3, 100);
+    expect(f, "watch train --count 3", 0,
+           "2  g/1  ok  reward 1  1 turns  3 tokens, 2 sampled  5 ms\n3  g/2  ok  reward 0");
+    expect(f, "watch train --from 3 --count 1 --json", 0, "{\"rollout\": \"g/2\", ");
+    fake_forget(f->broker, 2);
+    expect(f, "watch train --from 2 --count 1", 1, "number 2 is no longer kept; the oldest is 3");
+}
+
+static void show_prints_what_was_said(void **state)
+{
+    struct fixture *f = *state;
+    fake_add(f->broker, false);
+    expect(f, "show g/0 --tokens", 0, "rollout   g/0 (task add, sample 0, attempt 1; number 1");
+    assert_non_null(strstr(said(f), "\nassistant\n  | 2\n"));
+    assert_non_null(strstr(said(f), " 101\n"));
+    assert_non_null(strstr(said(f), " 102* 103*\n"));
+    expect(f, "show g/0 --json", 0, "\"messages\": [{\"role\": \"user\", \"content\": \"1+1?\"}");
+    expect(f, "show waiting/0", 0, "waiting/0 has not ended: run leased, attempt 2, worker w7");
+    expect(f, "show none/0", 1, "sluice: no such rollout");
+}
+
+static void the_small_commands_do_what_they_say(void **state)
+{
+    struct fixture *f = *state;
+    expect(f, "cancel g/0", 0, "3 rollouts stopped");
+    expect(f, "cancel --stream train", 0, "3 rollouts stopped");
+    expect(f, "engine add http://127.0.0.1:9", 0, "registered http://127.0.0.1:9");
+    assert_non_null(strstr(said(f), "warning: from here it does not answer: Connection refused"));
+    expect(f, "engine remove http://127.0.0.1:9", 0, "removed http://127.0.0.1:9");
+    expect(f, "engine list", 0, "no engine is registered");
+    expect(f, "status --json", 0, "{\"epoch\":3}\n");
+    expect(f, "status", 0, "start number 3");
+}
+
+static void the_page_of_the_command_line_is_the_tables(void **state)
+{
+    struct fixture *f = *state;
+    char path[4096];
+    const char *source = getenv("SLUICE_SOURCE_DIR");
+    assert_non_null(source);
+    snprintf(path, sizeof(path), "%s/docs/cli.md", source);
+    assert_int_equal(run(f, "--help-markdown"), 0);
+    char *page = read_file(path);
+    if (strcmp(page, said(f)) != 0)
+        fail_msg("docs/cli.md is not what `sluice --help-markdown` prints: make it again");
+    free(page);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        CASE(a_wrong_command_line_is_exit_two_and_says_what),
+        CASE(every_command_teaches),
+        CASE(no_broker_is_exit_one_and_says_what_to_do),
+        CASE(one_bad_line_and_nothing_is_submitted),
+        CASE(a_file_submitted_again_is_the_same_groups),
+        CASE(a_line_that_stands_there_twice_is_two_groups),
+        CASE(waiting_ends_with_a_table_and_the_trajectories),
+        CASE(a_full_broker_is_waited_for),
+        CASE(a_refusal_that_waiting_cannot_help_is_exit_one),
+        CASE(watch_prints_a_line_for_each),
+        CASE(show_prints_what_was_said),
+        CASE(the_small_commands_do_what_they_say),
+        CASE(the_page_of_the_command_line_is_the_tables),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
