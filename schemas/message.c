@@ -1,9 +1,11 @@
 #include "schemas/message.h"
 
 #include <math.h>
-#include <msgpack.h>
 #include <stdarg.h>
 #include <stdio.h>
+
+#include "schemas/reader.h"
+#include "schemas/utf8.h"
 
 /* ---- the tables -------------------------------------------------------------- */
 
@@ -134,41 +136,12 @@ bool refuse(struct refusal *no, enum refusal_reason reason, const char *field, c
     return false;
 }
 
-static size_t utf8_sequence(struct slice s)
-{
-    uint8_t b = s.data[0];
-    size_t len = b < 0x80 ? 1 : b >= 0xc2 && b < 0xe0 ? 2 : b >= 0xe0 && b < 0xf0 ? 3
-               : b >= 0xf0 && b < 0xf5 ? 4 : 0;
-    if (b == 0 || len == 0 || len > s.len)
-        return 0;
-    for (size_t i = 1; i < len; i++)
-        if ((s.data[i] & 0xc0) != 0x80)
-            return 0;
-    uint8_t next = len > 1 ? s.data[1] : 0;
-    bool overlong = (b == 0xe0 && next < 0xa0) || (b == 0xf0 && next < 0x90);
-    bool surrogate = b == 0xed && next > 0x9f;
-    bool past_end = b == 0xf4 && next > 0x8f;
-    return overlong || surrogate || past_end ? 0 : len;
-}
-
-static bool is_utf8(struct slice s)
-{
-    while (s.len) {
-        size_t len = utf8_sequence(s);
-        if (len == 0)
-            return false;
-        s.data += len;
-        s.len -= len;
-    }
-    return true;
-}
-
 bool name_is_valid(struct slice name)
 {
     for (size_t i = 0; i < name.len; i++)
         if (name.data[i] <= ' ' || name.data[i] == '/' || name.data[i] == 0x7f)
             return false;
-    return name.len > 0 && is_utf8(name);
+    return name.len > 0 && utf8_is_valid(name);
 }
 
 /* What min and max bound for this type. */
@@ -198,7 +171,7 @@ static bool check_value(const struct message *message, const struct field *field
         return refuse(no, REFUSAL_TOO_LARGE, field->name, "%s: %s is %llu%s, at most %llu",
                       message->wire, field->name, (unsigned long long)n, unit,
                       (unsigned long long)field->max);
-    if (field->type == FIELD_STR && !is_utf8(*(const struct slice *)value))
+    if (field->type == FIELD_STR && !utf8_is_valid(*(const struct slice *)value))
         return refuse(no, REFUSAL_NOT_UTF8, field->name, "%s: %s is not UTF-8 text", message->wire,
                       field->name);
     if (field->type == FIELD_REAL && !isfinite(*(const double *)value))
@@ -209,85 +182,30 @@ static bool check_value(const struct message *message, const struct field *field
 
 /* ---- reading --------------------------------------------------------------------- */
 
-/*
- * One object at a time, never a tree: what a value may be is known from its
- * field, so a container is entered only where a JOBS field stands, and nothing
- * a peer sends makes msgpack-c allocate more than one scalar's worth.
- */
-struct reader {
-    struct slice bytes;
-    size_t at;
-};
-
-static bool is_container(uint8_t b)
-{
-    return (b >= 0x80 && b <= 0x9f) || (b >= 0xdc && b <= 0xdf);
-}
-
-static bool read_scalar(struct reader *reader, msgpack_object *ret)
-{
-    if (reader->at >= reader->bytes.len || is_container(reader->bytes.data[reader->at]))
-        return false;
-    msgpack_unpacked unpacked;
-    msgpack_unpacked_init(&unpacked);
-    msgpack_unpack_return got = msgpack_unpack_next(&unpacked, (const char *)reader->bytes.data,
-                                                    reader->bytes.len, &reader->at);
-    *ret = unpacked.data; /* scalars point into `bytes`, not into the zone */
-    msgpack_unpacked_destroy(&unpacked);
-    return got == MSGPACK_UNPACK_SUCCESS || got == MSGPACK_UNPACK_EXTRA_BYTES;
-}
-
-/* The count of a container header: `fix` is its one-byte form, `wide` its 16-bit form. */
-static bool read_count(struct reader *reader, uint8_t fix, uint8_t wide, uint32_t *ret)
-{
-    const uint8_t *p = reader->bytes.data + reader->at;
-    size_t left = reader->bytes.len - reader->at;
-    if (left >= 1 && (p[0] & 0xf0) == fix) {
-        *ret = p[0] & 0x0f;
-        reader->at += 1;
-    } else if (left >= 3 && p[0] == wide) {
-        *ret = (uint32_t)p[1] << 8 | p[2];
-        reader->at += 3;
-    } else if (left >= 5 && p[0] == wide + 1) {
-        *ret = (uint32_t)p[1] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 8 | p[4];
-        reader->at += 5;
-    } else {
-        return false;
-    }
-    return true;
-}
-
-static bool read_str(struct reader *reader, struct slice *ret)
-{
-    msgpack_object object;
-    if (!read_scalar(reader, &object) || object.type != MSGPACK_OBJECT_STR)
-        return false;
-    *ret = slice_of(object.via.str.ptr, object.via.str.size);
-    return true;
-}
-
 static bool read_job_ref(struct reader *reader, struct job_ref *ret)
 {
     uint32_t two;
-    msgpack_object token;
-    if (!read_count(reader, 0x90, 0xdc, &two) || two != 2 || !read_str(reader, &ret->job) ||
-        !read_scalar(reader, &token) || token.type != MSGPACK_OBJECT_POSITIVE_INTEGER)
-        return false;
-    ret->token = token.via.u64;
+    return reader_array(reader, &two) && two == 2 && reader_str(reader, &ret->job) &&
+           reader_uint(reader, &ret->token) && utf8_is_valid(ret->job);
+}
+
+static bool read_job_refs(struct reader *reader, uint32_t count)
+{
+    struct job_ref ref;
+    for (uint32_t i = 0; i < count; i++)
+        if (!read_job_ref(reader, &ref))
+            return false;
     return true;
 }
 
 static bool read_jobs(struct reader *reader, struct jobs *ret)
 {
     uint32_t count;
-    if (!read_count(reader, 0x90, 0xdc, &count))
+    if (!reader_array(reader, &count))
         return false;
     size_t start = reader->at;
-    for (uint32_t i = 0; i < count; i++) {
-        struct job_ref ref;
-        if (!read_job_ref(reader, &ref) || !is_utf8(ref.job))
-            return false;
-    }
+    if (!read_job_refs(reader, count))
+        return false;
     *ret = (struct jobs){slice_of(reader->bytes.data + start, reader->at - start), count};
     return true;
 }
@@ -301,30 +219,24 @@ bool jobs_next(const struct jobs *jobs, size_t *at, struct job_ref *ret)
     return true;
 }
 
+static bool read_bool(struct reader *reader, bool *ret)
+{
+    msgpack_object object;
+    if (!reader_scalar(reader, &object) || object.type != MSGPACK_OBJECT_BOOLEAN)
+        return false;
+    *ret = object.via.boolean;
+    return true;
+}
+
 static bool read_value(struct reader *reader, enum field_type type, void *value)
 {
-    if (type == FIELD_JOBS)
-        return read_jobs(reader, value);
-    msgpack_object object;
-    if (!read_scalar(reader, &object))
-        return false;
     switch (type) {
-    case FIELD_STR:
-        *(struct slice *)value = slice_of(object.via.str.ptr, object.via.str.size);
-        return object.type == MSGPACK_OBJECT_STR;
-    case FIELD_BIN:
-        *(struct slice *)value = slice_of(object.via.bin.ptr, object.via.bin.size);
-        return object.type == MSGPACK_OBJECT_BIN;
-    case FIELD_UINT:
-        *(uint64_t *)value = object.via.u64;
-        return object.type == MSGPACK_OBJECT_POSITIVE_INTEGER;
-    case FIELD_BOOL:
-        *(bool *)value = object.type == MSGPACK_OBJECT_BOOLEAN && object.via.boolean;
-        return object.type == MSGPACK_OBJECT_BOOLEAN;
-    case FIELD_REAL:
-        *(double *)value = object.via.f64;
-        return object.type == MSGPACK_OBJECT_FLOAT64 || object.type == MSGPACK_OBJECT_FLOAT32;
-    case FIELD_JOBS: break;
+    case FIELD_STR:  return reader_str(reader, value);
+    case FIELD_BIN:  return reader_bin(reader, value);
+    case FIELD_UINT: return reader_uint(reader, value);
+    case FIELD_REAL: return reader_real(reader, value);
+    case FIELD_BOOL: return read_bool(reader, value);
+    case FIELD_JOBS: return read_jobs(reader, value);
     }
     return false;
 }
@@ -351,7 +263,7 @@ bool message_peek(struct slice bytes, enum message_id *ret, struct refusal *no)
 {
     struct reader reader = {bytes, 0};
     struct slice name;
-    if (!read_str(&reader, &name))
+    if (!reader_str(&reader, &name))
         return refuse(no, REFUSAL_MALFORMED, "", "no message name at the start of %zu bytes",
                       bytes.len);
     for (unsigned id = 0; id < MESSAGE_COUNT; id++)
@@ -368,7 +280,7 @@ static bool decode_pair(const struct message *message, struct reader *reader, ui
                         struct refusal *no)
 {
     struct slice name;
-    if (!read_str(reader, &name))
+    if (!reader_str(reader, &name))
         return refuse(no, REFUSAL_MALFORMED, "", "%s: a field's name cannot be read",
                       message->wire);
     const struct field *field = find_field(message, name);
@@ -392,8 +304,8 @@ static bool decode_map(const struct message *message, struct reader *reader, uin
 {
     struct slice name;
     uint32_t pairs;
-    if (!read_str(reader, &name) || !slice_is(name, message->wire) ||
-        !read_count(reader, 0x80, 0xde, &pairs))
+    if (!reader_str(reader, &name) || !slice_is(name, message->wire) ||
+        !reader_map(reader, &pairs))
         return refuse(no, REFUSAL_MALFORMED, "", "%s: its name is not followed by a map",
                       message->wire);
     for (uint32_t i = 0; i < pairs; i++)
@@ -424,45 +336,42 @@ bool message_decode(enum message_id id, struct slice bytes, void *out, struct re
 
 /* ---- writing ----------------------------------------------------------------------- */
 
-static int write_buffer(void *data, const char *bytes, size_t len)
-{
-    return buffer_append(data, bytes, len) ? 0 : -1;
-}
-
-static void pack_str(msgpack_packer *packer, struct slice s)
-{
-    msgpack_pack_str(packer, s.len);
-    msgpack_pack_str_body(packer, s.data ? (const char *)s.data : "", s.len);
-}
-
 static void pack_value(msgpack_packer *packer, enum field_type type, const void *value)
 {
     switch (type) {
-    case FIELD_STR: pack_str(packer, *(const struct slice *)value); break;
-    case FIELD_BIN: {
-        struct slice body = *(const struct slice *)value;
-        msgpack_pack_bin(packer, body.len);
-        msgpack_pack_bin_body(packer, body.data ? (const char *)body.data : "", body.len);
-        break;
-    }
+    case FIELD_STR:  packer_str(packer, *(const struct slice *)value); break;
+    case FIELD_BIN:  packer_bin(packer, *(const struct slice *)value); break;
     case FIELD_UINT: msgpack_pack_uint64(packer, *(const uint64_t *)value); break;
     case FIELD_REAL: msgpack_pack_double(packer, *(const double *)value); break;
-    case FIELD_BOOL: *(const bool *)value ? msgpack_pack_true(packer) : msgpack_pack_false(packer); break;
+    case FIELD_BOOL:
+        *(const bool *)value ? msgpack_pack_true(packer) : msgpack_pack_false(packer);
+        break;
     case FIELD_JOBS: {
         const struct jobs *jobs = value;
         msgpack_pack_array(packer, jobs->count);
-        write_buffer(packer->data, (const char *)jobs->packed.data, jobs->packed.len);
+        buffer_append(packer->data, jobs->packed.data, jobs->packed.len);
         break;
     }
     }
+}
+
+/* A JOBS field comes to be sent already encoded; it must hold what it counts and no more. */
+static bool check_packed(const struct message *message, const struct field *field,
+                         const struct jobs *jobs, struct refusal *no)
+{
+    struct reader reader = {jobs->packed, 0};
+    if (read_job_refs(&reader, jobs->count) && reader_left(&reader) == 0)
+        return true;
+    return refuse(no, REFUSAL_WRONG_TYPE, field->name, "%s: %s does not hold %u jobs",
+                  message->wire, field->name, jobs->count);
 }
 
 bool jobs_append(struct buffer *packed, struct slice job, uint64_t token)
 {
     msgpack_packer packer;
-    msgpack_packer_init(&packer, packed, write_buffer);
+    packer_init(&packer, packed);
     msgpack_pack_array(&packer, 2);
-    pack_str(&packer, job);
+    packer_str(&packer, job);
     msgpack_pack_uint64(&packer, token);
     return !packed->failed;
 }
@@ -481,18 +390,20 @@ bool message_encode(enum message_id id, const void *in, struct buffer *out, stru
         if (!is_written(field, in))
             continue;
         pairs++;
-        if (!check_value(message, field, (const uint8_t *)in + field->offset, no))
+        const void *value = (const uint8_t *)in + field->offset;
+        if (!check_value(message, field, value, no) ||
+            (field->type == FIELD_JOBS && !check_packed(message, field, value, no)))
             return false;
     }
     msgpack_packer packer;
-    msgpack_packer_init(&packer, out, write_buffer);
-    pack_str(&packer, slice_from_str(message->wire));
+    packer_init(&packer, out);
+    packer_str(&packer, slice_from_str(message->wire));
     msgpack_pack_map(&packer, pairs);
     for (size_t i = 0; i < message->field_count; i++) {
         const struct field *field = &message->fields[i];
         if (!is_written(field, in))
             continue;
-        pack_str(&packer, slice_from_str(field->name));
+        packer_str(&packer, slice_from_str(field->name));
         pack_value(&packer, field->type, (const uint8_t *)in + field->offset);
     }
     if (!out->failed)
