@@ -126,7 +126,7 @@ static bool name_group(struct task_line *line, const char *prefix, size_t prefix
     strcat(line->name, "-");
     append_clean(line->name, line->id, strlen(line->id), ID_MAX);
     strcat(line->name, "-");
-    strncat(line->name, digest + strlen("sha256:"), HASH_DIGITS);
+    append_clean(line->name, digest + strlen("sha256:"), HASH_DIGITS, HASH_DIGITS);
     return true;
 }
 
