@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/close_range.h>
 #include <linux/magic.h>
 #include <poll.h>
@@ -182,15 +183,14 @@ static int check_file(int fd, const char *path, struct fail *fail)
 static void serve_file(struct init *init)
 {
     struct fail fail = {0};
-    const char *path = init->message.text;
-    AUTO_CLOSE int root = open(*path == '/' ? "/" : "/workspace", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (root < 0) {
-        fail_set(&fail, -errno, "/workspace: %s", strerror(errno));
-        refuse(init, &fail);
-        return;
-    }
-    AUTO_CLOSE int fd = open_file(init, path, root, &fail);
-    if (fd < 0 || check_file(fd, path, &fail) < 0)
+    char path[PATH_MAX + 16];
+    const char *asked = init->message.text;
+    AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int len = snprintf(path, sizeof(path), "%s%s", *asked == '/' ? "" : "/workspace/", asked);
+    AUTO_CLOSE int fd = (size_t)len >= sizeof(path)
+                            ? fail_set(&fail, -ENAMETOOLONG, "a path of %d bytes", len)
+                            : open_file(init, path, root, &fail);
+    if (fd < 0 || check_file(fd, asked, &fail) < 0)
         refuse(init, &fail);
     else
         answer(init, 0, &fd, 1);
@@ -249,16 +249,24 @@ static void keep_two(int *control, int *births)
     *births = 4;
 }
 
+/* Also the proof that the spawner still lives: it may have died before the prctl. */
+static void say_born(const struct init *init, int births)
+{
+    struct wire_head head = {.verb = WIRE_BORN, .id = init->plan.id};
+    AUTO_CLOSE int proc = openat(init->room.proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    AUTO_CLOSE int segments = openat(init->room.proc, "sysvipc/shm", O_RDONLY | O_CLOEXEC);
+    int fds[] = {proc, segments}; /* of their own: both sides seek */
+    if (proc < 0 || wire_send(births, &head, (struct slice){0}, fds, segments < 0 ? 1 : 2) < 0)
+        _exit(1);
+    close(births);
+}
+
 static int become_ready(struct init *init, int births, struct fail *fail)
 {
     int code = room_build(&init->plan, &init->room, fail);
     if (code < 0)
         return code;
-    /* Also the proof that the spawner still lives: it may have died before the prctl. */
-    struct wire_head head = {.verb = WIRE_BORN, .id = init->plan.id};
-    if (wire_send(births, &head, (struct slice){0}, &init->room.proc, 1) < 0)
-        _exit(1);
-    close(births);
+    say_born(init, births);
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);

@@ -75,3 +75,20 @@ uint64_t proc_proportional_kib(int proc, pid_t pid)
     const char *pss = strstr(text, "\nPss:");
     return pss ? strtoull(pss + 5, NULL, 10) : 0;
 }
+
+uint64_t proc_detached_kib(int segments)
+{
+    char line[512];
+    uint64_t total = 0;
+    int own = segments < 0 || lseek(segments, 0, SEEK_SET) < 0 ? -1 : dup(segments);
+    AUTO_FCLOSE FILE *file = own < 0 ? NULL : fdopen(own, "r");
+    while (file && fgets(line, sizeof(line), file)) {
+        unsigned long attached, resident;
+        /* key shmid perms size cpid lpid nattch uid gid cuid cgid atime dtime ctime rss swap */
+        if (sscanf(line, "%*d %*d %*o %*u %*u %*u %lu %*u %*u %*u %*u %*u %*u %*u %lu", &attached,
+                   &resident) == 2 &&
+            attached == 0)
+            total += resident / 1024;
+    }
+    return total;
+}

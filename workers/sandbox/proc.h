@@ -14,5 +14,8 @@ char proc_state(int proc, pid_t pid);
 uint64_t proc_resident_kib(int proc, pid_t pid);
 /* The same with shared pages divided among who shares them; exact and ten times dearer. */
 uint64_t proc_proportional_kib(int proc, pid_t pid);
+/* System V shared memory that is attached nowhere and so in no process's account, from a
+ * descriptor of /proc/sysvipc/shm (it stays with the ipc namespace that it was opened in). */
+uint64_t proc_detached_kib(int segments);
 
 #endif

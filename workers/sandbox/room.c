@@ -329,7 +329,6 @@ static int set_kernel_limits(const struct room_plan *plan, int proc, struct fail
     } settings[] = {
         {"sys/user/max_user_namespaces", "0", true},
         {"sys/user/max_inotify_instances", "64", false},
-        {"sys/kernel/shmall", "16384", false},
         {"sys/kernel/pid_max", pids, false},
         {"self/oom_score_adj", "1000", true},
     };

@@ -32,7 +32,7 @@ enum {
 struct tenant {
     uint32_t id;
     pid_t pid;
-    int proc; /* -1 until it is born */
+    int proc, segments; /* -1 until it is born; see proc.h */
     uint64_t memory_kib, processes;
     bool breached;
 };
@@ -132,6 +132,7 @@ static int open_room(struct spawner_state *state)
     state->tenants[state->count++] = (struct tenant){.id = id,
                                                      .pid = pid,
                                                      .proc = -1,
+                                                     .segments = -1,
                                                      .memory_kib = plan.memory_mib * 1024,
                                                      .processes = plan.processes};
     return answer(state, id, 0, "", (int[]){its_pidfd, ours}, 2);
@@ -145,8 +146,11 @@ static void take_birth(struct spawner_state *state)
     if (wire_receive(state->births[0], message) <= 0)
         return;
     for (size_t i = 0; i < state->count && message->fd_count > 0; i++)
-        if (state->tenants[i].id == message->head.id && state->tenants[i].proc < 0)
+        if (state->tenants[i].id == message->head.id && state->tenants[i].proc < 0) {
             state->tenants[i].proc = take_fd(&message->fds[0]);
+            if (message->fd_count > 1)
+                state->tenants[i].segments = take_fd(&message->fds[1]);
+        }
     wire_close_fds(message);
 }
 
@@ -160,6 +164,7 @@ static void reap(struct spawner_state *state)
         for (size_t i = 0; i < state->count; i++)
             if (state->tenants[i].pid == pid) {
                 cleanup_close(&state->tenants[i].proc);
+                cleanup_close(&state->tenants[i].segments);
                 state->tenants[i] = state->tenants[--state->count];
                 break;
             }
@@ -170,7 +175,7 @@ static void reap(struct spawner_state *state)
 static uint64_t sum(const struct tenant *tenant, const pid_t *pids, size_t count,
                     uint64_t (*kib)(int proc, pid_t pid))
 {
-    uint64_t total = 0;
+    uint64_t total = proc_detached_kib(tenant->segments);
     for (size_t i = 0; i < count; i++)
         if (pids[i] != 1)
             total += kib(tenant->proc, pids[i]);

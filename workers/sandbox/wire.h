@@ -21,7 +21,7 @@ enum wire_verb {
     WIRE_DONE,     /* the answer to `id`: numbers code (0 or negative errno), result; text a sentence */
     WIRE_EXITED,   /* pid 1 -> worker: `id` of the start, number[0] status (0..255, 256 + signal) */
     WIRE_BREACH,   /* spawner -> worker: `id` of the room, text the limit's name */
-    WIRE_BORN,     /* a new pid 1 -> spawner: `id` of the room, one descriptor, its /proc */
+    WIRE_BORN,     /* a new pid 1 -> spawner: `id` of the room; descriptors of its /proc and, if any, sysvipc/shm */
 };
 
 /* The id under which a new pid 1 says unasked that the room is ready, or why it is not. */
