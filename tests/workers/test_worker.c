@@ -1,0 +1,581 @@
+#include "worker_harness.h"
+
+#include <dirent.h>
+#include <ftw.h>
+#include <sys/stat.h>
+
+/* ---- around each test ----------------------------------------------------------------------- */
+
+static int set_up(void **state)
+{
+    (void)state;
+    snprintf(directory, sizeof(directory), "/tmp/sluice-test-XXXXXX");
+    if (!mkdtemp(directory) || chmod(directory, 0755) < 0)
+        return -1;
+    zmq = zmq_ctx_new();
+    next_token = 100;
+    broker_choose_port();
+    broker_come_back();
+    engine_start();
+    return 0;
+}
+
+static int remove_one(const char *path, const struct stat *about, int type, struct FTW *where)
+{
+    (void)about, (void)type, (void)where;
+    return remove(path);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    forget_heard();
+    broker_die();
+    engine_stop(-1);
+    zmq_ctx_term(zmq);
+    return nftw(directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static int count_scratch(void)
+{
+    int count = 0;
+    DIR *opened = opendir(directory);
+    assert_non_null(opened);
+    for (struct dirent *entry; (entry = readdir(opened));)
+        count += strncmp(entry->d_name, "sluice-worker-", 14) == 0;
+    closedir(opened);
+    return count;
+}
+
+/* ---- beats ------------------------------------------------------------------------------------ */
+
+static void a_worker_says_it_is_ready_and_beats(void **state)
+{
+    (void)state;
+    struct worker_process worker = worker_start("run", "--slots", "7");
+    const struct msg_worker_beat *beat = hear_beat();
+    assert_true(slice_is(beat->stage, "run"));
+    assert_int_equal(beat->slots, 7);
+    assert_int_equal(beat->epoch, 0);
+    assert_int_equal(beat->jobs.count, 0);
+    assert_false(beat->draining);
+    char ready[512];
+    snprintf(ready, sizeof(ready), "worker ready stage=run id=%.*s lane=%.*s\n",
+             SLICE_ARG(beat->worker), SLICE_ARG(beat->lane));
+    assert_string_equal(worker.said, ready);
+    unsigned port = 0;
+    assert_int_equal(sscanf(ready + strlen(ready) - 27, "%*[^t]tcp://127.0.0.1:%u", &port), 1);
+    assert_in_range(port, 20000, 29999);
+    uint64_t progress = beat->progress;
+    int64_t begin = clock_ms();
+    assert_true(hear_beat()->progress > progress);
+    assert_true(clock_ms() - begin < 1500);
+    assert_int_equal(worker_stop(&worker), 0);
+}
+
+static void a_worker_starts_before_its_broker_and_finds_it(void **state)
+{
+    (void)state;
+    broker_die();
+    struct worker_process worker = worker_start("eval");
+    broker_come_back();
+    assert_true(slice_is(hear_beat()->stage, "eval"));
+    assert_int_equal(heard.beat.slots, 4);
+    int queued = 0;
+    while (hear(QUIET_MS))
+        queued++;
+    assert_true(queued <= 1); /* beats of the time without a broker are not delivered late */
+    assert_int_equal(worker_stop(&worker), 0);
+}
+
+static void lanes_and_sink_may_be_ipc(void **state)
+{
+    (void)state;
+    broker_die();
+    snprintf(front, sizeof(front), "ipc://%s/front", directory);
+    snprintf(sink_endpoint, sizeof(sink_endpoint), "ipc://%s/sink", directory);
+    broker_come_back();
+    struct worker_process worker = worker_start("run");
+    open_lane(1);
+    uint64_t token = say_start("run:g/0");
+    assert_true(slice_is(hear_result("run:g/0")->outcome, "ok"));
+    say_ack("run:g/0", token);
+    assert_int_equal(worker_stop(&worker), 0);
+}
+
+/* ---- jobs and results -------------------------------------------------------------------------- */
+
+static void a_result_is_kept_and_listed_until_it_is_acknowledged(void **state)
+{
+    (void)state;
+    struct worker_process worker = worker_start("run");
+    open_lane(3);
+    uint64_t token = say_start("run:g/0");
+    const struct msg_job_result *result = hear_result("run:g/0");
+    assert_true(slice_is(result->outcome, "ok"));
+    assert_int_equal(result->token, token);
+    hear_beat_until(beat_has("run:g/0"));
+    assert_int_equal(beat_token("run:g/0"), token);
+    hear_result("run:g/0"); /* again, since nobody acknowledged it */
+    assert_int_equal(heard.result.token, token);
+    say_ack("run:g/0", token - 1); /* of an older dispatch: not this one */
+    hear_beat_until(beat_has("run:g/0"));
+    say_ack("run:g/0", token);
+    hear_beat_until(!beat_has("run:g/0"));
+    assert_int_equal(worker_stop(&worker), 0);
+}
+
+static void a_new_broker_gets_the_unacknowledged_results_at_once(void **state)
+{
+    (void)state;
+    struct worker_process worker = worker_start("run");
+    open_lane(3);
+    for (int i = 0; i < 3; i++) {
+        char job[32];
+        snprintf(job, sizeof(job), "run:g/%d", i);
+        say_start(job);
+        hear_result(job);
+    }
+    broker_die();
+    broker_come_back();
+    hear_beat_until(heard.beat.jobs.count == 3);
+    assert_int_equal(heard.beat.epoch, 3);
+    bool seen[3] = {false};
+    connect_lane(heard.beat.lane);
+    say_hello(4);
+    for (int64_t end = clock_ms() + BOUND_MS; !(seen[0] && seen[1] && seen[2]);) {
+        assert_true(hear(end - clock_ms()));
+        if (heard.id == MSG_job_result)
+            seen[heard.result.job.data[heard.result.job.len - 1] - '0'] = true;
+    }
+    hear_beat_until(heard.beat.epoch == 4);
+    kill(worker.pid, SIGKILL);
+    assert_int_equal(worker_wait(&worker), 256 + SIGKILL);
+}
+
+static void a_running_job_outlives_its_broker(void **state)
+{
+    (void)state;
+    struct worker_process worker = worker_start("run");
+    open_lane(3);
+    uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, engine_url);
+    int request = engine_accept();
+    broker_die();
+    broker_come_back();
+    hear_beat_until(beat_token("run:g/0") == token);
+    open_lane(4);
+    engine_stop(request);
+    assert_int_equal(hear_result("run:g/0")->token, token);
+    say_ack("run:g/0", token);
+    assert_int_equal(worker_stop(&worker), 0);
+}
+
+static void a_job_given_twice_is_done_once(void **state)
+{
+    (void)state;
+    struct worker_process worker = worker_start("run");
+    open_lane(1);
+    say_start_as("run:g/0", 5, chat_task, engine_url);
+    say_start_as("run:g/0", 5, chat_task, engine_url);
+    int request = engine_accept();
+    hear_beat_until(beat_has("run:g/0"));
+    assert_int_equal(heard.beat.jobs.count, 1);
+    struct pollfd second = {.fd = engine_listener, .events = POLLIN};
+    assert_int_equal(poll(&second, 1, QUIET_MS), 0);
+    say_cancel("run:g/0", 5);
+    engine_see_close(request);
+    assert_int_equal(worker_stop(&worker), 0);
+}
+
+static void a_running_job_given_again_is_answered_with_the_newer_token(void **state)
+{
+    (void)state;
+    struct worker_process worker = worker_start("run");
+    open_lane(1);
+    say_start_as("run:g/0", 5, chat_task, engine_url);
+    int request = engine_accept();
+    say_start_as("run:g/0", 9, chat_task, engine_url);
+    say_start_as("run:g/0", 7, chat_task, engine_url);
+    hear_beat_until(beat_token("run:g/0") == 9);
+    engine_stop(request);
+    assert_int_equal(hear_result("run:g/0")->token, 9);
+    assert_false(slice_is(heard.result.outcome, "ok"));
+    say_ack("run:g/0", 9);
+    assert_int_equal(worker_stop(&worker), 0);
+}
+
+static void a_finished_job_given_again_is_answered_and_not_done_again(void **state)
+{
+    (void)state;
+    struct worker_process worker = worker_start("run");
+    open_lane(1);
+    say_start_as("run:g/0", 5, noop_task, NULL);
+    hear_result("run:g/0");
+    int64_t begin = clock_ms();
+    say_start_as("run:g/0", 9, noop_task, NULL);
+    assert_int_equal(hear_result("run:g/0")->token, 5);
+    assert_true(clock_ms() - begin < 1500); /* because it was asked, not because 2 s passed */
+    say_ack("run:g/0", 9);
+    hear_beat_until(heard.beat.jobs.count == 0);
+    assert_int_equal(worker_stop(&worker), 0);
+}
+
+static void a_cancelled_job_closes_its_requests_and_answers_nothing(void **state)
+{
+    (void)state;
+    struct worker_process worker = worker_start("run");
+    open_lane(1);
+    uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, engine_url);
+    int request = engine_accept();
+    hear_beat_until(beat_has("run:g/0"));
+    say_cancel("run:g/0", token - 1); /* another dispatch: not this one */
+    say_cancel("run:g/1", 0);         /* not here */
+    hear_beat();
+    hear_beat_until(beat_has("run:g/0"));
+    say_cancel("run:g/0", 0);
+    engine_see_close(request);
+    say_start("run:g/2"); /* had the first answered, its result would come before this one */
+    hear_result("run:g/2");
+    hear_beat_until(!beat_has("run:g/0"));
+    say_ack("run:g/2", next_token);
+    assert_int_equal(worker_stop(&worker), 0);
+}
+
+static void a_cancelled_result_is_forgotten(void **state)
+{
+    (void)state;
+    struct worker_process worker = worker_start("run");
+    open_lane(1);
+    uint64_t token = say_start("run:g/0");
+    hear_result("run:g/0");
+    say_cancel("run:g/0", token);
+    hear_beat_until(heard.beat.jobs.count == 0);
+    assert_int_equal(worker_stop(&worker), 0);
+}
+
+static void a_worker_takes_no_more_jobs_than_it_has_slots(void **state)
+{
+    (void)state;
+    struct worker_process worker = worker_start("run", "--slots", "2");
+    open_lane(1);
+    int requests[2];
+    for (int i = 0; i < 3; i++) {
+        char job[32];
+        snprintf(job, sizeof(job), "run:g/%d", i);
+        say_start_as(job, ++next_token, chat_task, engine_url);
+    }
+    for (int i = 0; i < 2; i++)
+        requests[i] = engine_accept();
+    hear_beat_until(heard.beat.jobs.count > 0);
+    assert_int_equal(heard.beat.jobs.count, 2);
+    assert_false(beat_has("run:g/2"));
+    say_cancel("run:g/0", 0);
+    engine_see_close(requests[0]);
+    say_start("run:g/3");
+    hear_result("run:g/3");
+    close(requests[1]);
+    kill(worker.pid, SIGKILL);
+    worker_wait(&worker);
+}
+
+static void a_job_of_another_stage_is_dropped(void **state)
+{
+    (void)state;
+    struct worker_process worker = worker_start("run");
+    open_lane(1);
+    say_start("eval:g/0");
+    uint64_t token = say_start("run:g/1");
+    hear_result("run:g/1");
+    say_ack("run:g/1", token);
+    assert_int_equal(worker_stop(&worker), 0);
+}
+
+static void a_task_that_is_refused_ends_as_the_tasks_fault(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *task, *why;
+    } tasks[] = {{"{}", "task"}, {"[1,2", "task"}, {"{\"task\":\"t\",\"kind\":\"unheard-of\"}", "kind"}};
+    struct worker_process worker = worker_start("run");
+    open_lane(1);
+    for (int i = 0; i < 3; i++) {
+        say_start_as("run:g/0", ++next_token, tasks[i].task, NULL);
+        const struct msg_job_result *result = hear_result("run:g/0");
+        assert_true(slice_is(result->outcome, "task"));
+        char detail[4097];
+        snprintf(detail, sizeof(detail), "%.*s", SLICE_ARG(result->detail));
+        assert_non_null(strstr(detail, tasks[i].why));
+        say_ack("run:g/0", next_token);
+    }
+    assert_int_equal(worker_stop(&worker), 0);
+}
+
+static void ten_thousand_jobs_are_each_answered_once(void **state)
+{
+    (void)state;
+    enum { JOBS = 10000, SLOTS = 64 };
+    static bool seen[JOBS];
+    memset(seen, 0, sizeof(seen));
+    struct worker_process worker = worker_start("run", "--slots", "64");
+    open_lane(1);
+    int started = 0, ended = 0, repeated = 0;
+    char job[40];
+    int64_t begin_us = clock_us();
+    while (ended < JOBS) {
+        for (; started < JOBS && started - ended < SLOTS; started++) {
+            snprintf(job, sizeof(job), "run:g/%d", started);
+            say_start(job);
+        }
+        assert_true(hear(BOUND_MS));
+        if (heard.id != MSG_job_result)
+            continue;
+        int number = -1;
+        snprintf(job, sizeof(job), "%.*s", SLICE_ARG(heard.result.job));
+        assert_int_equal(sscanf(job, "run:g/%d", &number), 1);
+        repeated += seen[number];
+        ended += !seen[number];
+        seen[number] = true;
+        say_ack(job, heard.result.token);
+    }
+    print_message("%d no-op jobs, %.0f jobs/s\n", JOBS, JOBS * 1e6 / (double)(clock_us() - begin_us));
+    assert_true(repeated < JOBS / 10); /* only those whose acknowledgement took over 2 s */
+    hear_beat_until(heard.beat.jobs.count == 0);
+    assert_int_equal(worker_stop(&worker), 0);
+}
+
+/* ---- what comes over the lane is not trusted ------------------------------------------------------ */
+
+static void nonsense_on_the_lane_is_dropped_and_work_goes_on(void **state)
+{
+    (void)state;
+    static char noise[5 << 20];
+    struct worker_process worker = worker_start("run");
+    open_lane(1);
+    say_bytes("", 0, 0);
+    say_bytes("\xff\x00nonsense", 10, 0);
+    srand(11);
+    for (int i = 0; i < 2000; i++) {
+        size_t len = (size_t)rand() % 300;
+        for (size_t k = 0; k < len; k++)
+            noise[k] = (char)rand();
+        say_bytes(noise, len, i % 5 == 0 ? ZMQ_SNDMORE : 0);
+    }
+    say_bytes("", 0, 0);
+    say(MSG_status_get, &(struct msg_status_get){.tag = 1}); /* of another socket */
+    uint64_t token = say_start("run:g/0");
+    hear_result("run:g/0");
+    say_ack("run:g/0", token);
+
+    say_bytes(noise, sizeof(noise), 0); /* over the bound: the connection is cut and made again */
+    for (int64_t end = clock_ms() + BOUND_MS;; assert_true(clock_ms() < end)) {
+        say_start_as("run:g/1", 900, noop_task, NULL);
+        hear_beat();
+        if (beat_has("run:g/1"))
+            break;
+    }
+    say_ack("run:g/1", 900);
+    assert_int_equal(worker_stop(&worker), 0);
+}
+
+/* ---- the end ---------------------------------------------------------------------------------------- */
+
+static void a_worker_told_to_stop_drains_first(void **state)
+{
+    (void)state;
+    struct worker_process worker = worker_start("run");
+    open_lane(1);
+    uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, engine_url);
+    int request = engine_accept();
+    kill(worker.pid, SIGTERM);
+    hear_beat_until(heard.beat.draining);
+    assert_true(beat_has("run:g/0"));
+    say_start("run:g/1"); /* not taken any more */
+    engine_stop(request);
+    hear_result("run:g/0");
+    hear_beat_until(beat_has("run:g/0"));
+    assert_false(beat_has("run:g/1"));
+    say_ack("run:g/0", token);
+    assert_int_equal(worker_wait(&worker), 0);
+    assert_int_equal(count_scratch(), 0);
+}
+
+static void after_the_grace_jobs_are_given_back(void **state)
+{
+    (void)state;
+    struct worker_process worker = worker_start("run", "--grace", "1");
+    open_lane(1);
+    say_start_as("run:g/0", ++next_token, chat_task, engine_url);
+    int request = engine_accept();
+    kill(worker.pid, SIGTERM);
+    hear_beat_until(heard.beat.draining && heard.beat.jobs.count == 0);
+    engine_see_close(request);
+    assert_int_equal(worker_wait(&worker), 0);
+    assert_int_equal(count_scratch(), 0);
+}
+
+static void a_second_signal_ends_the_wait(void **state)
+{
+    (void)state;
+    struct worker_process worker = worker_start("run", "--grace", "600");
+    open_lane(1);
+    say_start_as("run:g/0", ++next_token, chat_task, engine_url);
+    int request = engine_accept();
+    kill(worker.pid, SIGINT);
+    hear_beat_until(heard.beat.draining);
+    kill(worker.pid, SIGTERM);
+    hear_beat_until(heard.beat.jobs.count == 0);
+    engine_see_close(request);
+    assert_int_equal(worker_wait(&worker), 0);
+}
+
+static void a_worker_whose_spawner_died_ends_with_4(void **state)
+{
+    (void)state;
+    struct worker_process worker = worker_start("run");
+    char path[64];
+    int spawner = 0;
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)worker.pid, (int)worker.pid);
+    FILE *children = fopen(path, "r");
+    if (!children)
+        skip(); /* a kernel without CONFIG_PROC_CHILDREN */
+    assert_int_equal(fscanf(children, "%d", &spawner), 1);
+    fclose(children);
+    kill(spawner, SIGKILL);
+    hear_beat_until(heard.beat.draining);
+    assert_int_equal(worker_wait(&worker), 4);
+    assert_int_equal(count_scratch(), 0);
+}
+
+static void a_worker_without_a_broker_ends_when_told(void **state)
+{
+    (void)state;
+    broker_die();
+    struct worker_process worker = worker_start("init");
+    assert_int_equal(worker_stop(&worker), 0);
+    assert_int_equal(count_scratch(), 0);
+}
+
+static void what_a_killed_worker_left_is_swept_by_the_next(void **state)
+{
+    (void)state;
+    struct worker_process first = worker_start("run"), living = worker_start("run");
+    assert_int_equal(count_scratch(), 2);
+    kill(first.pid, SIGKILL);
+    worker_wait(&first);
+    assert_int_equal(count_scratch(), 2);
+    struct worker_process next = worker_start("run");
+    assert_int_equal(count_scratch(), 2);
+    assert_int_equal(worker_stop(&living), 0);
+    assert_int_equal(worker_stop(&next), 0);
+    assert_int_equal(count_scratch(), 0);
+}
+
+static void a_worker_may_end_with_its_parent(void **state)
+{
+    (void)state;
+    int ends[2];
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    pid_t parent = fork();
+    if (parent == 0) {
+        struct worker_process worker = worker_start("run", "--with-parent");
+        if (write(ends[1], worker.said, 12) == 12)
+            pause();
+        _exit(1);
+    }
+    close(ends[1]);
+    char word[12];
+    wait_readable(ends[0], "worker");
+    assert_int_equal(read(ends[0], word, sizeof(word)), sizeof(word));
+    close(ends[0]);
+    hear_beat();
+    kill(parent, SIGKILL);
+    waitpid(parent, NULL, 0);
+    hear_beat_until(heard.beat.draining);
+    for (int64_t end = clock_ms() + BOUND_MS; count_scratch() > 0; assert_true(clock_ms() < end))
+        poll(NULL, 0, 10); /* it is no child of ours: its directory goes last */
+}
+
+/* ---- the command line ---------------------------------------------------------------------------------- */
+
+static void a_wrong_command_line_ends_with_2(void **state)
+{
+    (void)state;
+    static const char *const wrong[][2] = {
+        {"walk", NULL},          {NULL, NULL},          {"run", "--slots=0"},
+        {"run", "--slots=many"}, {"run", "--no-such"},  {"run", "--lane-ports=30000-40000"},
+        {"run", "--grace=-1"},   {"run", "--lane-ports=9-1"}, {"run", "eval"},
+        {"run", "--advertise="}, {"run", "--lane-ports=20000-"},
+    };
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        struct worker_process worker = worker_launch(wrong[i][0], wrong[i][1], NULL);
+        assert_int_equal(worker_wait(&worker), 2);
+    }
+}
+
+static void each_failure_to_start_has_a_status_of_its_own(void **state)
+{
+    (void)state;
+    struct worker_process worker = worker_launch("run", "--store", "/dev/null/store", NULL);
+    assert_int_equal(worker_wait(&worker), 3);
+    worker = worker_launch("run", "--broker", "carrier-pigeon", NULL);
+    assert_int_equal(worker_wait(&worker), 5);
+    const char *taken = strrchr(sink_endpoint, ':') + 1;
+    worker = worker_launch("run", "--lane-ports", taken, NULL);
+    assert_int_equal(worker_wait(&worker), 5);
+    assert_int_equal(count_scratch(), 0);
+}
+
+static void help_names_every_option(void **state)
+{
+    (void)state;
+    static const char *const options[] = {
+#define OPTION(name, word, argument, standard, doc) "--" word,
+#include "workers/options.def"
+#undef OPTION
+    };
+    char text[8192] = "";
+    struct worker_process worker = worker_launch("--help", NULL);
+    size_t len = 0;
+    for (ssize_t count; (count = read(worker.out, text + len, sizeof(text) - 1 - len)) > 0;)
+        len += (size_t)count;
+    assert_int_equal(worker_wait(&worker), 0);
+    for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
+        assert_non_null(strstr(text, options[i]));
+}
+
+/* One argument: a pattern of the tests to run. */
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(a_worker_says_it_is_ready_and_beats),
+        TEST(a_worker_starts_before_its_broker_and_finds_it),
+        TEST(lanes_and_sink_may_be_ipc),
+        TEST(a_result_is_kept_and_listed_until_it_is_acknowledged),
+        TEST(a_new_broker_gets_the_unacknowledged_results_at_once),
+        TEST(a_running_job_outlives_its_broker),
+        TEST(a_job_given_twice_is_done_once),
+        TEST(a_running_job_given_again_is_answered_with_the_newer_token),
+        TEST(a_finished_job_given_again_is_answered_and_not_done_again),
+        TEST(a_cancelled_job_closes_its_requests_and_answers_nothing),
+        TEST(a_cancelled_result_is_forgotten),
+        TEST(a_worker_takes_no_more_jobs_than_it_has_slots),
+        TEST(a_job_of_another_stage_is_dropped),
+        TEST(a_task_that_is_refused_ends_as_the_tasks_fault),
+        TEST(ten_thousand_jobs_are_each_answered_once),
+        TEST(nonsense_on_the_lane_is_dropped_and_work_goes_on),
+        TEST(a_worker_told_to_stop_drains_first),
+        TEST(after_the_grace_jobs_are_given_back),
+        TEST(a_second_signal_ends_the_wait),
+        TEST(a_worker_whose_spawner_died_ends_with_4),
+        TEST(a_worker_without_a_broker_ends_when_told),
+        TEST(what_a_killed_worker_left_is_swept_by_the_next),
+        TEST(a_worker_may_end_with_its_parent),
+        TEST(a_wrong_command_line_ends_with_2),
+        TEST(each_failure_to_start_has_a_status_of_its_own),
+        TEST(help_names_every_option),
+    };
+    return cmocka_run_group_tests_name("worker", tests, NULL, NULL);
+}
