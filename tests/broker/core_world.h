@@ -18,7 +18,7 @@
 
 #include "broker/core.h"
 
-enum { SEEN_MAX = 8192, WALL_MS = 1763697600 };
+enum { SEEN_MAX = 8192, HANDED_MAX = 1024, WALL_MS = 1763697600 };
 
 /* One effect, in strings and numbers that stay. */
 struct seen {
@@ -32,6 +32,12 @@ struct seen {
     char end_detail[512], end_engine[280], end_layer[96], end_rollout[160];
 };
 
+/* A job as it was handed out last. */
+struct handed {
+    char job[160];
+    uint64_t token;
+};
+
 struct world {
     struct core *core;
     struct core_settings settings;
@@ -40,6 +46,8 @@ struct world {
     uint64_t epoch, progress;
     struct seen *seen;
     size_t seen_count;
+    struct handed handed[HANDED_MAX];
+    size_t handed_count;
 };
 
 #define TEXT(s) slice_from_str(s)
@@ -152,6 +160,27 @@ static inline void world_read_effect(struct seen *seen, const struct effect *eff
         world_read_client(seen, effect->bytes);
 }
 
+static inline void world_note_job(struct world *world, const struct seen *seen)
+{
+    size_t i = 0;
+    while (i < world->handed_count && strcmp(world->handed[i].job, seen->job) != 0)
+        i++;
+    assert_true(i < HANDED_MAX);
+    world->handed_count += i == world->handed_count;
+    memcpy(world->handed[i].job, seen->job, sizeof(seen->job));
+    world->handed[i].token = seen->token;
+}
+
+/* The token under which a job was handed out last. */
+static inline uint64_t token_of(const struct world *world, const char *job)
+{
+    for (size_t i = 0; i < world->handed_count; i++)
+        if (!strcmp(world->handed[i].job, job))
+            return world->handed[i].token;
+    fail_msg("%s was never handed out", job);
+    return 0;
+}
+
 /* What the shell does at the end of a cycle. */
 static inline void world_settle(struct world *world)
 {
@@ -161,8 +190,11 @@ static inline void world_settle(struct world *world)
         fail_msg("core_check: %s", broken);
     struct effects effects = core_effects(world->core);
     assert_true(effects.count <= SEEN_MAX);
-    for (size_t i = 0; i < effects.count; i++)
+    for (size_t i = 0; i < effects.count; i++) {
         world_read_effect(&world->seen[i], &effects.items[i]);
+        if (world->seen[i].kind == LANE_JOB)
+            world_note_job(world, &world->seen[i]);
+    }
     world->seen_count = effects.count;
     core_effects_clear(world->core);
 }

@@ -333,7 +333,7 @@ static void an_outcome_that_does_not_exist_is_an_infra_fault(void **state)
     world_get(world, "g/0");
     assert_string_equal(expect_answer(world, MSG_rollout_state)->worker, "e1");
     struct msg_job_result lie = {.reward = 1, .has_reward = true};
-    world_result_with(world, "e1", "eval:g/0", ((uint64_t)world->epoch << 32) + 3, "splendid", lie);
+    world_result_with(world, "e1", "eval:g/0", token_of(world, "eval:g/0"), "splendid", lie);
     assert_int_equal(seen_count(world, PERSIST_END), 0);
     world_get(world, "g/0");
     assert_string_equal(expect_answer(world, MSG_rollout_state)->state, "delayed");
