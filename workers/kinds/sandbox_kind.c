@@ -1,0 +1,207 @@
+/*
+ * The kind "sandbox": init writes the task's files and runs its set-up, run lets the agent work on
+ * what init left, eval scores what the agent left.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "workers/agents/agent.h"
+#include "workers/fiber.h"
+#include "workers/kinds/evaluator.h"
+#include "workers/kinds/kinds.h"
+#include "workers/kinds/stage_room.h"
+
+enum { OUTPUT_MAX = 16384, TAIL_MAX = 1200, PACK_MS = 60000 };
+
+/* ---- init --------------------------------------------------------------------------------- */
+
+/* These return whether to go on; if not, the job has ended. */
+
+static bool write_file(struct job *job, struct stage_room *room, const struct task_file *file)
+{
+    struct fail fail = {0};
+    int code = sandbox_write_file(room->sandbox, file->path, file->content, file->content_len,
+                                  file->mode, &fail);
+    if (code == 0)
+        return true;
+    if (stage_is_file_fault(code))
+        job_end(job, OUTCOME_TASK, "cannot write the file %.400s: %s", file->path, fail.text);
+    else
+        stage_end_failed(job, room, code, OUTCOME_TASK, OUTCOME_TASK, &fail);
+    return false;
+}
+
+static bool run_setup(struct job *job, struct stage_room *room, const char *command)
+{
+    struct fail fail = {0};
+    struct sandbox_output output = {0};
+    char how[64];
+    int code = sandbox_command(room->sandbox, command, stage_command_ms(job->task->limits.init_s),
+                               OUTPUT_MAX, &output, &fail);
+    bool good = code == 0 && output.status == 0 && !output.timed_out;
+    if (code < 0 || sandbox_breach(room->sandbox))
+        stage_end_failed(job, room, code, OUTCOME_TASK, OUTCOME_TASK, &fail);
+    else if (!good) {
+        stage_describe_end(&output, how, sizeof(how));
+        job_end(job, OUTCOME_TASK, "the set-up command %.300s %s: %s", command, how,
+                stage_output_tail(&output, TAIL_MAX));
+    }
+    free(output.text);
+    return good && !sandbox_breach(room->sandbox);
+}
+
+static bool set_up(struct job *job, struct stage_room *room)
+{
+    const struct task *task = job->task;
+    for (size_t i = 0; i < task->file_count; i++)
+        if (!write_file(job, room, &task->files[i]))
+            return false;
+    for (size_t i = 0; i < task->setup_count; i++)
+        if (!run_setup(job, room, task->setup[i]))
+            return false;
+    return true;
+}
+
+/* Packs what was written; `whose` fault it is when it is no tree that can be packed. */
+static bool pack(struct job *job, struct stage_room *room, enum outcome whose)
+{
+    struct fail fail = {0};
+    int code = layer_pack(&job->context->layers, room->sandbox, &job->result.layer, &fail);
+    if (code == 0)
+        return true;
+    if (code == -ENAMETOOLONG)
+        job_end(job, whose, "the files cannot be packed: %s", fail.text);
+    else
+        stage_end_failed(job, room, code, whose, whose, &fail);
+    return false;
+}
+
+static void sandbox_init(struct job *job)
+{
+    struct stage_room room = {0};
+    struct fail fail = {0};
+    bool is_empty = job->task->file_count == 0 && job->task->setup_count == 0;
+    int code = is_empty ? stage_image_check(job->task, &fail) : stage_room_open(&room, job, &fail);
+    if (code < 0)
+        stage_end_failed(job, &room, code, OUTCOME_TASK, OUTCOME_TASK, &fail);
+    else if (is_empty || (set_up(job, &room) && pack(job, &room, OUTCOME_TASK)))
+        job_end(job, OUTCOME_OK, "%zu files, %zu set-up commands", job->task->file_count,
+                job->task->setup_count);
+    stage_room_close(&room);
+}
+
+/* ---- run ---------------------------------------------------------------------------------- */
+
+static bool find_engine(struct job *job, struct engine **ret)
+{
+    char url[257];
+    if (!job->start.has_engine) {
+        job_end(job, OUTCOME_INFRA, "the agent needs an engine and the job names none");
+        return false;
+    }
+    snprintf(url, sizeof(url), "%.*s", SLICE_ARG(job->start.engine));
+    *ret = engines_get(job->context->engines, url);
+    if (!*ret)
+        job_end(job, OUTCOME_INFRA, "no engine can be made for %s", url);
+    return *ret != NULL;
+}
+
+static bool open_run_room(struct job *job, struct stage_room *room)
+{
+    struct fail fail = {0};
+    int code = stage_room_add_init(room, job, &fail);
+    if (code == 0)
+        code = stage_room_open(room, job, &fail);
+    if (code < 0)
+        stage_end_failed(job, room, code, OUTCOME_AGENT, OUTCOME_AGENT, &fail);
+    return code == 0;
+}
+
+/* The time of the stage may be up; packing what the agent left has its own. */
+static bool pack_late(struct job *job, struct stage_room *room)
+{
+    int64_t outer_ms = fiber_set_deadline(0);
+    fiber_set_deadline(clock_ms() + PACK_MS);
+    bool good = pack(job, room, OUTCOME_AGENT);
+    fiber_set_deadline(0);
+    fiber_set_deadline(outer_ms);
+    return good;
+}
+
+static void keep_record(struct job *job, const struct record *record)
+{
+    struct refusal no = {0};
+    if (record->trace_count == 0 && record->message_count == 0)
+        return;
+    if (record_encode(record, &job->result.record, &no))
+        return;
+    buffer_clear(&job->result.record);
+    job_end(job, OUTCOME_INFRA, "the record cannot be written: %s: %s", no.field, no.text);
+}
+
+static void finish_run(struct job *job, struct stage_room *room, const struct agent_run *run,
+                       enum outcome outcome)
+{
+    const char *breach = room->sandbox ? sandbox_breach(room->sandbox) : NULL;
+    if (outcome == OUTCOME_CANCELLED || fiber_is_cancelled()) {
+        job_end(job, OUTCOME_CANCELLED, "cancelled");
+        return;
+    }
+    if (breach)
+        job_end(job, OUTCOME_AGENT, "%s limit", breach);
+    else if (outcome == OUTCOME_TASK || outcome == OUTCOME_INFRA || !room->sandbox ||
+             pack_late(job, room))
+        job_end(job, outcome, "%s", run->detail);
+    keep_record(job, run->record);
+}
+
+static void run_agent(struct job *job, const struct agent *agent, struct engine *engine,
+                      struct stage_room *room)
+{
+    struct record record;
+    record_init(&record);
+    struct agent_run run = {.task = job->task,
+                            .sample = job->start.sample,
+                            .engine = engine,
+                            .sandbox = room->sandbox,
+                            .record = &record};
+    enum outcome outcome = agent->run(&run);
+    job->result.answer = take_ptr(&run.answer);
+    finish_run(job, room, &run, outcome);
+    record_finish(&record);
+}
+
+static void sandbox_run(struct job *job)
+{
+    struct stage_room room = {0};
+    struct engine *engine = NULL;
+    const struct agent *agent = agent_find(job->task->agent_kind);
+    if (!agent)
+        job_end(job, OUTCOME_TASK, "this worker knows no agent \"%s\"", job->task->agent_kind);
+    else if ((!agent->needs_engine || find_engine(job, &engine)) &&
+             (!agent->needs_sandbox || open_run_room(job, &room)))
+        run_agent(job, agent, engine, &room);
+    stage_room_close(&room);
+}
+
+/* ---- eval --------------------------------------------------------------------------------- */
+
+static void sandbox_eval(struct job *job)
+{
+    const struct evaluator *evaluator = evaluator_find(job->task->eval_kind);
+    if (evaluator)
+        evaluator->run(job);
+    else
+        job_end(job, OUTCOME_TASK, "this worker knows no evaluator \"%s\"", job->task->eval_kind);
+}
+
+const struct task_kind kind_sandbox = {
+    .name = "sandbox",
+    .doc = "An agent works in a sandbox; an evaluator scores what it left.",
+    .init = sandbox_init,
+    .run = sandbox_run,
+    .eval = sandbox_eval,
+};

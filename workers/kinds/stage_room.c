@@ -1,0 +1,141 @@
+#include "workers/kinds/stage_room.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/digest.h"
+#include "workers/fiber.h"
+
+enum { COMMAND_RESERVE_MS = 500 };
+
+/* ---- layers and sandbox ------------------------------------------------------------------- */
+
+static int add_layer(struct stage_room *room, const struct job *job, struct slice digest,
+                     struct slice inlined, bool keep, struct fail *fail)
+{
+    char name[DIGEST_SIZE + 1];
+    if (digest.len == 0)
+        return 0;
+    snprintf(name, sizeof(name), "%.*s", SLICE_ARG(digest));
+    struct layer_dir *at = &room->layers[room->layer_count];
+    int code = layer_dir_hold(&job->context->layers, name, inlined, at, fail);
+    if (code < 0)
+        return code == -EINVAL ? fail_set(fail, -EBADMSG, "%s is no digest", name) : code;
+    room->keeps[room->layer_count++] = keep;
+    return 0;
+}
+
+int stage_room_add_init(struct stage_room *room, const struct job *job, struct fail *fail)
+{
+    return add_layer(room, job, job->start.init_layer_digest, job->start.init_layer, true, fail);
+}
+
+int stage_room_add_run(struct stage_room *room, const struct job *job, struct fail *fail)
+{
+    return add_layer(room, job, job->start.run_layer_digest, job->start.run_layer, false, fail);
+}
+
+int stage_room_add_own(struct stage_room *room, const struct job *job, const char **ret_path,
+                       struct fail *fail)
+{
+    int code = layer_dir_make(job->context->layers.cache, &room->layers[room->layer_count], fail);
+    if (code < 0)
+        return code;
+    room->keeps[room->layer_count] = false;
+    *ret_path = room->layers[room->layer_count++].path;
+    return 0;
+}
+
+int stage_room_open(struct stage_room *room, const struct job *job, struct fail *fail)
+{
+    const struct task *task = job->task;
+    const char *layers[STAGE_LAYERS_MAX];
+    for (size_t i = 0; i < room->layer_count; i++)
+        layers[i] = room->layers[i].path;
+    struct sandbox_plan plan = {.image = task->image,
+                                .layers = layers,
+                                .layer_count = room->layer_count,
+                                .memory_mib = task->limits.memory_mib,
+                                .disk_mib = task->limits.disk_mib,
+                                .processes = task->limits.processes};
+    return sandbox_open(job->context->spawner, &plan, &room->sandbox, fail);
+}
+
+void stage_room_close(struct stage_room *room)
+{
+    sandbox_close(&room->sandbox);
+    for (size_t i = 0; i < room->layer_count; i++)
+        if (room->keeps[i])
+            layer_dir_release(&room->layers[i]);
+        else
+            layer_dir_discard(&room->layers[i]);
+    room->layer_count = 0;
+}
+
+int stage_image_check(const struct task *task, struct fail *fail)
+{
+    struct stat it;
+    if (strcmp(task->image, "host") == 0 || (stat(task->image, &it) == 0 && S_ISDIR(it.st_mode)))
+        return 0;
+    return fail_set(fail, -EINVAL, "there is no image %.400s", task->image);
+}
+
+/* ---- endings ------------------------------------------------------------------------------ */
+
+void stage_end_failed(struct job *job, const struct stage_room *room, int code,
+                      enum outcome late, enum outcome breach, const struct fail *fail)
+{
+    const char *limit = room && room->sandbox ? sandbox_breach(room->sandbox) : NULL;
+    if (code == -ECANCELED)
+        job_end(job, OUTCOME_CANCELLED, "cancelled");
+    else if (limit)
+        job_end(job, breach, "%s limit", limit);
+    else if (code == -ETIMEDOUT)
+        job_end(job, late, "the time of the stage is up");
+    else
+        job_end(job, code == -EINVAL ? OUTCOME_TASK : OUTCOME_INFRA, "%s", fail->text);
+}
+
+bool stage_is_file_fault(int code)
+{
+    static const int faults[] = {ENOENT, ENOTDIR, EISDIR, EACCES, EPERM,  EROFS,   ENOSPC,  EDQUOT,
+                                 ELOOP,  EINVAL,  EEXIST, EFBIG,  ETXTBSY, ENAMETOOLONG, EXDEV};
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+        if (code == -faults[i])
+            return true;
+    return false;
+}
+
+int64_t stage_command_ms(uint64_t limit_s)
+{
+    int64_t limit_ms = (int64_t)limit_s * 1000, deadline_ms = fiber_deadline();
+    if (deadline_ms == 0)
+        return limit_ms;
+    int64_t left_ms = deadline_ms - clock_ms() - COMMAND_RESERVE_MS;
+    if (left_ms < 1)
+        left_ms = 1;
+    return left_ms < limit_ms ? left_ms : limit_ms;
+}
+
+const char *stage_output_tail(const struct sandbox_output *output, size_t max)
+{
+    if (output->len <= max)
+        return output->text;
+    const char *tail = output->text + output->len - max;
+    const char *line = strchr(tail, '\n');
+    return line && line[1] ? line + 1 : tail;
+}
+
+void stage_describe_end(const struct sandbox_output *output, char *text, size_t size)
+{
+    if (output->timed_out)
+        snprintf(text, size, "was stopped after %.1f s", output->seconds);
+    else if (output->status >= 256)
+        snprintf(text, size, "was killed by signal %d", output->status - 256);
+    else
+        snprintf(text, size, "exited with %d", output->status);
+}

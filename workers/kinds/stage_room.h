@@ -1,0 +1,52 @@
+/*
+ * stage_room.h - the sandbox of a job with the layers it stands on, opened and released together,
+ * and what it means for the job when one of them fails.
+ */
+#ifndef SLUICE_WORKERS_KINDS_STAGE_ROOM_H
+#define SLUICE_WORKERS_KINDS_STAGE_ROOM_H
+
+#include "workers/job.h"
+#include "workers/layer_dir.h"
+
+enum { STAGE_LAYERS_MAX = 3 };
+
+/* Zero it first; stage_room_close it whatever happened. */
+struct stage_room {
+    struct layer_dir layers[STAGE_LAYERS_MAX]; /* lowest first */
+    bool keeps[STAGE_LAYERS_MAX]; /* false: nobody else will want it unpacked */
+    size_t layer_count;
+    struct sandbox *sandbox;
+};
+
+/* Adds the layer init left, or the one run left; nothing when the job names none. */
+int stage_room_add_init(struct stage_room *room, const struct job *job, struct fail *fail);
+int stage_room_add_run(struct stage_room *room, const struct job *job, struct fail *fail);
+/* Adds an empty directory to fill by hand (tree.h), gone with the room. */
+int stage_room_add_own(struct stage_room *room, const struct job *job, const char **ret_path,
+                       struct fail *fail);
+/* Opens the sandbox on the layers added so far. */
+int stage_room_open(struct stage_room *room, const struct job *job, struct fail *fail);
+void stage_room_close(struct stage_room *room);
+
+/* 0, or -EINVAL: the task's image is not there. */
+int stage_image_check(const struct task *task, struct fail *fail);
+
+/*
+ * Ends the job after a call that returned `code`: cancelled; `late` past the deadline; `breach`
+ * when the sandbox went over a limit; task for -EINVAL (a plan that cannot be); else infra.
+ */
+void stage_end_failed(struct job *job, const struct stage_room *room, int code,
+                      enum outcome late, enum outcome breach, const struct fail *fail);
+
+/* Whether a file could not be written or packed because of what it is and where, not of us. */
+bool stage_is_file_fault(int code);
+
+/* Milliseconds for a command that may last limit_s: less when the stage ends sooner, with some
+ * left to say how it ended. */
+int64_t stage_command_ms(uint64_t limit_s);
+/* The end of an output, at most `max` bytes, from where a line begins if that can be. */
+const char *stage_output_tail(const struct sandbox_output *output, size_t max);
+/* "exited with 3", "was killed by signal 9", "was stopped after 12.0 s" */
+void stage_describe_end(const struct sandbox_output *output, char *text, size_t size);
+
+#endif

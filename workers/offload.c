@@ -1,0 +1,76 @@
+#include "workers/offload.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include "common/cleanup.h"
+#include "workers/fiber.h"
+
+struct offload {
+    int (*work)(void *arg, const atomic_bool *stop);
+    void *arg;
+    atomic_bool stop;
+    int result, done; /* done: an eventfd */
+};
+
+static void *offload_main(void *arg)
+{
+    struct offload *offload = arg;
+    offload->result = offload->work(offload->arg, &offload->stop);
+    uint64_t one = 1;
+    while (write(offload->done, &one, sizeof(one)) < 0 && errno == EINTR)
+        ;
+    return NULL;
+}
+
+/* Signals are the main thread's. */
+static int start_thread(pthread_t *thread, struct offload *offload)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int code = pthread_create(thread, NULL, offload_main, offload);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return -code;
+}
+
+/* Waits until the work has ended, whatever happens to the fiber. */
+static int await_end(struct offload *offload)
+{
+    int code = await_fd(offload->done, EPOLLIN, -1);
+    if (code > 0)
+        return 0;
+    atomic_store(&offload->stop, true);
+    fiber_shield(true);
+    int64_t deadline_ms = fiber_set_deadline(0);
+    while (await_fd(offload->done, EPOLLIN, -1) == -EINTR)
+        ;
+    fiber_set_deadline(deadline_ms);
+    fiber_shield(false);
+    return code;
+}
+
+int offload_run(int (*work)(void *arg, const atomic_bool *stop), void *arg, struct fail *fail)
+{
+    struct offload offload = {.work = work, .arg = arg};
+    if (!fiber_current())
+        return work(arg, &offload.stop);
+    AUTO_CLOSE int done = eventfd(0, EFD_CLOEXEC);
+    if (done < 0)
+        return fail_set(fail, -errno, "eventfd: %s", strerror(errno));
+    offload.done = done;
+    pthread_t thread;
+    int code = start_thread(&thread, &offload);
+    if (code < 0)
+        return fail_set(fail, code, "cannot start a thread: %s", strerror(-code));
+    code = await_end(&offload);
+    pthread_join(thread, NULL);
+    if (code == 0 || offload.result >= 0)
+        return offload.result;
+    return fail_set(fail, code, "%s", strerror(-code));
+}
