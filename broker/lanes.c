@@ -121,6 +121,52 @@ static const char *name_of(struct slice worker, char name[LANE_NAME_SIZE])
     return name;
 }
 
+/* ---- what becomes of connections ------------------------------------------------------------ */
+
+static void break_name(struct lanes *lanes, const char *worker)
+{
+    char *copy = strdup(worker);
+    if (copy && !zlistx_add_end(lanes->broken, copy))
+        free(copy);
+}
+
+static void lane_break(struct lanes *lanes, struct lane *lane)
+{
+    if (lane->broken)
+        return;
+    lane->broken = true;
+    break_name(lanes, lane->worker);
+}
+
+/* One event: a frame with its number and value, and one with the address. False when none is there. */
+static bool read_event(struct lane *lane, uint16_t *ret)
+{
+    int events = 0;
+    size_t size = sizeof(events);
+    if (zmq_getsockopt(lane->monitor, ZMQ_EVENTS, &events, &size) != 0 || !(events & ZMQ_POLLIN))
+        return false;
+    zmq_msg_t frame;
+    zmq_msg_init(&frame);
+    bool got = zmq_msg_recv(&frame, lane->monitor, ZMQ_DONTWAIT) >= 0;
+    if (got && zmq_msg_size(&frame) >= sizeof(*ret))
+        memcpy(ret, zmq_msg_data(&frame), sizeof(*ret));
+    while (got && zmq_msg_more(&frame) && zmq_msg_recv(&frame, lane->monitor, ZMQ_DONTWAIT) >= 0)
+        ;
+    zmq_msg_close(&frame);
+    return got;
+}
+
+static void hear(struct lanes *lanes, struct lane *lane)
+{
+    uint16_t event = 0;
+    while (read_event(lane, &event)) {
+        if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED)
+            lane->connected = true;
+        else if (event == ZMQ_EVENT_DISCONNECTED && lane->connected)
+            lane_break(lanes, lane);
+    }
+}
+
 /* ---- opening ---------------------------------------------------------------------------- */
 
 static bool is_endpoint(struct slice endpoint)
@@ -147,6 +193,7 @@ static int watch(struct lanes *lanes, struct lane *lane)
     if (epoll_ctl(lanes->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0)
         return -errno;
     lane->monitor_fd = fd;
+    hear(lanes, lane); /* the descriptor tells of changes only, from the last look on */
     return 0;
 }
 
@@ -164,13 +211,6 @@ static int lane_connect(struct lanes *lanes, struct lane *lane, struct slice end
     if (code == 0 && zmq_connect(lane->push, address) != 0)
         code = -errno;
     return code;
-}
-
-static void break_name(struct lanes *lanes, const char *worker)
-{
-    char *copy = strdup(worker);
-    if (copy && !zlistx_add_end(lanes->broken, copy))
-        free(copy);
 }
 
 /* The core still believes in this lane, so it must hear of it. */
@@ -227,44 +267,7 @@ void lanes_close(struct lanes *lanes, struct slice worker)
     zhashx_delete(lanes->all, name_of(worker, name));
 }
 
-/* ---- what becomes of connections ------------------------------------------------------------ */
-
-static void lane_break(struct lanes *lanes, struct lane *lane)
-{
-    if (lane->broken)
-        return;
-    lane->broken = true;
-    break_name(lanes, lane->worker);
-}
-
-/* One event: a frame with its number and value, and one with the address. False when none is there. */
-static bool read_event(struct lane *lane, uint16_t *ret)
-{
-    int events = 0;
-    size_t size = sizeof(events);
-    if (zmq_getsockopt(lane->monitor, ZMQ_EVENTS, &events, &size) != 0 || !(events & ZMQ_POLLIN))
-        return false;
-    zmq_msg_t frame;
-    zmq_msg_init(&frame);
-    bool got = zmq_msg_recv(&frame, lane->monitor, ZMQ_DONTWAIT) >= 0;
-    if (got && zmq_msg_size(&frame) >= sizeof(*ret))
-        memcpy(ret, zmq_msg_data(&frame), sizeof(*ret));
-    while (got && zmq_msg_more(&frame) && zmq_msg_recv(&frame, lane->monitor, ZMQ_DONTWAIT) >= 0)
-        ;
-    zmq_msg_close(&frame);
-    return got;
-}
-
-static void hear(struct lanes *lanes, struct lane *lane)
-{
-    uint16_t event = 0;
-    while (read_event(lane, &event)) {
-        if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED)
-            lane->connected = true;
-        else if (event == ZMQ_EVENT_DISCONNECTED && lane->connected)
-            lane_break(lanes, lane);
-    }
-}
+/* ---- telling ----------------------------------------------------------------------------- */
 
 static void hear_all(struct lanes *lanes)
 {

@@ -132,7 +132,13 @@ int shell_bind(struct shell *shell, const struct shell_options *options, struct 
     return 0;
 }
 
-/* libzmq removes the files of ipc:// endpoints when their sockets close. */
+/* libzmq leaves the files of ipc:// endpoints behind; only who holds the lock made them. */
+static void remove_file(const struct shell *shell, const char *endpoint)
+{
+    if (shell->ipc_lock_fd >= 0 && strncmp(endpoint, "ipc://", 6) == 0)
+        unlink(endpoint + 6);
+}
+
 void shell_unbind(struct shell *shell)
 {
     void *sockets[] = {shell->front, shell->sink, shell->feed};
@@ -140,6 +146,9 @@ void shell_unbind(struct shell *shell)
         if (sockets[i])
             zmq_close(sockets[i]);
     shell->front = shell->sink = shell->feed = NULL;
+    remove_file(shell, shell->bound.front);
+    remove_file(shell, shell->bound.sink);
+    remove_file(shell, shell->bound.feed);
 }
 
 void shell_weigh_feed(struct shell *shell, size_t bytes)
