@@ -192,6 +192,8 @@ void lane_close(struct lane *lane, int linger_ms)
     }
     if (lane->pull)
         zmq_close(take_ptr(&lane->pull));
+    if (strncmp(lane->endpoint, "ipc://", 6) == 0)
+        unlink(lane->endpoint + 6); /* ZeroMQ leaves it */
 }
 
 bool lane_fds(const struct lane *lane, int ret_fds[2])

@@ -30,7 +30,7 @@ static int set_up(void **state)
 {
     (void)state;
     char front[96], endpoint[96];
-    int none = 0;
+    int none = 0, one = 1;
     struct fail fail;
     snprintf(directory, sizeof(directory), "/tmp/sluice-test-XXXXXX");
     if (!mkdtemp(directory))
@@ -40,6 +40,7 @@ static int set_up(void **state)
     zmq = zmq_ctx_new();
     sink = zmq_socket(zmq, ZMQ_PULL);
     zmq_setsockopt(sink, ZMQ_LINGER, &none, sizeof(none));
+    zmq_setsockopt(sink, ZMQ_RCVHWM, &one, sizeof(one)); /* a broker behind with its reading */
     const struct lane_plan plan = {.broker = front, .worker = "w"};
     if (zmq_bind(sink, endpoint) < 0 || lane_open(&lane, zmq, &plan, &fail) < 0)
         return -1;
@@ -54,7 +55,10 @@ static int tear_down(void **state)
     zmq_close(sink);
     zmq_ctx_term(zmq);
     outbox_finish(&outbox); /* after ZeroMQ let go of the bytes: the sanitizer would see a leak */
-    return rmdir(directory);
+    char path[96];
+    snprintf(path, sizeof(path), "%s/sink", directory);
+    unlink(path);
+    return rmdir(directory); /* empty: the lane took its file along */
 }
 
 static void push(const char *job, uint64_t token, size_t len)
@@ -189,34 +193,24 @@ static void it_is_full_beyond_its_count(void **state)
     assert_true(outbox_is_full(&outbox));
 }
 
-static size_t resident_mib(void)
-{
-    unsigned long total, resident = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (!file || fscanf(file, "%lu %lu", &total, &resident) != 2)
-        resident = 0;
-    if (file)
-        fclose(file);
-    return resident * (size_t)sysconf(_SC_PAGESIZE) >> 20;
-}
-
 /* The SINK does not read; what is due is asked for a thousand times. */
-static void a_broker_that_does_not_read_costs_no_memory(void **state)
+static void a_broker_that_does_not_read_is_not_sent_more_and_more(void **state)
 {
     (void)state;
     for (int i = 0; i < 8; i++) {
         char job[] = {'r', 'u', 'n', ':', (char)('a' + i), '\0'};
-        push(job, 1, 8 << 20);
+        push(job, 1, 4 << 20);
     }
-    outbox_flush(&outbox, &lane, 0);
-    size_t before = resident_mib();
-    for (int i = 1; i <= 1000; i++) {
+    for (int i = 0; i < 1000; i++) {
+        outbox_flush(&outbox, &lane, i * 100000);
         outbox_resend_due(&outbox, i * 100000);
         outbox_resend_all(&outbox);
-        outbox_flush(&outbox, &lane, i * 100000);
     }
-    assert_true(resident_mib() < before + 200); /* what the SINK's own queue may take, not 64 GB */
     assert_int_equal(outbox.count, 8);
+    int count = 0;
+    while (receive(200))
+        count++;
+    assert_in_range(count, 8, 24);
 }
 
 static void what_it_holds_is_listed_sent_or_not(void **state)
@@ -247,7 +241,7 @@ int main(void)
         TEST(what_is_asked_for_again_is_sent_at_once),
         TEST(it_is_full_beyond_its_bytes_and_not_after_an_acknowledgement),
         TEST(it_is_full_beyond_its_count),
-        TEST(a_broker_that_does_not_read_costs_no_memory),
+        TEST(a_broker_that_does_not_read_is_not_sent_more_and_more),
         TEST(what_it_holds_is_listed_sent_or_not),
     };
     return cmocka_run_group_tests_name("outbox", tests, NULL, NULL);
