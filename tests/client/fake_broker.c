@@ -23,7 +23,7 @@ struct fake_broker {
     void *context, *orders_in, *orders_out; /* orders: an inproc PAIR */
     void *front, *feed;
     int port;
-    char url[64];
+    char url[64], stream[65], topic[68];
     uint64_t epoch, first, head, capacity, acked;
     struct kept *kept; /* number n is kept[n - 1] */
     unsigned subscribers, ignore, full, counts[MESSAGE_COUNT];
@@ -144,7 +144,7 @@ static void make_trajectory(struct fake_broker *broker, const char *stream, uint
 static void make_head(struct fake_broker *broker, uint64_t tag, struct buffer *out)
 {
     struct msg_stream_head message = {.tag = tag,
-                                      .stream = slice_from_str("train"),
+                                      .stream = slice_from_str(broker->stream),
                                       .first = broker->first,
                                       .head = broker->head,
                                       .pending = 7,
@@ -207,7 +207,7 @@ static void answer_fetch(struct fake_broker *broker, zmq_msg_t *client,
                          const struct msg_stream_fetch *in)
 {
     struct buffer out = {0};
-    if (!slice_is(in->stream, "train") || broker->head == 0) {
+    if (!slice_is(in->stream, broker->stream) || broker->head == 0) {
         refuse_to(&out, in->tag, "stream.fetch", REFUSAL_UNKNOWN_STREAM, "no such stream");
     } else if (in->from < broker->first) {
         refuse_to(&out, in->tag, "stream.fetch", REFUSAL_FORGOTTEN, "these were acknowledged");
@@ -215,7 +215,7 @@ static void answer_fetch(struct fake_broker *broker, zmq_msg_t *client,
         uint64_t limit = in->has_limit ? in->limit : 16;
         for (uint64_t seq = in->from; seq <= broker->head && seq < in->from + limit; seq++) {
             buffer_clear(&out);
-            make_trajectory(broker, "train", seq, in->tag, &out);
+            make_trajectory(broker, broker->stream, seq, in->tag, &out);
             reply(broker, client, &out);
         }
         buffer_clear(&out);
@@ -237,7 +237,7 @@ static void finish_group(struct fake_broker *broker, const char *group, uint64_t
 {
     for (unsigned i = 0; i < samples; i++) {
         keep(broker, group, i, false);
-        publish_kept(broker, "t/train", "train", broker->head);
+        publish_kept(broker, broker->topic, broker->stream, broker->head);
     }
 }
 
@@ -277,7 +277,7 @@ static void answer_get(struct fake_broker *broker, const struct msg_rollout_get 
 {
     for (uint64_t seq = 1; seq <= broker->head; seq++)
         if (slice_is(in->rollout, broker->kept[seq - 1].rollout)) {
-            make_trajectory(broker, "train", seq, in->tag, out);
+            make_trajectory(broker, broker->stream, seq, in->tag, out);
             return;
         }
     if (!slice_is(in->rollout, "waiting/0")) {
@@ -411,7 +411,7 @@ static void give(struct fake_broker *broker, struct order *order)
 ORDER(add, {
     keep(broker, "g", (unsigned)broker->head % 1000, order->number);
     if (order->flag)
-        publish_kept(broker, "t/train", "train", broker->head);
+        publish_kept(broker, broker->topic, broker->stream, broker->head);
 })
 ORDER(add_many, {
     uint32_t dice = 12345;
@@ -419,14 +419,14 @@ ORDER(add_many, {
         dice = dice * 1664525u + 1013904223u;
         keep(broker, "g", (unsigned)broker->head % 1000, false);
         if ((dice >> 16) % 100 >= order->count)
-            publish_kept(broker, "t/train", "train", broker->head);
+            publish_kept(broker, broker->topic, broker->stream, broker->head);
     }
 })
 ORDER(publish, { publish_kept(broker, order->topic, order->text, order->number); })
 ORDER(publish_head, {
     struct buffer bytes = {0};
     make_head(broker, 0, &bytes);
-    publish(broker, "t/train", &bytes);
+    publish(broker, broker->topic, &bytes);
     buffer_finish(&bytes);
 })
 ORDER(publish_bytes, {
@@ -456,6 +456,10 @@ ORDER(refuse, {
 ORDER(garbage, { broker->garbage = true; })
 ORDER(full, { broker->full = order->count; })
 ORDER(finish, { broker->finish_at_once = order->flag; })
+ORDER(stream, {
+    snprintf(broker->stream, sizeof(broker->stream), "%s", order->text);
+    snprintf(broker->topic, sizeof(broker->topic), "t/%s", order->text);
+})
 ORDER(count, { order->count = broker->counts[order->number]; })
 ORDER(groups, { order->count = broker->group_count; })
 ORDER(acked, { order->number = broker->acked; })
@@ -536,6 +540,11 @@ void fake_finish_at_once(struct fake_broker *broker, bool yes)
     GIVE(.run = do_finish, .flag = yes);
 }
 
+void fake_name_stream(struct fake_broker *broker, const char *name)
+{
+    GIVE(.run = do_stream, .text = name);
+}
+
 unsigned fake_count(struct fake_broker *broker, enum message_id id)
 {
     GIVE(.run = do_count, .number = id);
@@ -571,6 +580,8 @@ struct fake_broker *fake_start(void)
     broker->orders_out = zmq_socket(broker->context, ZMQ_PAIR);
     zmq_bind(broker->orders_out, "inproc://orders");
     zmq_connect(broker->orders_in, "inproc://orders");
+    strcpy(broker->stream, "train");
+    strcpy(broker->topic, "t/train");
     pthread_create(&broker->thread, NULL, fake_main, broker);
     return broker;
 }

@@ -48,7 +48,9 @@ void fake_be_full(struct fake_broker *broker, unsigned count);
 /* Whether a submit makes and publishes its trajectories at once. */
 void fake_finish_at_once(struct fake_broker *broker, bool yes);
 
-/* How many of these requests came; how many groups there are; the last request's bytes. */
+void fake_name_stream(struct fake_broker *broker, const char *name);
+
+/* How many of these requests came; how many groups there are; up to where it was acknowledged. */
 unsigned fake_count(struct fake_broker *broker, enum message_id id);
 unsigned fake_groups(struct fake_broker *broker);
 uint64_t fake_acked(struct fake_broker *broker);

@@ -290,6 +290,20 @@ static void the_small_commands_do_what_they_say(void **state)
     expect(f, "status", 0, "start number 3");
 }
 
+static void hello_is_a_whole_trainer(void **state)
+{
+    struct fixture *f = *state;
+    char hello[4096], sluice[4096];
+    memcpy(sluice, f->sluice, sizeof(sluice));
+    snprintf(hello, sizeof(hello), "%.*shello", (int)(strlen(sluice) - strlen("sluice")), sluice);
+    memcpy(f->sluice, hello, sizeof(hello));
+    fake_name_stream(f->broker, "hello");
+    fake_finish_at_once(f->broker, true);
+    expect(f, "", 0, "hello/0: ok, 3 tokens, 2 of them sampled, reward 0\n"
+                     "hello/1: ok, 3 tokens, 2 of them sampled, reward 1\n");
+    expect(f, "'{\"task\": 1}'", 1, "hello: the name is taken");
+}
+
 static void the_page_of_the_command_line_is_the_tables(void **state)
 {
     struct fixture *f = *state;
@@ -320,6 +334,7 @@ int main(void)
         CASE(watch_prints_a_line_for_each),
         CASE(show_prints_what_was_said),
         CASE(the_small_commands_do_what_they_say),
+        CASE(hello_is_a_whole_trainer),
         CASE(the_page_of_the_command_line_is_the_tables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,13 +1,20 @@
-"""Sluice: submit tasks, read token-exact trajectories.
+"""Client of Sluice, a rollout service: tasks in, token-exact trajectories with rewards out.
 
     from sluice import Client
-    client = Client("tcp://127.0.0.1:5750")
-    client.submit(tasks, stream="train", samples=8)
+
+    client = Client()                                  # $SLUICE_BROKER, else tcp://127.0.0.1:5750
+    client.submit(tasks, stream="train", samples=8)    # dicts, or the path of a JSONL file
     for t in client.trajectories("train"):
-        print(t.rollout, t.reward, t.traces[0].token_ids)
+        trace = t.traces[0]                            # numpy: token_ids, mask, logprobs
+        ...
+        client.ack("train", t.seq)                     # once it is in a checkpoint
 """
-from .client import BrokerSilent, Client, Refused
+
+from .client import Client
+from .errors import BrokerSilent, OtherLedger, Refused, SluiceError
+from .messages import MessageError
 from .trajectory import Message, Trace, Trajectory, Turn
 
-__all__ = ["BrokerSilent", "Client", "Message", "Refused", "Trace", "Trajectory", "Turn"]
 __version__ = "0.1.0"
+__all__ = ["Client", "Trajectory", "Trace", "Turn", "Message", "SluiceError", "Refused",
+           "BrokerSilent", "OtherLedger", "MessageError"]

@@ -1,17 +1,22 @@
-"""A trajectory as numpy arrays (docs/trajectory.md)."""
-from dataclasses import dataclass, field
+"""A trajectory: what the model sampled and saw, token by token, and how it was scored."""
+
+import dataclasses
 from typing import List, Optional
 
 import lz4.block
 import msgpack
 import numpy as np
 
-_ARRAY_BYTES_MAX = 1 << 26
+from .messages import MessageError
+
+RECORD_VERSION = 1
+TOKENS_MAX = 1 << 22
 
 
-@dataclass
+@dataclasses.dataclass
 class Turn:
-    """`length` tokens of a trace from `offset`; role "prompt", "assistant" or "tool"."""
+    """A run of a trace's tokens: prompt, one assistant turn, or a tool's output."""
+
     offset: int
     length: int
     role: str
@@ -23,28 +28,29 @@ class Turn:
     seconds: float = 0.0
 
 
-@dataclass
+@dataclasses.dataclass
 class Trace:
-    """Flat arrays of equal length: token_ids uint32, mask uint8 (1: sampled by the policy), logprobs float32."""
-    token_ids: np.ndarray
-    mask: np.ndarray
-    logprobs: np.ndarray
+    """Flat arrays of equal length; a new trace starts where a prompt could not be extended exactly."""
+
+    token_ids: np.ndarray  # uint32
+    mask: np.ndarray       # uint8, 1: sampled by the policy
+    logprobs: np.ndarray   # float32, 0 where mask is 0
     turns: List[Turn]
-    reason: str = ""
+    reason: str            # why it started, "" for the first
 
 
-@dataclass
+@dataclasses.dataclass
 class Message:
     """What was said, for people; the tokens are the truth."""
+
     role: str
     content: str
     tool: Optional[str] = None
     exit_status: int = 0
 
 
-@dataclass
+@dataclasses.dataclass
 class Trajectory:
-    """One ended rollout. reward is None unless an evaluator ran to its end."""
     stream: str
     seq: int
     rollout: str
@@ -52,55 +58,77 @@ class Trajectory:
     task: str
     sample: int
     attempt: int
-    outcome: str
+    outcome: str   # "ok", "agent", "task", "infra" or "cancelled"
     trainable: bool
-    reward: Optional[float]
-    detail: str
-    init_layer: Optional[str]
-    engine: Optional[str]
     wait_ms: int
     init_ms: int
     run_ms: int
     eval_ms: int
     ended_ms: int
+    reward: Optional[float] = None
+    detail: str = ""
+    init_layer: str = ""
+    engine: str = ""
     agent: str = ""
     template_digest: str = ""
     logprobs_mode: str = ""
-    traces: List[Trace] = field(default_factory=list)
-    messages: List[Message] = field(default_factory=list)
+    traces: List[Trace] = dataclasses.field(default_factory=list)
+    messages: List[Message] = dataclasses.field(default_factory=list)
 
 
 def _array(column, dtype):
-    """One column {codec, length, data}; bounds are checked before anything is allocated."""
-    length, data = column["length"], column["data"]
-    if not 0 <= length <= _ARRAY_BYTES_MAX:
-        raise ValueError(f"an array of {length} bytes")
+    size = column["length"]
+    if size % np.dtype(dtype).itemsize or size > TOKENS_MAX * 4:
+        raise MessageError(f"record: a column of {size} bytes")
+    data = column["data"]
     if column["codec"] == "lz4":
-        data = lz4.block.decompress(data, uncompressed_size=length)
-    if len(data) != length:
-        raise ValueError("an array's length is wrong")
+        data = lz4.block.decompress(data, uncompressed_size=size)
+    elif column["codec"] != "raw":
+        raise MessageError(f"record: no codec is named {column['codec']!r}")
+    if len(data) != size:
+        raise MessageError("record: a column is shorter than it says")
     return np.frombuffer(data, dtype=dtype)
 
 
-def _trace(packed):
-    trace = Trace(_array(packed["token_ids"], "<u4"), _array(packed["mask"], "u1"), _array(packed["logprobs"], "<f4"),
-                  [Turn(**turn) for turn in packed["turns"]], packed.get("reason", ""))
-    if not trace.token_ids.size == trace.mask.size == trace.logprobs.size:
-        raise ValueError("the arrays of a trace differ in length")
+def _known(kind, fields):
+    """`kind` from a map; members that a later version added are passed over."""
+    names = {f.name for f in dataclasses.fields(kind)}
+    return kind(**{name: value for name, value in fields.items() if name in names})
+
+
+def _trace(fields):
+    trace = Trace(token_ids=_array(fields["token_ids"], "<u4"), mask=_array(fields["mask"], "u1"),
+                  logprobs=_array(fields["logprobs"], "<f4"),
+                  turns=[_known(Turn, turn) for turn in fields["turns"]],
+                  reason=fields.get("reason", ""))
+    if not len(trace.token_ids) == len(trace.mask) == len(trace.logprobs):
+        raise MessageError("record: arrays of one trace differ in length")
     return trace
 
 
-def from_message(values):
-    """A Trajectory from the fields of a `trajectory` message."""
-    known = {name: values.get(name) for name in Trajectory.__dataclass_fields__
-             if name not in ("agent", "template_digest", "logprobs_mode", "traces", "messages")}
-    known["detail"] = known["detail"] or ""
-    trajectory = Trajectory(**known)
-    if values.get("record"):
-        record = msgpack.unpackb(values["record"], raw=False, max_bin_len=_ARRAY_BYTES_MAX)
-        trajectory.agent = record.get("agent", "")
-        trajectory.template_digest = record.get("template_digest", "")
-        trajectory.logprobs_mode = record.get("logprobs_mode", "")
-        trajectory.traces = [_trace(packed) for packed in record["traces"]]
-        trajectory.messages = [Message(**message) for message in record["messages"]]
+def _read_record(data, trajectory):
+    record = msgpack.unpackb(data, raw=False, strict_map_key=True)
+    if record["version"] != RECORD_VERSION:
+        raise MessageError(f"record: version {record['version']}, not {RECORD_VERSION}")
+    trajectory.agent = record.get("agent", "")
+    trajectory.template_digest = record.get("template_digest", "")
+    trajectory.logprobs_mode = record.get("logprobs_mode", "")
+    trajectory.traces = [_trace(trace) for trace in record["traces"]]
+    trajectory.messages = [_known(Message, message) for message in record["messages"]]
+
+
+def read_trajectory(fields):
+    """A Trajectory from the fields of a checked trajectory message."""
+    fields = dict(fields)
+    fields.pop("tag", None)
+    record = fields.pop("record", None)
+    trajectory = Trajectory(**fields)
+    if record is not None:
+        try:
+            _read_record(record, trajectory)
+        except MessageError:
+            raise
+        except (KeyError, ValueError, TypeError, RuntimeError, lz4.block.LZ4BlockError,
+                msgpack.UnpackException) as why:
+            raise MessageError(f"the record of {trajectory.rollout} cannot be read: {why!r}") from None
     return trajectory
