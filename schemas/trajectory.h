@@ -7,7 +7,8 @@
  * is 0) and a table of turns that covers it without gaps. A new trace starts only
  * where the prompt could not be extended id for id; `reason` says why.
  *
- * Bytes: a MessagePack map {version, agent, template_digest, traces: [...], messages: [...]}.
+ * Bytes: a MessagePack map {version, agent, template_digest, logprobs_mode, traces: [...],
+ * messages: [...]} (trajectory.def).
  * Each array is a map {codec: "raw"|"lz4", length: bytes when raw, data: bin} of
  * little-endian values; lz4 is the LZ4 block format, used when it helps.
  */
@@ -16,7 +17,15 @@
 
 #include "schemas/message.h"
 
-enum { RECORD_VERSION = 1, RECORD_TOKENS_MAX = 1 << 22, RECORD_TURNS_MAX = 4096 };
+/* Of one record, all its traces together. */
+enum {
+    RECORD_VERSION = 1,
+    RECORD_TOKENS_MAX = 1 << 22,
+    RECORD_TURNS_MAX = 4096,
+    RECORD_TRACES_MAX = 1024,
+    RECORD_MESSAGES_MAX = 16384,
+    RECORD_BYTES_MAX = 64 << 20 /* encoded */
+};
 
 struct record_turn {
     uint32_t offset, length; /* in tokens, within its trace */
@@ -46,11 +55,12 @@ struct record_message { /* for people; tokens are the truth */
 };
 
 struct record {
+    uint32_t version; /* RECORD_VERSION, by record_init */
     char agent[32];
     char template_digest[80];
     char logprobs_mode[32]; /* "raw" or "processed": of the engine's distribution */
     struct record_trace *traces;
-    size_t trace_count;
+    size_t trace_count, trace_capacity;
     struct record_message *messages;
     size_t message_count, message_capacity;
 };
@@ -58,7 +68,7 @@ struct record {
 void record_init(struct record *record);
 void record_finish(struct record *record);
 
-/* Starts a trace; false when out of memory. */
+/* Starts a trace; false when out of memory or beyond RECORD_TRACES_MAX. `reason` fits or is cut. */
 bool record_start_trace(struct record *record, const char *reason);
 /*
  * Appends one turn to the last trace: `count` ids, all with the same mask bit.
@@ -67,7 +77,10 @@ bool record_start_trace(struct record *record, const char *reason);
  */
 bool record_append(struct record *record, const struct record_turn *turn, const uint32_t *token_ids,
                    const float *logprobs, size_t count, bool sampled);
-/* Copies its texts; `tool` may be NULL. Invalid UTF-8 in content becomes U+FFFD. */
+/*
+ * Copies its texts; `tool` may be NULL. Invalid UTF-8 and NUL become U+FFFD. False when out
+ * of memory or beyond RECORD_MESSAGES_MAX.
+ */
 bool record_say(struct record *record, const char *role, struct slice content, const char *tool,
                 int exit_status);
 

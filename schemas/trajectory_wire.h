@@ -1,0 +1,63 @@
+/*
+ * trajectory_wire.h - trajectory.def as tables, for what writes records and what
+ * reads them. Private to trajectory*.c and their tests.
+ */
+#ifndef SLUICE_SCHEMAS_TRAJECTORY_WIRE_H
+#define SLUICE_SCHEMAS_TRAJECTORY_WIRE_H
+
+#include "schemas/trajectory.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && sizeof(float) == 4,
+               "arrays go onto the wire as they lie in memory");
+
+/* An array as it crosses the wire; `data` is borrowed. */
+struct record_column {
+    char codec[8];
+    uint32_t length;
+    struct slice data;
+};
+
+enum record_type {
+    RECORD_TEXT,            /* char[size] */
+    RECORD_STRING,          /* char *, owned */
+    RECORD_OPTIONAL_STRING, /* the same, NULL when absent */
+    RECORD_BIN,             /* struct slice, borrowed */
+    RECORD_U32,
+    RECORD_I32,
+    RECORD_REAL,
+    RECORD_COLUMN, /* of values of `size` bytes, token_count of them */
+    RECORD_LIST    /* of elements, each a map */
+};
+
+enum record_map_id {
+#define RECORD_MAP(owner) MAP_##owner,
+#define RECORD_FIELD(owner, type, key)
+#define RECORD_LIST(owner, key, element, count, capacity, max)
+#define RECORD_MAP_END(owner)
+#include "schemas/trajectory.def"
+#undef RECORD_MAP
+#undef RECORD_FIELD
+#undef RECORD_LIST
+#undef RECORD_MAP_END
+    RECORD_MAP_COUNT
+};
+
+struct record_field {
+    const char *key;
+    enum record_type type;
+    size_t offset, size;
+    enum record_map_id element; /* LIST, with the three below */
+    size_t count_offset, capacity_offset, max;
+};
+
+struct record_map {
+    const struct record_field *fields;
+    size_t field_count, size;
+};
+
+const struct record_map *record_map_get(enum record_map_id id);
+
+/* A zeroed element more at the list's end, or NULL: out of memory, or `max` are there. */
+void *record_list_add(void *list, size_t *count, size_t *capacity, size_t size, size_t max);
+
+#endif
