@@ -1,0 +1,12 @@
+/* agents.c - the table of agents. */
+#include "workers/agents/agents.h"
+
+static const struct agent *const agents[] = {&agent_bash, &agent_chat, &agent_none};
+
+const struct agent *agent_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof(agents) / sizeof(*agents); i++)
+        if (strcmp(agents[i]->name, name) == 0)
+            return agents[i];
+    return NULL;
+}

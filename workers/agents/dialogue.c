@@ -1,0 +1,235 @@
+#include "workers/agents/dialogue.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "workers/fiber.h"
+
+/* A call that outlasts the longest answered one this many times is the engine's fault. */
+enum { STALL_FACTOR = 4, STALL_SLACK_S = 1 };
+
+/* ---- opening ------------------------------------------------------------------------------------
+ */
+
+static int out_of_memory(struct fail *fail)
+{
+    return fail_set(fail, -ENOMEM, "out of memory, or the record is full");
+}
+
+static int say_messages(struct record *record, const struct task_message *messages, size_t count,
+                        struct fail *fail)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!record_say(record, messages[i].role, slice_from_str(messages[i].content), NULL, 0))
+            return out_of_memory(fail);
+    return 0;
+}
+
+static int describe(struct dialogue *dialogue, struct fail *fail)
+{
+    struct agent_run *run = dialogue->run;
+    struct record *record = run->record;
+    int error =
+        engine_describe(run->engine, &dialogue->context_tokens, record->template_digest, fail);
+    if (error < 0)
+        return error;
+    snprintf(record->logprobs_mode, sizeof(record->logprobs_mode), "%s",
+             engine_logprobs_mode(run->engine));
+    uint64_t limit = run->task->limits.context_tokens;
+    if (limit > 0 && limit < dialogue->context_tokens)
+        dialogue->context_tokens = limit;
+    return 0;
+}
+
+static int record_prompt(struct dialogue *dialogue, const char *reason, struct fail *fail)
+{
+    struct record_turn turn = {.role = "prompt"};
+    return record_start_trace(dialogue->run->record, reason) &&
+                   record_append(dialogue->run->record, &turn, dialogue->ids.ids, NULL,
+                                 dialogue->ids.count, false)
+               ? 0
+               : out_of_memory(fail);
+}
+
+static int open_with(struct dialogue *dialogue, const struct task_message *messages, size_t count,
+                     struct fail *fail)
+{
+    int error = say_messages(dialogue->run->record, messages, count, fail);
+    if (error == 0)
+        error = describe(dialogue, fail);
+    if (error == 0)
+        error = engine_render(dialogue->run->engine, messages, count, &dialogue->ids, fail);
+    return error < 0 ? error : record_prompt(dialogue, "", fail);
+}
+
+int dialogue_open(struct dialogue *dialogue, struct agent_run *run, const char *system,
+                  struct fail *fail)
+{
+    *dialogue = (struct dialogue){.run = run, .call_start_ms = clock_ms()};
+    const struct task *task = run->task;
+    bool has_system = task->message_count > 0 && strcmp(task->messages[0].role, "system") == 0;
+    size_t added = system && !has_system;
+    AUTO_FREE struct task_message *messages = calloc(task->message_count + 1, sizeof(*messages));
+    if (!messages)
+        return out_of_memory(fail);
+    messages[0] = (struct task_message){(char *)"system", (char *)system};
+    memcpy(messages + added, task->messages, task->message_count * sizeof(*messages));
+    int error = open_with(dialogue, messages, task->message_count + added, fail);
+    if (error == 0)
+        dialogue->call_start_ms = 0;
+    return error;
+}
+
+void dialogue_close(struct dialogue *dialogue)
+{
+    tokens_finish(&dialogue->ids);
+}
+
+/* ---- a turn
+ * --------------------------------------------------------------------------------------- */
+
+/* The record's last trace must be the prompt, id for id; should it ever not be, a new one starts.
+ */
+static int keep_in_step(struct dialogue *dialogue, struct fail *fail)
+{
+    const struct record *record = dialogue->run->record;
+    const struct record_trace *trace = &record->traces[record->trace_count - 1];
+    if (trace->token_count == dialogue->ids.count &&
+        memcmp(trace->token_ids, dialogue->ids.ids,
+               dialogue->ids.count * sizeof(*trace->token_ids)) == 0)
+        return 0;
+    return record_prompt(dialogue, "the prompt did not extend the record", fail);
+}
+
+static int record_generation(struct dialogue *dialogue, const struct generation *generation,
+                             struct fail *fail)
+{
+    struct agent_run *run = dialogue->run;
+    struct record_turn turn = {.role = "assistant",
+                               .prompt_tokens = generation->prompt_tokens,
+                               .cached_tokens = generation->cached_tokens,
+                               .seconds = generation->seconds};
+    snprintf(turn.finish, sizeof(turn.finish), "%s", generation->finish);
+    snprintf(turn.engine, sizeof(turn.engine), "%s", engine_url(run->engine));
+    const struct tokens *sampled = &generation->sampled;
+    return record_append(run->record, &turn, sampled->ids, generation->logprobs, sampled->count,
+                         true) &&
+                   record_say(run->record, "assistant", slice_from_str(generation->text), NULL,
+                              0) &&
+                   tokens_append(&dialogue->ids, sampled->ids, sampled->count)
+               ? 0
+               : out_of_memory(fail);
+}
+
+static int generate(struct dialogue *dialogue, struct generation *ret, struct fail *fail)
+{
+    struct agent_run *run = dialogue->run;
+    uint64_t count = dialogue->ids.count, max_tokens = run->task->sampling.max_tokens;
+    if (count >= dialogue->context_tokens)
+        return fail_set(fail, -E2BIG, "a prompt of %llu tokens leaves no room in %llu",
+                        (unsigned long long)count, (unsigned long long)dialogue->context_tokens);
+    uint64_t room = dialogue->context_tokens - count;
+    return engine_generate(run->engine, &dialogue->ids, &run->task->sampling,
+                           max_tokens < room ? max_tokens : room, run->sample, ret, fail);
+}
+
+int dialogue_sample(struct dialogue *dialogue, struct fail *fail)
+{
+    struct agent_run *run = dialogue->run;
+    int error = keep_in_step(dialogue, fail);
+    if (error < 0)
+        return error;
+    struct generation generation = {0};
+    dialogue->call_start_ms = clock_ms();
+    error = generate(dialogue, &generation, fail);
+    if (error == 0)
+        error = record_generation(dialogue, &generation, fail);
+    if (error == 0) {
+        dialogue->call_start_ms = 0;
+        dialogue->turns++;
+        dialogue->is_cut = strcmp(generation.finish, "length") == 0;
+        if (generation.seconds > dialogue->longest_call_s)
+            dialogue->longest_call_s = generation.seconds;
+        free(run->answer);
+        run->answer = take_ptr(&generation.text);
+    }
+    generation_finish(&generation);
+    return error;
+}
+
+int dialogue_tell(struct dialogue *dialogue, struct slice content, const char *tool,
+                  int exit_status, double seconds, struct fail *fail)
+{
+    struct agent_run *run = dialogue->run;
+    struct tokens bridge = {0};
+    struct record_turn turn = {.role = "tool", .seconds = seconds};
+    if (!record_say(run->record, tool ? "tool" : "user", content, tool, exit_status))
+        return out_of_memory(fail);
+    dialogue->call_start_ms = clock_ms();
+    int error = engine_bridge(run->engine, dialogue->ids.ids[dialogue->ids.count - 1], content,
+                              &bridge, fail);
+    if (error == 0 && (!record_append(run->record, &turn, bridge.ids, NULL, bridge.count, false) ||
+                       !tokens_append(&dialogue->ids, bridge.ids, bridge.count)))
+        error = out_of_memory(fail);
+    if (error == 0)
+        dialogue->call_start_ms = 0;
+    tokens_finish(&bridge);
+    return error;
+}
+
+/* ---- the end
+ * -------------------------------------------------------------------------------------- */
+
+enum outcome agent_end(struct agent_run *run, enum outcome outcome, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(run->detail, sizeof(run->detail), format, args);
+    va_end(args);
+    return outcome;
+}
+
+bool agent_is_late(void)
+{
+    return fiber_deadline() > 0 && clock_ms() >= fiber_deadline();
+}
+
+/*
+ * Out of time: the agent's own doing, unless the engine has been silent for much longer than
+ * it ever was in this rollout. A dead engine must not look like a slow agent.
+ */
+static enum outcome end_late(const struct dialogue *dialogue)
+{
+    double silent_s =
+        dialogue->call_start_ms > 0 ? (double)(clock_ms() - dialogue->call_start_ms) / 1000 : 0;
+    if (silent_s > 0 && (dialogue->turns == 0 ||
+                         silent_s > STALL_FACTOR * dialogue->longest_call_s + STALL_SLACK_S))
+        return agent_end(dialogue->run, OUTCOME_INFRA,
+                         "the engine gave no answer for the last %.1f s of the rollout's time",
+                         silent_s);
+    return agent_end(dialogue->run, OUTCOME_AGENT, "time: limits.run_s is used up");
+}
+
+enum outcome dialogue_end(const struct dialogue *dialogue, int error, const struct fail *fail)
+{
+    struct agent_run *run = dialogue->run;
+    switch (error) {
+    case 0:
+        return agent_end(run, OUTCOME_OK, "ended after %zu turns", dialogue->turns);
+    case -ECANCELED:
+        return agent_end(run, OUTCOME_CANCELLED, "cancelled");
+    case -E2BIG:
+        return agent_end(run, dialogue->turns ? OUTCOME_AGENT : OUTCOME_TASK, "context: %s",
+                         fail->text);
+    case -EINVAL:
+        return agent_end(run, OUTCOME_TASK, "%s", fail->text);
+    case -ETIMEDOUT:
+        if (agent_is_late())
+            return end_late(dialogue);
+        break;
+    }
+    return agent_end(run, OUTCOME_INFRA, "%s", fail->text);
+}

@@ -1,0 +1,47 @@
+/*
+ * dialogue.h - what all agents that talk to an engine do: one growing array of ids that is at
+ * once the record's trace and the next turn's prompt. Nothing is ever taken from it, so a turn's
+ * prompt extends the turn before by construction.
+ *
+ * Errors are those of engine.h; dialogue_end turns one into the agent's outcome.
+ */
+#ifndef SLUICE_WORKERS_DIALOGUE_H
+#define SLUICE_WORKERS_DIALOGUE_H
+
+#include "workers/agents/agent.h"
+
+struct dialogue {
+    struct agent_run *run;
+    struct tokens ids;       /* the last trace, and the next prompt */
+    uint64_t context_tokens; /* of the engine or the task, whichever is less */
+    size_t turns;            /* sampled */
+    double longest_call_s;   /* of those that were answered */
+    int64_t call_start_ms;   /* 0: no call in hand */
+    bool is_cut;             /* the last turn ended by length */
+};
+
+/* Renders the messages; a system message `system` goes in front if they have none (NULL: none). */
+int dialogue_open(struct dialogue *dialogue, struct agent_run *run, const char *system,
+                  struct fail *fail);
+void dialogue_close(struct dialogue *dialogue);
+
+/* Samples a turn and records it. The text (borrowed) is run->answer, good until the next turn. */
+int dialogue_sample(struct dialogue *dialogue, struct fail *fail);
+
+/*
+ * What the model sees next, as the user's turn. `tool` names the tool call it answers, as in
+ * record_say; NULL when it is the agent itself that speaks.
+ */
+int dialogue_tell(struct dialogue *dialogue, struct slice content, const char *tool,
+                  int exit_status, double seconds, struct fail *fail);
+
+/* The outcome of an error (or 0: OK), and run->detail. */
+enum outcome dialogue_end(const struct dialogue *dialogue, int error, const struct fail *fail);
+
+/* run->detail; returns the outcome. */
+enum outcome agent_end(struct agent_run *run, enum outcome outcome, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Whether the fiber's deadline has passed. */
+bool agent_is_late(void);
+
+#endif

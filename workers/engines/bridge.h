@@ -1,0 +1,72 @@
+/*
+ * bridge.h - the frame of a chat template: what it writes between a reply and the next one,
+ * around the content of a user's turn. Learnt from the template's own output on sentinels;
+ * cut at special tokens, the only places where text may be cut without changing its ids.
+ * Pure: no engine, no fiber.
+ *
+ * For ChatML the frame is
+ *     special <|im_end|>, literal "\n", special <|im_start|>, content "user\n" _ "",
+ *     special <|im_end|>, literal "\n", special <|im_start|>, literal "assistant\n"
+ */
+#ifndef SLUICE_WORKERS_BRIDGE_H
+#define SLUICE_WORKERS_BRIDGE_H
+
+#include "common/buffer.h"
+#include "common/fail.h"
+#include "workers/engines/engine.h"
+
+/* Letters only, so that no template escapes them and no tokenizer finds them special. */
+#define FRAME_USER "SluiceSaysThis"
+#define FRAME_REPLY "SluiceHearsThat"
+
+enum { FRAME_PARTS_MAX = 64 };
+
+/* What a template wrote around the last FRAME_REPLY and FRAME_USER; borrowed from the text. */
+struct frame_tail {
+    struct slice before, after; /* reply | before | user's content | after */
+};
+
+struct frame_special { /* a special token and its name in text */
+    uint32_t id;
+    char *name;
+};
+
+struct frame_part {
+    enum { FRAME_SPECIAL, FRAME_LITERAL, FRAME_CONTENT } kind;
+    uint32_t id;       /* special */
+    char *text;        /* literal; content: what stands before it, with no special between */
+    char *text_after;  /* content: what stands behind it, likewise */
+    struct tokens ids; /* literal: its ids, filled in by the caller */
+};
+
+struct frame {
+    struct frame *next; /* the owner's */
+    struct frame_part parts[FRAME_PARTS_MAX];
+    size_t part_count;
+    bool trims_left, trims_right; /* the template strips blanks at the content's ends */
+};
+
+/* False when the sentinels did not come back once each and in order. */
+bool frame_tail_find(struct slice rendered, struct frame_tail *ret);
+/*
+ * What became of blanks put around the content: `plain` and `padded` are tails of the same
+ * messages without and with `left`/`right` around the sentinel. False when neither kept nor
+ * stripped.
+ */
+bool frame_learn_trim(struct frame *frame, const struct frame_tail *plain,
+                      const struct frame_tail *padded, const char *left, const char *right);
+/* Cuts the tail at special tokens. -EPROTO with a sentence when it cannot be a frame. */
+int frame_build(struct frame *frame, const struct frame_tail *tail,
+                const struct frame_special *specials, size_t count, struct fail *fail);
+void frame_finish(struct frame *frame);
+
+/* The text to encode, in one piece and with special tokens off, for this content. */
+bool frame_text(const struct frame *frame, struct slice content, struct buffer *ret);
+/*
+ * The bridge after `last`, with that text's ids in their place. -EPROTO when they hold a
+ * special token of the frame: content must never become a role.
+ */
+int frame_assemble(const struct frame *frame, uint32_t last, const struct tokens *content,
+                   struct tokens *ret, struct fail *fail);
+
+#endif

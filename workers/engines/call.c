@@ -1,0 +1,113 @@
+#include "workers/engines/call.h"
+
+#include <errno.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "workers/fiber.h"
+
+/* ---- what refusals mean ---------------------------------------------------------------------- */
+
+static const struct {
+    long first, last;
+    int code;
+    const char *words;
+} statuses[] = {
+    {401, 403, -EPROTO, "the engine wants credentials"},
+    {404, 405, -EPROTO, "the engine has no such route"},
+    {408, 408, -EIO, "the engine gave up reading"},
+    {413, 413, -E2BIG, "the request is too large for the engine"},
+    {429, 429, -EAGAIN, "the engine is overloaded"},
+    {400, 499, -EINVAL, "the engine refuses the request"},
+    {503, 503, -EAGAIN, "the engine is not ready"},
+    {500, 599, -EIO, "the engine failed"},
+};
+
+/* How servers say, in a refused request, that it is too long: a type or a part of a sentence. */
+static const char *const too_long[] = {
+    "exceed_context_size_error",
+    "maximum context length",
+    "exceeds the available context size",
+    "longer than the model's context length",
+    "longer than the maximum model length",
+};
+
+static const char *words_of(const json_t *body)
+{
+    const json_t *error = json_object_get(body, "error");
+    const char *words = json_string_value(error);
+    if (!words)
+        words = json_string_value(json_object_get(json_is_object(error) ? error : body, "message"));
+    return words ? words : "";
+}
+
+static bool says_too_long(const json_t *body)
+{
+    const char *type = json_string_value(json_object_get(json_object_get(body, "error"), "type"));
+    for (size_t i = 0; i < sizeof(too_long) / sizeof(*too_long); i++)
+        if (strstr(words_of(body), too_long[i]) || (type && strcmp(type, too_long[i]) == 0))
+            return true;
+    return false;
+}
+
+int call_refusal(long status, const json_t *body, struct fail *fail)
+{
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(*statuses); i++)
+        if (status >= statuses[i].first && status <= statuses[i].last) {
+            bool long_request = statuses[i].code == -EINVAL && says_too_long(body);
+            return fail_set(fail, long_request ? -E2BIG : statuses[i].code, "%s (%ld): %.300s",
+                            statuses[i].words, status, words_of(body));
+        }
+    return fail_set(fail, -EPROTO, "the engine answered with status %ld", status);
+}
+
+/* ---- the call -------------------------------------------------------------------------------- */
+
+static int64_t deadline_of(int64_t timeout_ms)
+{
+    int64_t own = clock_ms() + timeout_ms, outer = fiber_deadline();
+    return outer > 0 && outer < own ? outer : own;
+}
+
+static int request(const struct call *call, const char *body, struct http_reply *reply,
+                   struct fail *fail)
+{
+    AUTO_BUFFER url = {0};
+    buffer_printf(&url, "%s%s", call->base, call->path);
+    AUTO_FREE char *text = buffer_take_str(&url);
+    if (!text)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    size_t answer_max = call->answer_max ? call->answer_max : CALL_ANSWER_MAX;
+    int64_t before = fiber_set_deadline(deadline_of(call->timeout_ms));
+    int error = http_request(call->http, text, body, answer_max, reply, fail);
+    fiber_set_deadline(before);
+    return error == -EMSGSIZE
+               ? fail_set(fail, -EPROTO, "the engine's answer to %s is longer than %zu bytes",
+                          call->path, answer_max)
+               : error;
+}
+
+int call_json(const struct call *call, json_t **ret, struct fail *fail)
+{
+    AUTO_FREE char *body = call->body ? json_dumps(call->body, JSON_COMPACT) : NULL;
+    if (call->body && !body)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    struct http_reply reply = {0};
+    int error = request(call, body, &reply, fail);
+    if (error < 0) {
+        buffer_finish(&reply.body);
+        return fail_wrap(fail, "%s%s", call->base, call->path);
+    }
+    AUTO_JSON json_t *json =
+        json_loadb((const char *)reply.body.data, reply.body.len, JSON_ALLOW_NUL, NULL);
+    buffer_finish(&reply.body);
+    if (reply.status != 200)
+        call_refusal(reply.status, json, fail);
+    else if (!json)
+        fail_set(fail, -EPROTO, "the engine's answer is not JSON");
+    else {
+        *ret = json_incref(json);
+        return 0;
+    }
+    return fail_wrap(fail, "%s%s", call->base, call->path);
+}

@@ -1,0 +1,37 @@
+/*
+ * call.h - one JSON request to an inference server, and what its refusals mean. Shared by
+ * dialects; awaits.
+ */
+#ifndef SLUICE_WORKERS_CALL_H
+#define SLUICE_WORKERS_CALL_H
+
+#include <jansson.h>
+
+#include "workers/http.h"
+
+static inline void cleanup_json(json_t **json)
+{
+    json_decref(*json);
+}
+#define AUTO_JSON __attribute__((cleanup(cleanup_json)))
+
+enum { CALL_ANSWER_MAX = 1 << 24 };
+
+struct call {
+    struct http *http;
+    const char *base, *path;
+    json_t *body;       /* NULL: GET */
+    int64_t timeout_ms; /* of this call; the fiber's deadline still holds */
+    size_t answer_max;  /* bytes; 0: CALL_ANSWER_MAX */
+};
+
+/*
+ * 0 with *ret (the caller's) when the answer is JSON with a status of 200. Else the errors of
+ * engine.h, by status and by the server's own words.
+ */
+int call_json(const struct call *call, json_t **ret, struct fail *fail);
+
+/* The error of a status and body; also used by tests on recorded bodies. */
+int call_refusal(long status, const json_t *body, struct fail *fail);
+
+#endif

@@ -1,0 +1,61 @@
+/*
+ * dialect.h - what one kind of inference server must be able to do, and what we remember of one
+ * server. A dialect is one file and one row of the table in engines.c. Its functions run in a
+ * fiber, try once, and return the errors of engine.h; trying again is engines.c's.
+ */
+#ifndef SLUICE_WORKERS_DIALECT_H
+#define SLUICE_WORKERS_DIALECT_H
+
+#include "workers/engines/bridge.h"
+#include "workers/engines/engine.h"
+#include "workers/engines/once.h"
+
+enum { METADATA_TIMEOUT_MS = 30000, GENERATION_TIMEOUT_MS = 600000 };
+
+/* How to read text: special tokens' names as such or as plain text. */
+enum tokenize_mode { TOKENIZE_PLAIN, TOKENIZE_SPECIALS };
+
+/* Of one server; set by describe. */
+struct engine_facts {
+    uint64_t context_tokens; /* of one request, sampled tokens included */
+    char template_digest[80];
+    struct tokens prefix; /* what the tokenizer puts in front of every text (BOS) */
+    struct tokens ends;   /* ids known to end a turn; grows as they are seen */
+    uint32_t plain_id;    /* of a token that is plain ASCII text */
+};
+
+struct dialect {
+    const char *name, *doc;
+    const char *logprobs_mode; /* of the record: "raw" or "processed" */
+    /* -ENOTSUP: some other kind of server. *ret is empty before, engine_facts_finish after. */
+    int (*describe)(struct engine *engine, struct engine_facts *ret, struct fail *fail);
+    /* The chat template's text for these messages and the generation prompt. */
+    int (*apply_template)(struct engine *engine, const struct task_message *messages, size_t count,
+                          struct buffer *ret, struct fail *fail);
+    int (*tokenize)(struct engine *engine, struct slice text, enum tokenize_mode mode,
+                    struct tokens *ret, struct fail *fail);
+    int (*detokenize)(struct engine *engine, uint32_t id, struct buffer *ret, struct fail *fail);
+    /* max_tokens fits the context. *ret is empty before. */
+    int (*generate)(struct engine *engine, const struct tokens *prompt,
+                    const struct task_sampling *sampling, uint64_t max_tokens, uint64_t seed_offset,
+                    struct generation *ret, struct fail *fail);
+};
+
+extern const struct dialect dialect_llama;
+
+struct engine {
+    struct engine *next;
+    char *url; /* without a slash at the end */
+    struct http *http;
+    const struct dialect *dialect; /* NULL until described */
+    struct once described, framed;
+    struct engine_facts facts;
+    struct frame *frames; /* the newest first; older ones live on for fibers that use them */
+};
+
+void engine_facts_finish(struct engine_facts *facts);
+
+/* Whether the tokenizer knows `id` as a special token: read as such, but never from plain text. */
+int engine_is_special(struct engine *engine, uint32_t id, bool *ret, struct fail *fail);
+
+#endif

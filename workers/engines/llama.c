@@ -1,0 +1,353 @@
+/*
+ * llama.c - the dialect of llama.cpp's server: POST /completion with ids.
+ *
+ * As seen on real servers:
+ * - `tokens` and the entries of completion_probabilities include the sampled end-of-turn token.
+ * - a log-probability is of the softmax of the raw logits, whatever temperature, top_k, top_p,
+ *   min_p or logit_bias say: mode "raw".
+ * - tokens within a multi-byte character have no entry (llama_reply.h). They are asked for: the
+ *   same prefix, the token forced by logit_bias, which the log-probability does not see. Where
+ *   the forced token's own text is cut there is none again; then another token is forced and the
+ *   wanted one found among top_logprobs. The engine computes these in another batch than when it
+ *   sampled, so they can differ in the last digits.
+ * - a request longer than a slot's context is refused with a type; one that fits but asks for
+ *   too many tokens is cut, so we ask only for what fits.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/cleanup.h"
+#include "common/digest.h"
+#include "workers/engines/call.h"
+#include "workers/engines/dialect.h"
+#include "workers/engines/llama_reply.h"
+
+enum {
+    ANSWER_BYTES = 1 << 20,       /* of an answer, besides its tokens */
+    ANSWER_TOKEN_BYTES = 4 << 10, /* a token of the answer with its entry */
+    FORCE_BIAS = 10000            /* far above any logit */
+};
+
+static int post(struct engine *engine, const char *path, json_t *body, json_t **ret,
+                struct fail *fail)
+{
+    if (!body)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    struct call call = {.http = engine->http,
+                        .base = engine->url,
+                        .path = path,
+                        .body = body,
+                        .timeout_ms = METADATA_TIMEOUT_MS};
+    return call_json(&call, ret, fail);
+}
+
+/* ---- text and ids ---------------------------------------------------------------------------- */
+
+static int read_tokens(const json_t *ids, struct tokens *ret, struct fail *fail)
+{
+    if (!json_is_array(ids))
+        return fail_set(fail, -EPROTO, "the engine's answer has no tokens");
+    size_t i;
+    const json_t *id;
+    json_array_foreach(ids, i, id)
+    {
+        json_int_t value = json_integer_value(id);
+        if (!json_is_integer(id) || value < 0 || value > INT32_MAX)
+            return fail_set(fail, -EPROTO, "token %zu of the engine's answer is no id", i);
+        if (!tokens_append(ret, &(uint32_t){(uint32_t)value}, 1))
+            return fail_set(fail, -ENOMEM, "out of memory");
+    }
+    return 0;
+}
+
+static int encode(struct engine *engine, struct slice text, enum tokenize_mode mode, bool prefix,
+                  struct tokens *ret, struct fail *fail)
+{
+    AUTO_JSON json_t *body =
+        json_pack("{s:s%,s:b,s:b}", "content", text.len ? (char *)text.data : "", text.len,
+                  "add_special", prefix, "parse_special", mode == TOKENIZE_SPECIALS);
+    AUTO_JSON json_t *answer = NULL;
+    int error = post(engine, "/tokenize", body, &answer, fail);
+    return error < 0 ? error : read_tokens(json_object_get(answer, "tokens"), ret, fail);
+}
+
+static int llama_tokenize(struct engine *engine, struct slice text, enum tokenize_mode mode,
+                          struct tokens *ret, struct fail *fail)
+{
+    return encode(engine, text, mode, false, ret, fail);
+}
+
+static int llama_detokenize(struct engine *engine, uint32_t id, struct buffer *ret,
+                            struct fail *fail)
+{
+    AUTO_JSON json_t *body = json_pack("{s:[I]}", "tokens", (json_int_t)id);
+    AUTO_JSON json_t *answer = NULL;
+    int error = post(engine, "/detokenize", body, &answer, fail);
+    if (error < 0)
+        return error;
+    const json_t *text = json_object_get(answer, "content");
+    if (!json_is_string(text))
+        return fail_set(fail, -EPROTO, "the engine's answer to /detokenize has no content");
+    buffer_append(ret, json_string_value(text), json_string_length(text));
+    return ret->failed ? fail_set(fail, -ENOMEM, "out of memory") : 0;
+}
+
+static int llama_apply_template(struct engine *engine, const struct task_message *messages,
+                                size_t count, struct buffer *ret, struct fail *fail)
+{
+    AUTO_JSON json_t *list = json_array();
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(
+            list, json_pack("{s:s,s:s}", "role", messages[i].role, "content", messages[i].content));
+    if (json_array_size(list) != count)
+        return fail_set(fail, -EINVAL, "a message is not UTF-8");
+    AUTO_JSON json_t *body = json_pack("{s:O}", "messages", list);
+    AUTO_JSON json_t *answer = NULL;
+    int error = post(engine, "/apply-template", body, &answer, fail);
+    if (error < 0)
+        return error;
+    const json_t *prompt = json_object_get(answer, "prompt");
+    if (!json_is_string(prompt))
+        return fail_set(fail, -EPROTO, "the engine's answer to /apply-template has no prompt");
+    buffer_append(ret, json_string_value(prompt), json_string_length(prompt));
+    return ret->failed ? fail_set(fail, -ENOMEM, "out of memory") : 0;
+}
+
+/* ---- what kind of server it is -----------------------------------------------------------------
+ */
+
+/* /props, or -ENOTSUP when there is no such thing. */
+static int read_props(struct engine *engine, struct engine_facts *ret, json_t **props,
+                      struct fail *fail)
+{
+    struct call call = {.http = engine->http,
+                        .base = engine->url,
+                        .path = "/props",
+                        .timeout_ms = METADATA_TIMEOUT_MS};
+    int error = call_json(&call, props, fail);
+    if (error < 0)
+        return error == -EPROTO ? fail_set(fail, -ENOTSUP, "no /props") : error;
+    const json_t *settings = json_object_get(*props, "default_generation_settings");
+    const json_t *context = json_object_get(settings, "n_ctx");
+    const json_t *template = json_object_get(*props, "chat_template");
+    if (json_integer_value(context) <= 0 || !json_is_string(template))
+        return fail_set(fail, -ENOTSUP, "/props has no n_ctx or no chat_template");
+    ret->context_tokens = (uint64_t)json_integer_value(context);
+    return digest_of(slice_of(json_string_value(template), json_string_length(template)),
+                     ret->template_digest)
+               ? 0
+               : fail_set(fail, -ENOMEM, "out of memory");
+}
+
+/* The ids the tokenizer puts in front of a text by itself, and one plain id. */
+static int read_prefix(struct engine *engine, struct engine_facts *ret, struct fail *fail)
+{
+    struct tokens with = {0}, without = {0};
+    int error = encode(engine, slice_from_str("x"), TOKENIZE_PLAIN, true, &with, fail);
+    if (error == 0)
+        error = encode(engine, slice_from_str("x"), TOKENIZE_PLAIN, false, &without, fail);
+    if (error == 0 && without.count == 0)
+        error = fail_set(fail, -EPROTO, "the engine has no token for \"x\"");
+    size_t at = 0;
+    while (error == 0 && at + without.count <= with.count &&
+           memcmp(with.ids + at, without.ids, without.count * sizeof(*with.ids)) != 0)
+        at++;
+    if (error == 0 && at + without.count > with.count)
+        error = fail_set(fail, -EPROTO, "the engine's add_special changes more than a prefix");
+    if (error == 0 && !tokens_append(&ret->prefix, with.ids, at))
+        error = fail_set(fail, -ENOMEM, "out of memory");
+    if (error == 0)
+        ret->plain_id = without.ids[without.count - 1];
+    tokens_finish(&with);
+    tokens_finish(&without);
+    return error;
+}
+
+static int read_end(struct engine *engine, const json_t *props, struct engine_facts *ret,
+                    struct fail *fail)
+{
+    const char *name = json_string_value(json_object_get(props, "eos_token"));
+    struct tokens ids = {0};
+    int error = 0;
+    if (name && *name)
+        error = llama_tokenize(engine, slice_from_str(name), TOKENIZE_SPECIALS, &ids, fail);
+    if (error == 0 && ids.count == 1 && !tokens_append(&ret->ends, ids.ids, 1))
+        error = fail_set(fail, -ENOMEM, "out of memory");
+    tokens_finish(&ids);
+    return error;
+}
+
+static int llama_describe(struct engine *engine, struct engine_facts *ret, struct fail *fail)
+{
+    AUTO_JSON json_t *props = NULL;
+    int error = read_props(engine, ret, &props, fail);
+    if (error == 0)
+        error = read_prefix(engine, ret, fail);
+    return error < 0 ? error : read_end(engine, props, ret, fail);
+}
+
+/* ---- sampling ----------------------------------------------------------------------------------
+ */
+
+static json_t *ids_to_json(const struct tokens *tokens, size_t count)
+{
+    json_t *ids = json_array();
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(ids, json_integer(tokens->ids[i]));
+    if (json_array_size(ids) != count) {
+        json_decref(ids);
+        return NULL;
+    }
+    return ids;
+}
+
+/*
+ * A request with everything said that would change the distribution: the server's defaults are
+ * not neutral. What the answer need not repeat (the prompt, the settings) is left out.
+ */
+static json_t *completion_body(json_t *prompt, uint64_t max_tokens)
+{
+    return json_pack(
+        "{s:o,s:I,s:b,s:i,s:b,s:b,s:b,s:f,s:i,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:i,s:b,s:i,"
+        "s:[],s:[s,s,s,s,s,s,s]}",
+        "prompt", prompt, "n_predict", (json_int_t)max_tokens, "return_tokens", true, "n_probs", 1,
+        "post_sampling_probs", false, "cache_prompt", true, "stream", false, "temperature", 1.0,
+        "top_k", 0, "top_p", 1.0, "min_p", 0.0, "typical_p", 1.0, "top_n_sigma", -1.0,
+        "repeat_penalty", 1.0, "presence_penalty", 0.0, "frequency_penalty", 0.0, "dry_multiplier",
+        0.0, "xtc_probability", 0.0, "dynatemp_range", 0.0, "mirostat", 0, "ignore_eos", false,
+        "n_keep", 0, "stop", "response_fields", "content", "tokens", "stop_type",
+        "tokens_evaluated", "completion_probabilities", "probs", "timings/cache_n");
+}
+
+static int complete(struct engine *engine, json_t *body, uint64_t tokens, json_t **ret,
+                    struct fail *fail)
+{
+    if (!body)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    struct call call = {.http = engine->http,
+                        .base = engine->url,
+                        .path = "/completion",
+                        .body = body,
+                        .timeout_ms = GENERATION_TIMEOUT_MS,
+                        .answer_max = ANSWER_BYTES + tokens * ANSWER_TOKEN_BYTES};
+    return call_json(&call, ret, fail);
+}
+
+struct scoring {
+    struct engine *engine;
+    const struct tokens *prompt;
+};
+
+/* One token after prompt + ids[0..at], `forced`; with the `top` most likely ones beside it. */
+static int ask_forced(const struct scoring *scoring, const struct tokens *ids, size_t at,
+                      uint32_t forced, uint64_t top, json_t **ret, struct fail *fail)
+{
+    struct tokens prefix = {0};
+    if (!tokens_append(&prefix, scoring->prompt->ids, scoring->prompt->count) ||
+        !tokens_append(&prefix, ids->ids, at)) {
+        tokens_finish(&prefix);
+        return fail_set(fail, -ENOMEM, "out of memory");
+    }
+    AUTO_JSON json_t *body = completion_body(ids_to_json(&prefix, prefix.count), 1);
+    tokens_finish(&prefix);
+    json_object_set_new(body, "n_probs", json_integer((json_int_t)top));
+    json_object_set_new(body, "temperature", json_real(0.0));
+    json_object_set_new(body, "logit_bias",
+                        json_pack("[[I,i]]", (json_int_t)forced, (int)FORCE_BIAS));
+    return complete(scoring->engine, body, top, ret, fail);
+}
+
+static int score(void *arg, const struct tokens *ids, size_t at, struct llama_score *ret,
+                 struct fail *fail)
+{
+    const struct scoring *scoring = arg;
+    uint32_t wanted = ids->ids[at];
+    const struct {
+        uint32_t forced;
+        uint64_t top;
+    } questions[] = {{wanted, 1},
+                     {scoring->engine->facts.plain_id, 64},
+                     {scoring->engine->facts.plain_id, 4096},
+                     {scoring->engine->facts.plain_id, 1 << 16},
+                     {scoring->engine->facts.plain_id, 1 << 20}};
+    for (size_t i = 0; i < sizeof(questions) / sizeof(*questions); i++) {
+        AUTO_JSON json_t *reply = NULL;
+        int error =
+            ask_forced(scoring, ids, at, questions[i].forced, questions[i].top, &reply, fail);
+        if (error < 0)
+            return error;
+        if (llama_reply_find(reply, wanted, ret) == 0)
+            return 0;
+    }
+    return fail_set(fail, -EPROTO, "the engine does not tell the log-probability of token %u",
+                    wanted);
+}
+
+static bool ends_has(const struct engine *engine, uint32_t id)
+{
+    for (size_t i = 0; i < engine->facts.ends.count; i++)
+        if (engine->facts.ends.ids[i] == id)
+            return true;
+    return false;
+}
+
+/* The last id ends the turn exactly when the engine says so. New end tokens are learnt. */
+static int check_end(struct engine *engine, const struct generation *generation, struct fail *fail)
+{
+    uint32_t last = generation->sampled.ids[generation->sampled.count - 1];
+    bool is_end = ends_has(engine, last);
+    if (strcmp(generation->finish, "stop") != 0)
+        return is_end ? fail_set(fail, -EPROTO, "the engine was cut at an end of turn (token %u)",
+                                 last)
+                      : 0;
+    if (is_end)
+        return 0;
+    int error = engine_is_special(engine, last, &is_end, fail);
+    if (error == 0 && !is_end)
+        error = fail_set(fail, -EPROTO,
+                         "the engine ended a turn with token %u, which is plain text", last);
+    if (error == 0 && !tokens_append(&engine->facts.ends, &last, 1))
+        error = fail_set(fail, -ENOMEM, "out of memory");
+    return error;
+}
+
+static json_t *sampling_body(const struct tokens *prompt, const struct task_sampling *sampling,
+                             uint64_t max_tokens, uint64_t seed_offset)
+{
+    json_t *body = completion_body(ids_to_json(prompt, prompt->count), max_tokens);
+    json_int_t seed = sampling->seed < 0
+                          ? -1
+                          : (json_int_t)(((uint64_t)sampling->seed + seed_offset) & INT32_MAX);
+    json_object_set_new(body, "temperature", json_real(sampling->temperature));
+    json_object_set_new(body, "top_p", json_real(sampling->top_p));
+    json_object_set_new(body, "min_p", json_real(sampling->min_p));
+    json_object_set_new(body, "top_k", json_integer((json_int_t)sampling->top_k));
+    json_object_set_new(body, "seed", json_integer(seed));
+    return body;
+}
+
+static int llama_generate(struct engine *engine, const struct tokens *prompt,
+                          const struct task_sampling *sampling, uint64_t max_tokens,
+                          uint64_t seed_offset, struct generation *ret, struct fail *fail)
+{
+    AUTO_JSON json_t *body = sampling_body(prompt, sampling, max_tokens, seed_offset);
+    AUTO_JSON json_t *reply = NULL;
+    int error = complete(engine, body, max_tokens, &reply, fail);
+    if (error < 0)
+        return error;
+    struct scoring scoring = {engine, prompt};
+    struct llama_scorer scorer = {&scoring, score};
+    error = llama_reply_read(reply, prompt->count, max_tokens, &scorer, ret, fail);
+    return error < 0 ? error : check_end(engine, ret, fail);
+}
+
+const struct dialect dialect_llama = {
+    .name = "llama",
+    .doc = "llama.cpp's server",
+    .logprobs_mode = "raw",
+    .describe = llama_describe,
+    .apply_template = llama_apply_template,
+    .tokenize = llama_tokenize,
+    .detokenize = llama_detokenize,
+    .generate = llama_generate,
+};

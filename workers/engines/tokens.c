@@ -1,0 +1,36 @@
+/* tokens.c - arrays of token ids, and what a generation owns. */
+#include "workers/engines/engine.h"
+
+#include <stdlib.h>
+
+bool tokens_append(struct tokens *tokens, const uint32_t *ids, size_t count)
+{
+    if (count > SIZE_MAX / sizeof(*ids) / 2 - tokens->count)
+        return false;
+    if (tokens->count + count > tokens->capacity) {
+        size_t capacity = (tokens->count + count) * 3 / 2 + 16;
+        uint32_t *grown = realloc(tokens->ids, capacity * sizeof(*grown));
+        if (!grown)
+            return false;
+        tokens->ids = grown;
+        tokens->capacity = capacity;
+    }
+    if (count > 0)
+        memcpy(tokens->ids + tokens->count, ids, count * sizeof(*ids));
+    tokens->count += count;
+    return true;
+}
+
+void tokens_finish(struct tokens *tokens)
+{
+    free(tokens->ids);
+    *tokens = (struct tokens){0};
+}
+
+void generation_finish(struct generation *generation)
+{
+    tokens_finish(&generation->sampled);
+    free(generation->logprobs);
+    free(generation->text);
+    *generation = (struct generation){0};
+}
