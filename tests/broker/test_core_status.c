@@ -1,0 +1,110 @@
+/* status.get: what it counts and what it advises. */
+#include "tests/broker/core_world.h"
+
+#include <jansson.h>
+
+static json_t *status_of(struct world *world)
+{
+    struct buffer out = {0};
+    assert_true(core_status(world->core, world->now_ms, &out));
+    json_t *status = json_loadb((const char *)out.data, out.len, 0, NULL);
+    assert_non_null(status);
+    buffer_finish(&out);
+    return status;
+}
+
+static json_int_t number_in(json_t *status, const char *part, const char *stage, const char *name)
+{
+    json_t *object = json_object_get(status, part);
+    json_t *value = json_object_get(stage ? json_object_get(object, stage) : object, name);
+    assert_true(json_is_integer(value));
+    return json_integer_value(value);
+}
+
+static bool advises(json_t *status, const char *words)
+{
+    size_t i;
+    json_t *sentence;
+    json_array_foreach(json_object_get(status, "advice"), i, sentence)
+        if (strstr(json_string_value(sentence), words))
+            return true;
+    return false;
+}
+
+static void status_counts_what_there_is_and_says_what_is_missing(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    world_engine(world, MSG_engine_add, "http://127.0.0.1:8080");
+    world_beat(world, "i1", "init", 4, NULL);
+    world_submit(world, "g", 3);
+    world_result(world, "i1", "init:g", token_of(world, "init:g"), "ok");
+    world_cancel(world, "g/0", NULL, NULL);
+    world->now_ms += 250;
+    json_t *status = status_of(world);
+    assert_int_equal(json_integer_value(json_object_get(status, "epoch")), 3);
+    assert_int_equal(json_integer_value(json_object_get(status, "uptime_ms")), 250);
+    assert_int_equal(number_in(status, "rollouts", NULL, "accepted"), 3);
+    assert_int_equal(number_in(status, "rollouts", NULL, "live"), 2);
+    assert_int_equal(number_in(status, "rollouts", NULL, "cancelled"), 1);
+    assert_int_equal(number_in(status, "stages", "run", "queued"), 2);
+    assert_int_equal(number_in(status, "stages", "init", "free"), 4);
+    assert_int_equal(number_in(status, "counters", NULL, "dispatched"), 1);
+    assert_int_equal(json_array_size(json_object_get(status, "workers")), 1);
+    assert_int_equal(json_array_size(json_object_get(status, "engines")), 1);
+    assert_int_equal(json_array_size(json_object_get(status, "streams")), 1);
+    assert_true(advises(status, "no run worker is connected, and jobs wait for one: sluice worker run --broker URL"));
+    assert_false(advises(status, "no init worker"));
+    json_decref(status);
+    world_close(world);
+}
+
+static void status_get_is_answered_and_advises_on_engines(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    world->task.needs_engine = true;
+    world_engine(world, MSG_engine_add, "http://127.0.0.1:8080");
+    world_reach_run(world, "g", 2);
+    world_engine(world, MSG_engine_remove, "http://127.0.0.1:8080");
+    world_beat(world, "r1", "run", 4, NULL);
+    struct msg_status_get in = {.tag = 14};
+    world_say(world, "operator", MSG_status_get, &in);
+    expect_answer(world, MSG_status);
+    json_t *status = status_of(world);
+    assert_true(advises(status, "2 run jobs need an engine"));
+    json_decref(status);
+    world_close(world);
+}
+
+static void a_filling_queue_is_advised_on_in_steps(void **state)
+{
+    (void)state;
+    struct world *world = world_create();
+    world->settings.rollouts_max = 100;
+    world_start(world);
+    world_submit(world, "a", 74);
+    json_t *status = status_of(world);
+    assert_false(advises(status, "% of the rollouts"));
+    json_decref(status);
+    world_submit(world, "b", 2);
+    status = status_of(world);
+    assert_true(advises(status, "76 % of the rollouts that fit are live"));
+    assert_false(advises(status, "will be refused"));
+    json_decref(status);
+    world_submit(world, "c", 20);
+    status = status_of(world);
+    assert_true(advises(status, "submits will be refused"));
+    json_decref(status);
+    world_close(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(status_counts_what_there_is_and_says_what_is_missing),
+        cmocka_unit_test(status_get_is_answered_and_advises_on_engines),
+        cmocka_unit_test(a_filling_queue_is_advised_on_in_steps),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,135 @@
+/* Numbers, heads, fetch and acknowledgements of streams. */
+#include "tests/broker/core_world.h"
+
+static void world_fetch(struct world *world, const char *stream, uint64_t from, uint64_t limit)
+{
+    struct msg_stream_fetch in = {.tag = 8, .stream = TEXT(stream), .from = from, .limit = limit,
+                                  .has_limit = limit > 0};
+    world_say(world, "trainer", MSG_stream_fetch, &in);
+}
+
+/* Ends n rollouts of a stream, as numbers 1 to n. */
+static void end_some(struct world *world, const char *group, const char *stream, uint64_t n)
+{
+    world_submit_task(world, group, stream, n, "{}");
+    world_cancel(world, NULL, group, NULL);
+    assert_int_equal(seen_count(world, PERSIST_END), n);
+}
+
+static void each_stream_has_numbers_of_its_own_without_gaps(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    end_some(world, "a", "train", 3);
+    end_some(world, "b", "test", 2);
+    assert_int_equal(seen_nth(world, PERSIST_END, 1)->end.seq, 2);
+    end_some(world, "c", "train", 2);
+    assert_int_equal(seen_nth(world, PERSIST_END, 0)->end.seq, 4);
+    assert_int_equal(seen_nth(world, PERSIST_END, 1)->end.seq, 5);
+    world_close(world);
+}
+
+static void fetch_asks_for_a_range_and_ends_with_the_head(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    end_some(world, "a", "train", 3);
+    world_submit(world, "b", 5);
+    world_fetch(world, "train", 2, 0);
+    const struct seen *range = expect(world, SEND_RANGE);
+    assert_string_equal(range->client, "trainer");
+    assert_string_equal(range->stream, "train");
+    assert_int_equal(range->seq, 2);
+    assert_int_equal(range->limit, 16);
+    assert_int_equal(range->message, MSG_stream_head);
+    assert_int_equal(range->tag, 8);
+    assert_int_equal(range->first, 1);
+    assert_int_equal(range->head, 3);
+    assert_int_equal(range->pending, 5);
+    world_fetch(world, "train", 2, 200);
+    assert_int_equal(expect(world, SEND_RANGE)->limit, 200);
+    world_close(world);
+}
+
+static void a_stream_that_nobody_knows_is_an_empty_one(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    world_fetch(world, "nothing", 1, 0);
+    const struct seen *range = expect(world, SEND_RANGE);
+    assert_int_equal(range->first, 1);
+    assert_int_equal(range->head, 0);
+    assert_int_equal(range->pending, 0);
+    world_ack(world, "nothing", 1);
+    expect_refused(world, REFUSAL_UNKNOWN_STREAM);
+    world_close(world);
+}
+
+static void what_was_acknowledged_is_forgotten(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    end_some(world, "a", "train", 4);
+    world_ack(world, "train", 3);
+    assert_int_equal(expect(world, PERSIST_ACK)->seq, 3);
+    assert_string_equal(expect(world, PERSIST_ACK)->stream, "train");
+    assert_int_equal(expect_answer(world, MSG_done)->count, 3);
+    world_ack(world, "train", 2);
+    assert_int_equal(seen_count(world, PERSIST_ACK), 0);
+    assert_int_equal(expect_answer(world, MSG_done)->count, 0);
+    world_fetch(world, "train", 3, 0);
+    assert_non_null(strstr(expect_refused(world, REFUSAL_FORGOTTEN)->text, "oldest is 4"));
+    world_fetch(world, "train", 4, 0);
+    assert_int_equal(expect(world, SEND_RANGE)->first, 4);
+    world_ack(world, "train", 4);
+    world_fetch(world, "train", 5, 0);
+    assert_int_equal(expect(world, SEND_RANGE)->first, 5);
+    assert_int_equal(expect(world, SEND_RANGE)->head, 4);
+    world_close(world);
+}
+
+static void what_has_not_ended_cannot_be_acknowledged(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    end_some(world, "a", "train", 2);
+    world_ack(world, "train", 3);
+    assert_string_equal(expect_refused(world, REFUSAL_TOO_LARGE)->field, "seq");
+    world_close(world);
+}
+
+static void heads_are_published_while_something_is_new_or_pending(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    world_submit_task(world, "a", "busy", 1, "{}");
+    end_some(world, "b", "ended", 2);
+    world_wait(world, 1000);
+    assert_int_equal(seen_count(world, PUBLISH_HEAD), 2);
+    world_wait(world, 999);
+    assert_int_equal(seen_count(world, PUBLISH_HEAD), 0);
+    assert_int_equal(world->due_ms, world->now_ms + 1);
+    world_wait(world, 1);
+    assert_int_equal(seen_count(world, PUBLISH_HEAD), 1); /* the one that is not done */
+    assert_string_equal(expect(world, PUBLISH_HEAD)->stream, "busy");
+    assert_int_equal(expect(world, PUBLISH_HEAD)->pending, 1);
+    assert_int_equal(expect(world, PUBLISH_HEAD)->tag, 0);
+    for (unsigned i = 3; i < 10; i++)
+        world_wait(world, 1000);
+    world_wait(world, 1000); /* the tenth: all of them */
+    assert_int_equal(seen_count(world, PUBLISH_HEAD), 2);
+    world_close(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_stream_has_numbers_of_its_own_without_gaps),
+        cmocka_unit_test(fetch_asks_for_a_range_and_ends_with_the_head),
+        cmocka_unit_test(a_stream_that_nobody_knows_is_an_empty_one),
+        cmocka_unit_test(what_was_acknowledged_is_forgotten),
+        cmocka_unit_test(what_has_not_ended_cannot_be_acknowledged),
+        cmocka_unit_test(heads_are_published_while_something_is_new_or_pending),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
