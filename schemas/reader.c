@@ -18,12 +18,15 @@ bool reader_scalar(struct reader *reader, msgpack_object *ret)
     return got == MSGPACK_UNPACK_SUCCESS || got == MSGPACK_UNPACK_EXTRA_BYTES;
 }
 
+/* Never NULL, so that an empty value can be copied like any other. */
+static struct slice body_of(const char *ptr, size_t len) { return slice_of(len ? ptr : "", len); }
+
 bool reader_str(struct reader *reader, struct slice *ret)
 {
     msgpack_object object;
     if (!reader_scalar(reader, &object) || object.type != MSGPACK_OBJECT_STR)
         return false;
-    *ret = slice_of(object.via.str.ptr, object.via.str.size);
+    *ret = body_of(object.via.str.ptr, object.via.str.size);
     return true;
 }
 
@@ -32,7 +35,7 @@ bool reader_bin(struct reader *reader, struct slice *ret)
     msgpack_object object;
     if (!reader_scalar(reader, &object) || object.type != MSGPACK_OBJECT_BIN)
         return false;
-    *ret = slice_of(object.via.bin.ptr, object.via.bin.size);
+    *ret = body_of(object.via.bin.ptr, object.via.bin.size);
     return true;
 }
 
