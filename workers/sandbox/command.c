@@ -57,8 +57,8 @@ static void on_output(void *arg, uint32_t events)
 /* A command too long for an argument becomes a file that the sandbox can only read. */
 static int write_script(struct command *command, const char *text, struct fail *fail)
 {
-    static __thread uint64_t count;
-    snprintf(command->script, sizeof(command->script), "script.%lu", (unsigned long)++count);
+    snprintf(command->script, sizeof(command->script), "script%lu",
+             (unsigned long)sandbox_next_number(command->sandbox));
     AUTO_CLOSE int fd = openat(sandbox_commands_dir(command->sandbox), command->script,
                                O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     size_t len = strlen(text);

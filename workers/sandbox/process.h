@@ -24,6 +24,9 @@ void sandbox_kill_all_later(struct sandbox *sandbox);
 /* 0, or why the sandbox cannot be used: a breach or its end, in words. */
 int sandbox_check(const struct sandbox *sandbox, struct fail *fail);
 
+/* 1, 2, 3 ...: for names that are the same in every rollout. */
+uint64_t sandbox_next_number(struct sandbox *sandbox);
+
 /* Directories of the tools, borrowed: /run/sluice, read-only inside, and /run/sluice/out,
  * where what lies may be anything: open single names with O_NOFOLLOW | O_NONBLOCK. */
 int sandbox_commands_dir(const struct sandbox *sandbox);

@@ -44,7 +44,7 @@ struct sandbox {
     unsigned holds;          /* the owner's and one for each call under way */
     bool closed, alive;
     char breach[16];
-    uint64_t memory_mib, processes_max;
+    uint64_t memory_mib, processes_max, numbers;
     int pidfd, commands, outputs;
     struct channel channel; /* to its pid 1 */
     struct process *processes;
@@ -153,6 +153,7 @@ const char *sandbox_breach(const struct sandbox *sandbox)
 }
 
 bool sandbox_is_alive(const struct sandbox *sandbox) { return sandbox->alive; }
+uint64_t sandbox_next_number(struct sandbox *sandbox) { return ++sandbox->numbers; }
 int sandbox_commands_dir(const struct sandbox *sandbox) { return sandbox->commands; }
 int sandbox_outputs_dir(const struct sandbox *sandbox) { return sandbox->outputs; }
 

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -29,7 +28,7 @@ struct shell {
     pid_t pid;  /* 0: none is running */
     int socket; /* the other end of DRIVER_FD; a socket cannot be opened through /proc */
     uint64_t count;
-    char name[17]; /* of its files, unlike any other shell's */
+    char name[32]; /* of its files: "bash1", as its error messages begin */
     char cwd[PATH_MAX];
     char line[STATUS_MAX]; /* the status as far as it came */
     size_t line_len;
@@ -47,7 +46,7 @@ static const char driver_format[] =
     "builtin printf '%%s %%d %%s\\0' \"$__sluice_n\" \"$__sluice_s\" \"${PWD:0:4000}\" >&%d\n"
     "IFS= builtin read -r -u %d __sluice_n || builtin exit\n"
     "__sluice_s=0\n"
-    "builtin . /run/sluice/%s.command %d<&- </dev/null >\"/run/sluice/out/$__sluice_n\" 2>&1\n"
+    "builtin . /run/sluice/%s %d<&- </dev/null >\"/run/sluice/out/$__sluice_n\" 2>&1\n"
     "__sluice_s=$?\n"
     "done; done";
 
@@ -138,17 +137,26 @@ static int look(struct shell *shell, const char *name, int *status, struct fail 
     return ended < 0 ? ended : NEWS_EXIT;
 }
 
+/* Awaits a wake or until_ms; an error when the fiber's own time is over. */
+static int await_until(int64_t until_ms, struct fail *fail)
+{
+    int64_t left_ms = until_ms - clock_ms();
+    int woken = left_ms > 0 ? await_wake(left_ms) : 0;
+    if (woken == -ECANCELED || (woken == -ETIMEDOUT && clock_ms() < until_ms))
+        return fail_set(fail, woken, woken == -ECANCELED ? "cancelled" : "out of time");
+    return 0;
+}
+
 static int await_look(struct shell *shell, const char *name, int64_t until_ms, int *status,
                       struct fail *fail)
 {
     for (;;) {
         int news = look(shell, name, status, fail);
-        int64_t left_ms = until_ms - clock_ms();
-        if (news != NEWS_NONE || left_ms <= 0)
+        if (news != NEWS_NONE || clock_ms() >= until_ms)
             return news;
-        int woken = await_wake(left_ms);
-        if (woken == -ECANCELED || (woken == -ETIMEDOUT && clock_ms() < until_ms))
-            return fail_set(fail, woken, woken == -ECANCELED ? "cancelled" : "out of time");
+        int code = await_until(until_ms, fail);
+        if (code < 0)
+            return code;
     }
 }
 
@@ -171,6 +179,24 @@ static int await_news(struct shell *shell, const char *name, int64_t until_ms, i
     if (shell->pid > 0)
         sandbox_forget_exit(shell->sandbox, shell->pid);
     return news;
+}
+
+/* After it fell silent: NEWS_EXIT, NEWS_BROKEN when it lives on all the same, or errno. */
+static int await_exit(struct shell *shell, int *status, struct fail *fail)
+{
+    int64_t until_ms = clock_ms() + RETURN_MS;
+    for (;;) {
+        int ended = sandbox_poll_exit(shell->sandbox, shell->pid, status, fail);
+        if (ended < 0)
+            return ended;
+        if (ended == 1)
+            shell->pid = 0;
+        if (ended == 1 || clock_ms() >= until_ms)
+            return ended == 1 ? NEWS_EXIT : NEWS_BROKEN;
+        int code = await_until(until_ms, fail);
+        if (code < 0)
+            return code;
+    }
 }
 
 /* ---- life --------------------------------------------------------------------------- */
@@ -196,14 +222,11 @@ static int revive(struct shell *shell, struct fail *fail)
 
 int shell_open(struct sandbox *sandbox, struct shell **ret, struct fail *fail)
 {
-    uint8_t random[8];
     struct shell *shell = calloc(1, sizeof(*shell));
     if (!shell)
         return fail_set(fail, -ENOMEM, "out of memory");
-    if (getrandom(random, sizeof(random), 0) != sizeof(random))
-        memcpy(random, &shell, sizeof(random));
-    for (size_t i = 0; i < sizeof(random); i++)
-        snprintf(shell->name + 2 * i, 3, "%02x", random[i]);
+    snprintf(shell->name, sizeof(shell->name), "bash%lu",
+             (unsigned long)sandbox_next_number(sandbox));
     shell->sandbox = sandbox;
     shell->socket = -1;
     strcpy(shell->cwd, "/workspace");
@@ -241,15 +264,14 @@ static int write_all(int fd, const char *data, size_t len)
 
 static int write_command(struct shell *shell, const char *text, struct fail *fail)
 {
-    char path[64], made[64];
+    char made[64];
     int dir = sandbox_commands_dir(shell->sandbox);
-    snprintf(path, sizeof(path), "%s.command", shell->name);
     snprintf(made, sizeof(made), "%s.new", shell->name);
     AUTO_CLOSE int fd = openat(dir, made, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     int code = fd < 0 ? -errno : write_all(fd, text, strlen(text));
     if (code == 0)
         code = write_all(fd, "\n", 1);
-    if (code == 0 && renameat(dir, made, dir, path) < 0)
+    if (code == 0 && renameat(dir, made, dir, shell->name) < 0)
         code = -errno;
     if (code < 0)
         unlinkat(dir, made, 0);
@@ -316,6 +338,8 @@ static int await_ending(struct shell *shell, const char *name, int64_t timeout_m
         ret->timed_out = true;
         news = stop(shell, name, &ret->status, fail);
     }
+    if (news == NEWS_BROKEN)
+        news = await_exit(shell, &ret->status, fail);
     if (news < 0)
         return news;
     if (news == NEWS_EXIT)
