@@ -19,7 +19,7 @@ static void let_go(void *data, void *hint)
     free(data);
 }
 
-static bool copy(zmq_msg_t *frame, struct slice bytes)
+bool frame_init_copy(zmq_msg_t *frame, struct slice bytes)
 {
     if (zmq_msg_init_size(frame, bytes.len) != 0)
         return false;
@@ -31,7 +31,7 @@ static bool copy(zmq_msg_t *frame, struct slice bytes)
 bool frame_init(zmq_msg_t *frame, struct buffer *bytes, atomic_size_t *held)
 {
     if (bytes->len <= COPIED_MAX)
-        return copy(frame, buffer_peek(bytes));
+        return frame_init_copy(frame, buffer_peek(bytes));
     struct handed *handed = malloc(sizeof(*handed));
     if (!handed)
         return false;
@@ -66,7 +66,7 @@ bool frame_send(void *socket, zmq_msg_t *frame, int flags)
 bool frame_send_copy(void *socket, struct slice bytes, int flags)
 {
     zmq_msg_t frame;
-    if (!copy(&frame, bytes)) {
+    if (!frame_init_copy(&frame, bytes)) {
         errno = ENOMEM;
         return false;
     }

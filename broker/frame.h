@@ -19,6 +19,8 @@
  */
 bool frame_init(zmq_msg_t *frame, struct buffer *bytes, atomic_size_t *held);
 
+bool frame_init_copy(zmq_msg_t *frame, struct slice bytes);
+
 /* Both send without waiting; false with errno as zmq_msg_send. The frame is gone either way. */
 bool frame_send(void *socket, zmq_msg_t *frame, int flags);
 bool frame_send_copy(void *socket, struct slice bytes, int flags);

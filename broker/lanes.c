@@ -246,17 +246,15 @@ int lanes_open(struct lanes *lanes, struct slice worker, struct slice endpoint, 
     return fail_open(lanes, name, code, fail, zmq_strerror(-code));
 }
 
-int lanes_send(struct lanes *lanes, struct slice worker, struct buffer *message,
-               struct fail *fail)
+int lanes_send(struct lanes *lanes, struct slice worker, zmq_msg_t *frame, struct fail *fail)
 {
     char name[LANE_NAME_SIZE];
     struct lane *lane = zhashx_lookup(lanes->all, name_of(worker, name));
-    if (!lane)
+    if (!lane) {
+        zmq_msg_close(frame);
         return fail_set(fail, -ENOENT, "there is no lane to worker %s", name);
-    zmq_msg_t frame;
-    if (!frame_init(&frame, message, NULL))
-        return fail_set(fail, -ENOMEM, "out of memory");
-    if (frame_send(lane->push, &frame, 0))
+    }
+    if (frame_send(lane->push, frame, 0))
         return 0;
     return fail_set(fail, -errno, "cannot send to worker %s: %s", name, zmq_strerror(errno));
 }

@@ -10,8 +10,10 @@
 #ifndef SLUICE_BROKER_LANES_H
 #define SLUICE_BROKER_LANES_H
 
-#include "common/buffer.h"
+#include <zmq.h>
+
 #include "common/fail.h"
+#include "common/slice.h"
 
 struct lanes;
 
@@ -30,9 +32,8 @@ int lanes_fd(const struct lanes *lanes);
  */
 int lanes_open(struct lanes *lanes, struct slice worker, struct slice endpoint, int64_t now_ms,
                struct fail *fail);
-/* Takes a large message's bytes, copies a small one's. -ENOENT: no such lane. */
-int lanes_send(struct lanes *lanes, struct slice worker, struct buffer *message,
-               struct fail *fail);
+/* Takes the frame, sent or not. -ENOENT: no such lane. */
+int lanes_send(struct lanes *lanes, struct slice worker, zmq_msg_t *frame, struct fail *fail);
 void lanes_close(struct lanes *lanes, struct slice worker);
 size_t lanes_count(const struct lanes *lanes);
 

@@ -14,48 +14,64 @@ bool ledger_cache_init(struct ledger *ledger)
     return ledger->cache != NULL;
 }
 
+/* Drops what a buffer holds, and its memory where that is much. */
+static void let_go(struct ledger *ledger, struct buffer *held)
+{
+    buffer_clear(held);
+    if (held->capacity <= CACHE_REUSED_MAX)
+        return;
+    ledger->cache_bytes -= held->capacity;
+    buffer_finish(held);
+}
+
 static void empty(struct ledger *ledger, struct cached_group *group)
 {
-    ledger->cache_bytes -= group->task.capacity + group->layer.capacity;
-    buffer_finish(&group->task);
-    buffer_finish(&group->layer);
-    *group = (struct cached_group){0};
+    let_go(ledger, &group->task);
+    let_go(ledger, &group->layer);
+    group->number = 0;
+    group->has_init = false;
 }
 
 void ledger_cache_finish(struct ledger *ledger)
 {
-    for (size_t i = 0; ledger->cache && i < CACHE_ENTRIES; i++)
-        empty(ledger, &ledger->cache[i]);
+    for (size_t i = 0; ledger->cache && i < CACHE_ENTRIES; i++) {
+        buffer_finish(&ledger->cache[i].task);
+        buffer_finish(&ledger->cache[i].layer);
+    }
     free(ledger->cache);
 }
 
-static size_t place_of(struct slice id)
+static uint64_t hash_of(struct slice id)
 {
     uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
     for (size_t i = 0; i < id.len; i++)
         hash = (hash ^ id.data[i]) * 0x100000001b3u;
-    return (hash ^ hash >> 32) % CACHE_ENTRIES;
+    return hash ^ hash >> 32;
 }
 
 struct cached_group *ledger_cache_get(struct ledger *ledger, struct slice id)
 {
-    struct cached_group *group = &ledger->cache[place_of(id)];
-    if (group->number && slice_is(id, group->id))
+    uint64_t hash = hash_of(id);
+    struct cached_group *group = &ledger->cache[hash % CACHE_ENTRIES];
+    if (group->number && group->hash == hash && slice_is(id, group->id))
         return group;
+    size_t len = id.len < sizeof(group->id) ? id.len : 0; /* longer than any group's */
     empty(ledger, group);
-    if (id.len < sizeof(group->id) && id.len)
-        memcpy(group->id, id.data, id.len);
+    group->hash = hash;
+    if (len)
+        memcpy(group->id, id.data, len);
+    group->id[len] = '\0';
     return group;
 }
 
 /* Copies bytes that fit the cache's budget; otherwise leaves `to` empty. */
 static void hold(struct ledger *ledger, struct buffer *to, struct slice bytes)
 {
-    ledger->cache_bytes -= to->capacity;
-    buffer_finish(to);
+    let_go(ledger, to);
+    size_t before = to->capacity;
     if (bytes.len <= CACHE_PAYLOAD_MAX && ledger->cache_bytes + 2 * bytes.len <= CACHE_BYTES_MAX)
         buffer_append(to, bytes.data, bytes.len);
-    ledger->cache_bytes += to->capacity;
+    ledger->cache_bytes += to->capacity - before;
 }
 
 void ledger_cache_task(struct ledger *ledger, struct cached_group *group, struct slice task)

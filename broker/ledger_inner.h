@@ -22,17 +22,18 @@ enum ledger_statement {
 enum {
     ROLLOUTS_PER_GROUP = 1024,
     CACHE_ENTRIES = 8192,
+    CACHE_REUSED_MAX = 4096,    /* an entry keeps this much memory for its next group */
     CACHE_PAYLOAD_MAX = 65536,  /* a task or layer larger than this is read from the file each time */
     CACHE_BYTES_MAX = 64 << 20
 };
 
 /* One group's number and, where small enough, its payload. `task.len` 0: not held. */
 struct cached_group {
-    char id[97];
-    int64_t number, stream;
+    uint64_t hash; /* of the id */
+    int64_t number, stream; /* number 0: an empty entry */
     struct buffer task, layer;
-    char digest[81];
     bool has_init; /* digest and layer are known, be they empty */
+    char id[97], digest[81];
 };
 
 struct ledger {

@@ -25,9 +25,7 @@ static void send_client(struct shell *shell, struct slice client, zmq_msg_t *bod
 static int do_send_client(struct shell *shell, const struct effect *effect, struct fail *fail)
 {
     zmq_msg_t body;
-    buffer_clear(&shell->out);
-    if (!buffer_append(&shell->out, effect->bytes.data, effect->bytes.len) ||
-        !frame_init(&body, &shell->out, NULL))
+    if (!frame_init_copy(&body, effect->bytes))
         return fail_set(fail, -ENOMEM, "out of memory");
     send_client(shell, effect->client, &body);
     return 0;
@@ -142,9 +140,7 @@ static int do_publish_trajectory(struct shell *shell, const struct effect *effec
 static int do_publish_head(struct shell *shell, const struct effect *effect, struct fail *fail)
 {
     zmq_msg_t body;
-    buffer_clear(&shell->out);
-    if (!buffer_append(&shell->out, effect->bytes.data, effect->bytes.len) ||
-        !frame_init(&body, &shell->out, NULL))
+    if (!frame_init_copy(&body, effect->bytes))
         return fail_set(fail, -ENOMEM, "out of memory");
     return publish(shell, effect->stream, &body, fail);
 }
@@ -160,10 +156,10 @@ static int do_lane_open(struct shell *shell, const struct effect *effect, struct
     return 0;
 }
 
-static int send_lane(struct shell *shell, struct slice worker)
+static int send_lane(struct shell *shell, struct slice worker, zmq_msg_t *frame)
 {
     struct fail why;
-    int code = lanes_send(shell->lanes, worker, &shell->out, &why);
+    int code = lanes_send(shell->lanes, worker, frame, &why);
     if (code && code != -ENOENT) /* a lane that is gone is known to be */
         log_event(LOG_WARN, "broker.lane-send", "text=\"%s\"", why.text);
     return 0;
@@ -171,10 +167,10 @@ static int send_lane(struct shell *shell, struct slice worker)
 
 static int do_lane_send(struct shell *shell, const struct effect *effect, struct fail *fail)
 {
-    buffer_clear(&shell->out);
-    if (!buffer_append(&shell->out, effect->bytes.data, effect->bytes.len))
+    zmq_msg_t frame;
+    if (!frame_init_copy(&frame, effect->bytes))
         return fail_set(fail, -ENOMEM, "out of memory");
-    return send_lane(shell, effect->worker);
+    return send_lane(shell, effect->worker, &frame);
 }
 
 static int do_lane_job(struct shell *shell, const struct effect *effect, struct fail *fail)
@@ -184,9 +180,12 @@ static int do_lane_job(struct shell *shell, const struct effect *effect, struct 
     int code = ledger_load_job(shell->ledger, effect, &message, fail);
     if (code && code != -ENOENT)
         return code;
+    zmq_msg_t frame;
     buffer_clear(&shell->out);
     if (code == 0 && message_encode(MSG_job_start, &message, &shell->out, &no))
-        return send_lane(shell, effect->worker);
+        return frame_init(&frame, &shell->out, NULL)
+                   ? send_lane(shell, effect->worker, &frame)
+                   : fail_set(fail, -ENOMEM, "out of memory");
     log_event(LOG_ERROR, "broker.job-unsendable", "job=%.*s text=\"%s\" action=handed-out-again",
               SLICE_ARG(effect->job), code ? fail->text : no.text);
     return 0;
