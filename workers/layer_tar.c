@@ -342,6 +342,17 @@ static int unpack_entries(struct tree *tree)
     }
 }
 
+/* What follows the tar's end must be the frame's end too. */
+static int read_to_end(struct tree *tree)
+{
+    struct slice rest;
+    int code;
+    do
+        code = frame_read(tree->tar, &rest, tree->fail);
+    while (code == 0 && rest.len);
+    return code;
+}
+
 static void tree_finish(struct tree *tree)
 {
     forget_parent(tree);
@@ -362,6 +373,8 @@ int layer_tar_unpack(int root, struct frame_reader *tar, const atomic_bool *stop
         code = opened == ARCHIVE_OK ? unpack_entries(&tree) : refuse_archive(&tree);
     } else
         fail_set(fail, code, "out of memory");
+    if (code == 0)
+        code = read_to_end(&tree);
     if (code == 0)
         code = apply_pending(&tree);
     tree_finish(&tree);
