@@ -26,6 +26,9 @@
 
 enum { PROCESSES_SPARE = 8, X32_CALLS = 0x40000000 };
 
+/* Of a file with holes, which every file system can still store; data is bounded by the disk. */
+static const uint64_t file_bytes_max = 1ull << 40;
+
 /* ---- limits ------------------------------------------------------------------------- */
 
 static void limit(int what, uint64_t most)
@@ -40,7 +43,7 @@ void room_limit(const struct room_plan *plan)
 {
     limit(RLIMIT_NPROC, plan->processes + 1); /* pid 1 counts too */
     limit(RLIMIT_NOFILE, ROOM_FILES_MAX);
-    limit(RLIMIT_FSIZE, plan->disk_mib << 20);
+    limit(RLIMIT_FSIZE, file_bytes_max);
 }
 
 /* ---- system calls ------------------------------------------------------------------- */

@@ -239,6 +239,31 @@ static int mount_overlay(const struct room_plan *plan, int disk, struct fail *fa
     return code;
 }
 
+/* ---- directories that must be there, whatever an earlier stage made of them ----------- */
+
+static const char *const needed_dirs[] = {"proc", "dev", "run", "run/sluice", "workspace"};
+
+static bool has_dir(int root, const char *path)
+{
+    AUTO_CLOSE int there = room_open(root, path, O_PATH | O_DIRECTORY, 0);
+    return there >= 0;
+}
+
+/* A file or a link to nowhere in its place is removed (from the overlay, so from no image). */
+static int need_dir(int root, const char *path)
+{
+    if (has_dir(root, path) || (room_make_dirs(root, path, 0755) == 0 && has_dir(root, path)))
+        return 0;
+    char above[64];
+    const char *slash = strrchr(path, '/');
+    snprintf(above, sizeof(above), "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+    AUTO_CLOSE int parent = room_open(root, above, O_PATH | O_DIRECTORY, 0);
+    const char *name = slash ? slash + 1 : path;
+    if (parent < 0 || unlinkat(parent, name, 0) < 0)
+        return -1;
+    return mkdirat(parent, name, 0755);
+}
+
 /* ---- what is mounted over it -------------------------------------------------------- */
 
 static const struct {
@@ -294,9 +319,6 @@ static int make_run(int root, int disk, struct room *room, struct fail *fail)
     room->outputs = room_open(disk, "outputs", O_RDONLY | O_DIRECTORY, 0);
     if (room->commands < 0 || room->outputs < 0 || mkdirat(room->commands, "out", 0700) < 0)
         return refuse(fail, "/run/sluice");
-    int made = room_make_dirs(root, "run/sluice", 0755);
-    if (made < 0)
-        return fail_set(fail, made, "/run/sluice: %s", strerror(-made));
     if (room_attach_clone(disk, "commands", MOUNT_ATTR_RDONLY, root, "run/sluice") < 0 ||
         room_attach_clone(disk, "outputs", 0, root, "run/sluice/out") < 0)
         return refuse(fail, "/run/sluice");
@@ -305,15 +327,14 @@ static int make_run(int root, int disk, struct room *room, struct fail *fail)
 
 static int make_fixed(int root, struct fail *fail)
 {
-    for (size_t i = 0; i < sizeof(fixed_mounts) / sizeof(*fixed_mounts); i++) {
-        int made = room_make_dirs(root, fixed_mounts[i].path, 0755);
-        errno = -made;
-        if (made < 0 || mount_at(root, fixed_mounts[i].path, fixed_mounts[i].type,
-                                 fixed_mounts[i].flags, fixed_mounts[i].options) < 0)
+    for (size_t i = 0; i < sizeof(needed_dirs) / sizeof(*needed_dirs); i++)
+        if (need_dir(root, needed_dirs[i]) < 0)
+            return refuse(fail, needed_dirs[i]);
+    for (size_t i = 0; i < sizeof(fixed_mounts) / sizeof(*fixed_mounts); i++)
+        if (mount_at(root, fixed_mounts[i].path, fixed_mounts[i].type, fixed_mounts[i].flags,
+                     fixed_mounts[i].options) < 0)
             return refuse(fail, fixed_mounts[i].path);
-    }
-    int made = room_make_dirs(root, "workspace", 0755);
-    return made < 0 ? fail_set(fail, made, "/workspace: %s", strerror(-made)) : 0;
+    return 0;
 }
 
 /* ---- the namespaces' own settings --------------------------------------------------- */

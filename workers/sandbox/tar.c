@@ -109,6 +109,13 @@ static void add_record(struct buffer *records, const char *key, const char *valu
     buffer_printf(records, "%zu %s=%s\n", len, key, value);
 }
 
+static bool is_ascii(const char *text)
+{
+    while (*text && !(*text & 0x80))
+        text++;
+    return *text == '\0';
+}
+
 static void put_records(struct tar *tar, const struct buffer *records)
 {
     struct header header = {.name = "pax", .type = 'x'};
@@ -136,12 +143,10 @@ static void set_mtime(struct header *header, struct timespec mtime, struct buffe
     set_octal(header->mtime, sizeof(header->mtime), fits ? (uint64_t)mtime.tv_sec : 0);
     if (fits && mtime.tv_nsec == 0)
         return;
-    /* -1.75 s is -2 s and 250,000,000 ns */
-    bool below = mtime.tv_sec < 0 && mtime.tv_nsec > 0;
-    long long seconds = below ? mtime.tv_sec + 1 : mtime.tv_sec;
-    long nanoseconds = below ? 1000000000 - mtime.tv_nsec : mtime.tv_nsec;
-    snprintf(text, sizeof(text), "%s%lld.%09ld", below && seconds == 0 ? "-" : "", seconds,
-             nanoseconds);
+    if (mtime.tv_sec < 0) /* readers differ on fractions below zero */
+        snprintf(text, sizeof(text), "%lld", (long long)mtime.tv_sec);
+    else
+        snprintf(text, sizeof(text), "%lld.%09ld", (long long)mtime.tv_sec, mtime.tv_nsec);
     add_record(records, "mtime", text);
 }
 
@@ -151,17 +156,15 @@ static void put_entry(struct tar *tar, const struct tar_entry *entry, uint64_t s
 {
     struct header header = {.type = entry->type};
     size_t link_len = entry->link ? strlen(entry->link) : 0;
-    AUTO_BUFFER names = {0};
-    if (!set_name(&header, entry->path))
-        add_record(&names, "path", entry->path);
-    if (link_len > sizeof(header.link))
-        add_record(&names, "linkpath", entry->link);
+    bool name_fits = set_name(&header, entry->path), link_fits = link_len <= sizeof(header.link);
     if (entry->link)
-        memcpy(header.link, entry->link, link_len < 100 ? link_len : 100);
-    if (names.len > 0) { /* must come before what it is about */
-        add_record(records, "hdrcharset", "BINARY");
-        buffer_append(records, names.data, names.len);
-    }
+        memcpy(header.link, entry->link, link_fits ? link_len : sizeof(header.link));
+    if ((!name_fits && !is_ascii(entry->path)) || (!link_fits && !is_ascii(entry->link)))
+        add_record(records, "hdrcharset", "BINARY"); /* before what it is about */
+    if (!name_fits)
+        add_record(records, "path", entry->path);
+    if (!link_fits)
+        add_record(records, "linkpath", entry->link);
     if (size > ustar_size_max)
         add_number(records, "size", size);
     set_octal(header.mode, sizeof(header.mode), entry->mode & 07777);
@@ -238,7 +241,8 @@ static void put_sparse(struct tar *tar, const struct tar_entry *entry, int file,
                       (unsigned long)extent[i].len);
     buffer_printf(&map, "%lu\n0\n", (unsigned long)size); /* how long it is */
     uint64_t map_len = (map.len + BLOCK - 1) / BLOCK * BLOCK;
-    add_record(&records, "hdrcharset", "BINARY");
+    if (!is_ascii(entry->path))
+        add_record(&records, "hdrcharset", "BINARY");
     add_number(&records, "GNU.sparse.major", 1);
     add_number(&records, "GNU.sparse.minor", 0);
     add_record(&records, "GNU.sparse.name", entry->path);
