@@ -33,7 +33,9 @@ int sibling_find(const char *program, const char *folder, char *ret, size_t size
         *strrchr(self, '/') = '\0';
         if (snprintf(ret, size, "%s/%s", self, program) < (int)size && is_program(ret))
             return 0;
-        if (snprintf(ret, size, "%s/../%s/%s", self, folder, program) < (int)size &&
+        char *up = strrchr(self, '/');
+        int up_len = up ? (int)(up - self) : 0;
+        if (snprintf(ret, size, "%.*s/%s/%s", up_len, self, folder, program) < (int)size &&
             is_program(ret))
             return 0;
     } else {

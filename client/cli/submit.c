@@ -90,7 +90,7 @@ static void say_accepted(const struct sluice_group *groups, size_t count, const 
     fflush(stdout);
 }
 
-/* One line a group, then `--wait`'s table follows as trajectories in --out. */
+/* One line a group; with --wait the trajectories are in --out. */
 static void print_json(const struct tasks_file *tasks, const char *stream)
 {
     for (size_t i = 0; i < tasks->count; i++) {
@@ -116,38 +116,50 @@ static int ask_for_known(struct wait *wait, const struct sluice_group *groups, s
     return failed;
 }
 
+/* Is a broker there? And from where in the stream to wait, taken before anything is submitted. */
+static int begin(const struct submit_options *options, struct sluice_client *client,
+                 const struct tasks_file *tasks, struct wait *wait)
+{
+    const char *json;
+    int failed = sluice_status(client, &json);
+    if (failed)
+        return failed;
+    sluice_set_timeout(client, PATIENT_MS);
+    return options->wait ? wait_open(wait, client, options->stream, tasks) : 0;
+}
+
+static int end(const struct submit_options *options, struct wait *wait,
+               const struct sluice_group *groups, const struct tasks_file *tasks)
+{
+    int failed = ask_for_known(wait, groups, tasks->count);
+    if (!failed)
+        failed = wait_all(wait);
+    if (failed)
+        return cli_failed(wait->client, failed);
+    if (!options->json)
+        wait_print(wait, tasks, stdout);
+    return wait->trainable == wait->ended ? EXITS_OK : EXITS_UNTRAINABLE;
+}
+
 static int submit(const struct submit_options *options, struct sluice_client *client,
                   const struct tasks_file *tasks, FILE *out)
 {
     AUTO_WAIT wait = {.out = out, .quiet = options->json};
     AUTO_FREE struct sluice_group *groups = make_groups(tasks, options->stream);
-    const char *json;
-    int failed = groups ? sluice_status(client, &json) : -ENOMEM; /* is a broker there? */
-    sluice_set_timeout(client, failed ? 0 : PATIENT_MS);
-    if (!failed && options->wait)
-        failed = wait_open(&wait, client, options->stream, tasks);
+    if (!groups) {
+        cli_say("out of memory");
+        return EXITS_FAILED;
+    }
+    int failed = begin(options, client, tasks, &wait);
     if (failed)
         return cli_failed(client, failed);
     failed = submit_all(client, groups, tasks->count, options->wait ? &wait : NULL);
-    if (failed) {
-        int status = cli_failed(client, failed);
-        say_accepted(groups, tasks->count, options->stream);
-        return status;
-    }
-    if (options->json)
+    int status = failed ? cli_failed(client, failed) : EXITS_OK;
+    if (options->json && !failed)
         print_json(tasks, options->stream);
     else
         say_accepted(groups, tasks->count, options->stream);
-    if (!options->wait)
-        return EXITS_OK;
-    failed = ask_for_known(&wait, groups, tasks->count);
-    if (!failed)
-        failed = wait_all(&wait);
-    if (failed)
-        return cli_failed(client, failed);
-    if (!options->json)
-        wait_print(&wait, tasks, stdout);
-    return wait.trainable == wait.ended ? EXITS_OK : EXITS_UNTRAINABLE;
+    return failed || !options->wait ? status : end(options, &wait, groups, tasks);
 }
 
 static bool read_tasks(const struct submit_options *options, const char *path,

@@ -6,7 +6,7 @@
 #include "client/cli/wait.h"
 #include "common/cleanup.h"
 
-enum { REWARDS_SHOWN = 16 };
+enum { REWARDS_SHOWN = 16, OUTCOMES_MAX = 8 };
 
 static void list_rewards(const struct wait_group *group, struct buffer *out)
 {
@@ -26,18 +26,24 @@ static void list_rewards(const struct wait_group *group, struct buffer *out)
 /* "3 ok, 1 infra" in the order in which they first occur. */
 static void count_outcomes(const struct wait_group *group, struct buffer *out)
 {
+    struct {
+        const char *outcome;
+        unsigned count;
+    } tally[OUTCOMES_MAX] = {0};
+    size_t kinds = 0;
     for (unsigned i = 0; i < group->line->samples; i++) {
-        const char *outcome = group->samples[i].outcome;
-        unsigned same = 0;
-        bool seen = false;
-        for (unsigned k = 0; k < group->line->samples; k++) {
-            bool equal = strcmp(group->samples[k].outcome, outcome) == 0;
-            seen |= equal && k < i;
-            same += equal;
-        }
-        if (!seen)
-            buffer_printf(out, "%s%u %s", i ? ", " : "", same, *outcome ? outcome : "running");
+        const char *outcome = *group->samples[i].outcome ? group->samples[i].outcome : "running";
+        size_t k = 0;
+        while (k < kinds && strcmp(tally[k].outcome, outcome) != 0)
+            k++;
+        if (k == OUTCOMES_MAX)
+            k--; /* names nobody knows yet share the last place */
+        if (k == kinds)
+            tally[kinds++].outcome = outcome;
+        tally[k].count++;
     }
+    for (size_t k = 0; k < kinds; k++)
+        buffer_printf(out, "%s%u %s", k ? ", " : "", tally[k].count, tally[k].outcome);
 }
 
 static void mean_of(const struct wait_group *group, struct buffer *out)

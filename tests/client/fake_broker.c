@@ -1,44 +1,13 @@
-#include "tests/client/fake_broker.h"
+#include "tests/client/fake_broker_state.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include <zmq.h>
 
-#include "common/buffer.h"
 #include "schemas/trajectory.h"
 
-enum { GROUPS_MAX = 4096 };
-
-struct kept {
-    char rollout[128], group[97];
-    unsigned sample;
-    bool broken;
-};
-
-struct fake_broker {
-    pthread_t thread;
-    void *context, *orders_in, *orders_out; /* orders: an inproc PAIR */
-    void *front, *feed;
-    int port;
-    char url[64], stream[65], topic[68];
-    uint64_t epoch, first, head, capacity, acked;
-    struct kept *kept; /* number n is kept[n - 1] */
-    unsigned subscribers, ignore, full, counts[MESSAGE_COUNT];
-    enum refusal_reason refuse_with;
-    char refuse_text[256];
-    bool garbage, finish_at_once;
-    struct {
-        char name[97];
-        char *content;
-    } groups[GROUPS_MAX];
-    unsigned group_count;
-};
-
 /* Like assert, in every build. */
-static void need(bool good, const char *what)
+void fake_need(bool good, const char *what)
 {
     if (good)
         return;
@@ -48,7 +17,7 @@ static void need(bool good, const char *what)
 
 /* ---- the thread's side --------------------------------------------------------------------- */
 
-static bool bind_at(struct fake_broker *broker, int port)
+bool fake_bind(struct fake_broker *broker, int port)
 {
     char endpoint[64];
     int none = 0;
@@ -69,7 +38,7 @@ static bool bind_at(struct fake_broker *broker, int port)
     return false;
 }
 
-static void go(struct fake_broker *broker)
+void fake_unbind(struct fake_broker *broker)
 {
     zmq_close(broker->front);
     zmq_close(broker->feed);
@@ -77,17 +46,10 @@ static void go(struct fake_broker *broker)
     broker->subscribers = 0;
 }
 
-/* The port was ours a moment ago; libzmq lets it go in its own time. */
-static void come_back(struct fake_broker *broker)
-{
-    while (!bind_at(broker, broker->port))
-        zmq_poll(NULL, 0, 5);
-}
-
 static void encode(enum message_id id, const void *message, struct buffer *out)
 {
     struct refusal no;
-    need(message_encode(id, message, out, &no), no.text);
+    fake_need(message_encode(id, message, out, &no), no.text);
 }
 
 static void make_record(struct buffer *out)
@@ -107,7 +69,7 @@ static void make_record(struct buffer *out)
                 record_say(&record, "user", slice_from_str("1+1?"), NULL, 0) &&
                 record_say(&record, "assistant", slice_from_str("2"), NULL, 0) &&
                 record_encode(&record, out, &no);
-    need(good, "a good message");
+    fake_need(good, "a good message");
     record_finish(&record);
 }
 
@@ -158,7 +120,7 @@ static void publish(struct fake_broker *broker, const char *topic, const struct 
     zmq_send(broker->feed, bytes->data, bytes->len, 0);
 }
 
-static void publish_kept(struct fake_broker *broker, const char *topic, const char *stream,
+void fake_send_kept(struct fake_broker *broker, const char *topic, const char *stream,
                          uint64_t seq)
 {
     struct buffer bytes = {0};
@@ -167,17 +129,25 @@ static void publish_kept(struct fake_broker *broker, const char *topic, const ch
     buffer_finish(&bytes);
 }
 
-static void keep(struct fake_broker *broker, const char *group, unsigned sample, bool broken)
+void fake_keep(struct fake_broker *broker, const char *group, unsigned sample, bool broken)
 {
     if (broker->head == broker->capacity) {
         broker->capacity = broker->capacity ? broker->capacity * 2 : 64;
         broker->kept = realloc(broker->kept, broker->capacity * sizeof(*broker->kept));
-        need(broker->kept, "memory");
+        fake_need(broker->kept, "memory");
     }
     struct kept *kept = &broker->kept[broker->head++];
     *kept = (struct kept){.sample = sample, .broken = broken};
     snprintf(kept->group, sizeof(kept->group), "%s", group);
     snprintf(kept->rollout, sizeof(kept->rollout), "%s/%u", group, sample);
+}
+
+void fake_send_head(struct fake_broker *broker)
+{
+    struct buffer bytes = {0};
+    make_head(broker, 0, &bytes);
+    publish(broker, broker->topic, &bytes);
+    buffer_finish(&bytes);
 }
 
 /* ---- requests ---------------------------------------------------------------------------------- */
@@ -236,8 +206,8 @@ static char *content_of(const struct msg_group_submit *in)
 static void finish_group(struct fake_broker *broker, const char *group, uint64_t samples)
 {
     for (unsigned i = 0; i < samples; i++) {
-        keep(broker, group, i, false);
-        publish_kept(broker, broker->topic, broker->stream, broker->head);
+        fake_keep(broker, group, i, false);
+        fake_send_kept(broker, broker->topic, broker->stream, broker->head);
     }
 }
 
@@ -259,7 +229,7 @@ static void answer_submit(struct fake_broker *broker, const struct msg_group_sub
             .tag = in->tag, .group = in->group, .samples = in->samples, .known = known};
         encode(MSG_group_accepted, &message, out);
         if (!known) {
-            need(i < GROUPS_MAX, "room for a group");
+            fake_need(i < GROUPS_MAX, "room for a group");
             snprintf(broker->groups[i].name, sizeof(broker->groups[i].name), "%.*s",
                      SLICE_ARG(in->group));
             broker->groups[i].content = content;
@@ -328,7 +298,7 @@ static void answer(struct fake_broker *broker, zmq_msg_t *client, enum message_i
     buffer_finish(&out);
 }
 
-static void take_request(struct fake_broker *broker)
+void fake_take_request(struct fake_broker *broker)
 {
     zmq_msg_t client, request;
     zmq_msg_init(&client);
@@ -341,7 +311,7 @@ static void take_request(struct fake_broker *broker)
     uint64_t in[256]; /* room for any message's struct */
     bool good = message_peek(bytes, &id, &no) && message_get(id)->size <= sizeof(in) &&
                 message_decode(id, bytes, in, &no);
-    need(good, "a good message");
+    fake_need(good, "a good message");
     broker->counts[id]++;
     if (broker->ignore > 0)
         broker->ignore--;
@@ -353,254 +323,10 @@ static void take_request(struct fake_broker *broker)
     zmq_msg_close(&request);
 }
 
-static void take_subscription(struct fake_broker *broker)
+void fake_take_subscription(struct fake_broker *broker)
 {
     uint8_t bytes[256];
     int got = zmq_recv(broker->feed, bytes, sizeof(bytes), 0);
     if (got > 0)
         broker->subscribers += bytes[0] ? 1u : -1u;
 }
-
-/* ---- orders -------------------------------------------------------------------------------------- */
-
-struct order {
-    void (*run)(struct fake_broker *broker, struct order *order);
-    const char *topic, *text;
-    uint64_t number;
-    unsigned count;
-    bool flag;
-};
-
-static void *fake_main(void *arg)
-{
-    struct fake_broker *broker = arg;
-    for (;;) {
-        zmq_pollitem_t items[] = {{broker->orders_out, 0, ZMQ_POLLIN, 0},
-                                  {broker->front, 0, ZMQ_POLLIN, 0},
-                                  {broker->feed, 0, ZMQ_POLLIN, 0}};
-        zmq_poll(items, broker->front ? 3 : 1, -1);
-        if (broker->front && items[1].revents)
-            take_request(broker);
-        if (broker->front && items[2].revents)
-            take_subscription(broker);
-        if (items[0].revents) {
-            struct order *order;
-            zmq_recv(broker->orders_out, &order, sizeof(order), 0);
-            if (order)
-                order->run(broker, order);
-            zmq_send(broker->orders_out, &order, sizeof(order), 0);
-            if (!order)
-                return NULL;
-        }
-    }
-}
-
-static void give(struct fake_broker *broker, struct order *order)
-{
-    zmq_send(broker->orders_in, &order, sizeof(order), 0);
-    zmq_recv(broker->orders_in, &order, sizeof(order), 0);
-}
-
-#define ORDER(name, ...)                                                                           \
-    static void do_##name(struct fake_broker *broker, struct order *order)                         \
-    {                                                                                              \
-        (void)order;                                                                               \
-        __VA_ARGS__                                                                                \
-    }
-
-ORDER(add, {
-    keep(broker, "g", (unsigned)broker->head % 1000, order->number);
-    if (order->flag)
-        publish_kept(broker, broker->topic, broker->stream, broker->head);
-})
-ORDER(add_many, {
-    uint32_t dice = 12345;
-    for (uint64_t i = 0; i < order->number; i++) {
-        dice = dice * 1664525u + 1013904223u;
-        keep(broker, "g", (unsigned)broker->head % 1000, false);
-        if ((dice >> 16) % 100 >= order->count)
-            publish_kept(broker, broker->topic, broker->stream, broker->head);
-    }
-})
-ORDER(publish, { publish_kept(broker, order->topic, order->text, order->number); })
-ORDER(publish_head, {
-    struct buffer bytes = {0};
-    make_head(broker, 0, &bytes);
-    publish(broker, broker->topic, &bytes);
-    buffer_finish(&bytes);
-})
-ORDER(publish_bytes, {
-    zmq_send(broker->feed, order->topic, strlen(order->topic), ZMQ_SNDMORE);
-    zmq_send(broker->feed, order->text, strlen(order->text), order->flag ? ZMQ_SNDMORE : 0);
-    if (order->flag)
-        zmq_send(broker->feed, "more", 4, 0);
-})
-ORDER(forget, { broker->first = order->number + 1; })
-ORDER(restart, {
-    go(broker);
-    come_back(broker);
-    broker->epoch = order->flag ? 1 : broker->epoch + 1;
-    if (order->flag)
-        broker->head = 1;
-})
-ORDER(leave, { go(broker); })
-ORDER(return, {
-    come_back(broker);
-    broker->epoch++;
-})
-ORDER(ignore, { broker->ignore = order->count; })
-ORDER(refuse, {
-    broker->refuse_with = (enum refusal_reason)order->number;
-    snprintf(broker->refuse_text, sizeof(broker->refuse_text), "%s", order->text);
-})
-ORDER(garbage, { broker->garbage = true; })
-ORDER(full, { broker->full = order->count; })
-ORDER(finish, { broker->finish_at_once = order->flag; })
-ORDER(stream, {
-    snprintf(broker->stream, sizeof(broker->stream), "%s", order->text);
-    snprintf(broker->topic, sizeof(broker->topic), "t/%s", order->text);
-})
-ORDER(count, { order->count = broker->counts[order->number]; })
-ORDER(groups, { order->count = broker->group_count; })
-ORDER(acked, { order->number = broker->acked; })
-ORDER(subscribers, { order->count = broker->subscribers; })
-
-#define GIVE(...)                                                                                  \
-    struct order order = {__VA_ARGS__};                                                            \
-    give(broker, &order)
-
-void fake_await_subscriber(struct fake_broker *broker)
-{
-    for (unsigned i = 0; i < 2000; i++) {
-        GIVE(.run = do_subscribers);
-        if (order.count > 0)
-            return;
-        zmq_poll(NULL, 0, 5);
-    }
-    need(false, "a subscriber within ten seconds");
-}
-
-void fake_add(struct fake_broker *broker, bool published)
-{
-    GIVE(.run = do_add, .flag = published);
-}
-
-void fake_add_many(struct fake_broker *broker, uint64_t count, unsigned drop_percent)
-{
-    GIVE(.run = do_add_many, .number = count, .count = drop_percent);
-}
-
-void fake_add_broken(struct fake_broker *broker)
-{
-    GIVE(.run = do_add, .flag = true, .number = 1);
-}
-
-void fake_publish(struct fake_broker *broker, const char *topic, const char *stream, uint64_t seq)
-{
-    GIVE(.run = do_publish, .topic = topic, .text = stream, .number = seq);
-}
-
-void fake_publish_head(struct fake_broker *broker) { GIVE(.run = do_publish_head); }
-
-void fake_publish_bytes(struct fake_broker *broker, const char *topic, const char *bytes, bool more)
-{
-    GIVE(.run = do_publish_bytes, .topic = topic, .text = bytes, .flag = more);
-}
-
-void fake_forget(struct fake_broker *broker, uint64_t seq)
-{
-    GIVE(.run = do_forget, .number = seq);
-}
-
-void fake_restart(struct fake_broker *broker, bool other_ledger)
-{
-    GIVE(.run = do_restart, .flag = other_ledger);
-}
-
-void fake_leave(struct fake_broker *broker) { GIVE(.run = do_leave); }
-void fake_return(struct fake_broker *broker) { GIVE(.run = do_return); }
-void fake_ignore(struct fake_broker *broker, unsigned count)
-{
-    GIVE(.run = do_ignore, .count = count);
-}
-
-void fake_refuse(struct fake_broker *broker, enum refusal_reason reason, const char *text)
-{
-    GIVE(.run = do_refuse, .number = reason, .text = text);
-}
-
-void fake_answer_garbage(struct fake_broker *broker) { GIVE(.run = do_garbage); }
-void fake_be_full(struct fake_broker *broker, unsigned count)
-{
-    GIVE(.run = do_full, .count = count);
-}
-
-void fake_finish_at_once(struct fake_broker *broker, bool yes)
-{
-    GIVE(.run = do_finish, .flag = yes);
-}
-
-void fake_name_stream(struct fake_broker *broker, const char *name)
-{
-    GIVE(.run = do_stream, .text = name);
-}
-
-unsigned fake_count(struct fake_broker *broker, enum message_id id)
-{
-    GIVE(.run = do_count, .number = id);
-    return order.count;
-}
-
-unsigned fake_groups(struct fake_broker *broker)
-{
-    GIVE(.run = do_groups);
-    return order.count;
-}
-
-uint64_t fake_acked(struct fake_broker *broker)
-{
-    GIVE(.run = do_acked);
-    return order.number;
-}
-
-/* ---- life --------------------------------------------------------------------------------------------- */
-
-struct fake_broker *fake_start(void)
-{
-    struct fake_broker *broker = calloc(1, sizeof(*broker));
-    need(broker, "memory");
-    broker->context = zmq_ctx_new();
-    broker->epoch = 3;
-    broker->first = 1;
-    broker->port = 12000 + (int)getpid() % 1500 * 8;
-    while (!bind_at(broker, broker->port))
-        broker->port = broker->port > 31000 ? 12000 : broker->port + 3;
-    snprintf(broker->url, sizeof(broker->url), "tcp://127.0.0.1:%d", broker->port);
-    broker->orders_in = zmq_socket(broker->context, ZMQ_PAIR);
-    broker->orders_out = zmq_socket(broker->context, ZMQ_PAIR);
-    zmq_bind(broker->orders_out, "inproc://orders");
-    zmq_connect(broker->orders_in, "inproc://orders");
-    strcpy(broker->stream, "train");
-    strcpy(broker->topic, "t/train");
-    pthread_create(&broker->thread, NULL, fake_main, broker);
-    return broker;
-}
-
-void fake_stop(struct fake_broker **handle)
-{
-    struct fake_broker *broker = *handle;
-    *handle = NULL;
-    give(broker, NULL);
-    pthread_join(broker->thread, NULL);
-    if (broker->front)
-        go(broker);
-    zmq_close(broker->orders_in);
-    zmq_close(broker->orders_out);
-    zmq_ctx_term(broker->context);
-    for (unsigned i = 0; i < broker->group_count; i++)
-        free(broker->groups[i].content);
-    free(broker->kept);
-    free(broker);
-}
-
-const char *fake_url(const struct fake_broker *broker) { return broker->url; }

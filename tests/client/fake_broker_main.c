@@ -39,6 +39,12 @@ static const struct {
     {"finish", finish},     {"garbage", garbage},
 };
 
+static void name_stream(struct fake_broker *broker, const char *name)
+{
+    fake_name_stream(broker, name);
+    printf("done\n");
+}
+
 static bool carry_out(struct fake_broker *broker, const char *name, unsigned number)
 {
     for (size_t i = 0; i < sizeof(orders) / sizeof(*orders); i++)
@@ -47,7 +53,9 @@ static bool carry_out(struct fake_broker *broker, const char *name, unsigned num
             printf("done\n");
             return true;
         }
-    if (strcmp(name, "groups") == 0)
+    if (strcmp(name, "hello") == 0)
+        name_stream(broker, name);
+    else if (strcmp(name, "groups") == 0)
         printf("%u\n", fake_groups(broker));
     else if (strcmp(name, "acked") == 0)
         printf("%llu\n", (unsigned long long)fake_acked(broker));

@@ -128,7 +128,7 @@ class Streams(Case):
     def test_reading_until_idle_needs_everything_to_have_ended(self):
         self.broker("add-lost", 2)  # the fake broker says that seven more are pending
         self.assertEqual([t.seq for t in self.client.trajectories("train", timeout=0.3, until_idle=True)], [1, 2])
-        self.assertEqual(list(Client(self.broker.url).trajectories("none", until_idle=True)), [])
+        self.assertEqual(list(self.client.trajectories("none", until_idle=True)), [])
 
     def test_a_shorter_ledger_is_told(self):
         self.broker("add-lost", 3)

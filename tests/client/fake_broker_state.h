@@ -1,0 +1,49 @@
+/* fake_broker_state.h - what the two files of the fake broker share; only its thread touches it. */
+#ifndef SLUICE_TESTS_FAKE_BROKER_STATE_H
+#define SLUICE_TESTS_FAKE_BROKER_STATE_H
+
+#include <pthread.h>
+
+#include "common/buffer.h"
+#include "tests/client/fake_broker.h"
+
+enum { GROUPS_MAX = 4096 };
+
+struct kept {
+    char rollout[128], group[97];
+    unsigned sample;
+    bool broken;
+};
+
+struct fake_broker {
+    pthread_t thread;
+    void *context, *orders_in, *orders_out; /* orders: an inproc PAIR */
+    void *front, *feed;
+    int port;
+    char url[64], stream[65], topic[68];
+    uint64_t epoch, first, head, capacity, acked;
+    struct kept *kept; /* number n is kept[n - 1] */
+    unsigned subscribers, ignore, full, counts[MESSAGE_COUNT];
+    enum refusal_reason refuse_with;
+    char refuse_text[256];
+    bool garbage, finish_at_once;
+    struct {
+        char name[97];
+        char *content;
+    } groups[GROUPS_MAX];
+    unsigned group_count;
+};
+
+/* Like assert, in every build. */
+void fake_need(bool good, const char *what);
+
+bool fake_bind(struct fake_broker *broker, int port);
+void fake_unbind(struct fake_broker *broker);
+void fake_keep(struct fake_broker *broker, const char *group, unsigned sample, bool broken);
+void fake_send_kept(struct fake_broker *broker, const char *topic, const char *stream,
+                    uint64_t seq);
+void fake_send_head(struct fake_broker *broker);
+void fake_take_request(struct fake_broker *broker);
+void fake_take_subscription(struct fake_broker *broker);
+
+#endif

@@ -1,0 +1,253 @@
+/* fake_orders.c - the test's side of the fake broker: orders to its thread, and its life. */
+#include "tests/client/fake_broker_state.h"
+
+#include <stdlib.h>
+#include <stdio.h>
+#include <unistd.h>
+#include <zmq.h>
+
+/* The port was ours a moment ago; libzmq lets it go in its own time. */
+static void come_back(struct fake_broker *broker)
+{
+    while (!fake_bind(broker, broker->port))
+        zmq_poll(NULL, 0, 5);
+}
+
+/* ---- orders -------------------------------------------------------------------------------------- */
+
+struct order {
+    void (*run)(struct fake_broker *broker, struct order *order);
+    const char *topic, *text;
+    uint64_t number;
+    unsigned count;
+    bool flag;
+};
+
+static void *fake_main(void *arg)
+{
+    struct fake_broker *broker = arg;
+    for (;;) {
+        zmq_pollitem_t items[] = {{broker->orders_out, 0, ZMQ_POLLIN, 0},
+                                  {broker->front, 0, ZMQ_POLLIN, 0},
+                                  {broker->feed, 0, ZMQ_POLLIN, 0}};
+        zmq_poll(items, broker->front ? 3 : 1, -1);
+        if (broker->front && items[1].revents)
+            fake_take_request(broker);
+        if (broker->front && items[2].revents)
+            fake_take_subscription(broker);
+        if (items[0].revents) {
+            struct order *order;
+            zmq_recv(broker->orders_out, &order, sizeof(order), 0);
+            if (order)
+                order->run(broker, order);
+            zmq_send(broker->orders_out, &order, sizeof(order), 0);
+            if (!order)
+                return NULL;
+        }
+    }
+}
+
+static void give(struct fake_broker *broker, struct order *order)
+{
+    zmq_send(broker->orders_in, &order, sizeof(order), 0);
+    zmq_recv(broker->orders_in, &order, sizeof(order), 0);
+}
+
+#define ORDER(name, ...)                                                                           \
+    static void do_##name(struct fake_broker *broker, struct order *order)                         \
+    {                                                                                              \
+        (void)order;                                                                               \
+        __VA_ARGS__                                                                                \
+    }
+
+ORDER(add, {
+    fake_keep(broker, "g", (unsigned)broker->head % 1000, order->number);
+    if (order->flag)
+        fake_send_kept(broker, broker->topic, broker->stream, broker->head);
+})
+ORDER(add_many, {
+    uint32_t dice = 12345;
+    for (uint64_t i = 0; i < order->number; i++) {
+        dice = dice * 1664525u + 1013904223u;
+        fake_keep(broker, "g", (unsigned)broker->head % 1000, false);
+        if ((dice >> 16) % 100 >= order->count)
+            fake_send_kept(broker, broker->topic, broker->stream, broker->head);
+    }
+})
+ORDER(publish, { fake_send_kept(broker, order->topic, order->text, order->number); })
+ORDER(publish_head, { fake_send_head(broker); })
+ORDER(publish_bytes, {
+    zmq_send(broker->feed, order->topic, strlen(order->topic), ZMQ_SNDMORE);
+    zmq_send(broker->feed, order->text, strlen(order->text), order->flag ? ZMQ_SNDMORE : 0);
+    if (order->flag)
+        zmq_send(broker->feed, "more", 4, 0);
+})
+ORDER(forget, { broker->first = order->number + 1; })
+ORDER(restart, {
+    fake_unbind(broker);
+    come_back(broker);
+    broker->epoch = order->flag ? 1 : broker->epoch + 1;
+    if (order->flag)
+        broker->head = 1;
+})
+ORDER(leave, { fake_unbind(broker); })
+ORDER(return, {
+    come_back(broker);
+    broker->epoch++;
+})
+ORDER(ignore, { broker->ignore = order->count; })
+ORDER(refuse, {
+    broker->refuse_with = (enum refusal_reason)order->number;
+    snprintf(broker->refuse_text, sizeof(broker->refuse_text), "%s", order->text);
+})
+ORDER(garbage, { broker->garbage = true; })
+ORDER(full, { broker->full = order->count; })
+ORDER(finish, { broker->finish_at_once = order->flag; })
+ORDER(stream, {
+    snprintf(broker->stream, sizeof(broker->stream), "%s", order->text);
+    snprintf(broker->topic, sizeof(broker->topic), "t/%s", order->text);
+})
+ORDER(count, { order->count = broker->counts[order->number]; })
+ORDER(groups, { order->count = broker->group_count; })
+ORDER(acked, { order->number = broker->acked; })
+ORDER(subscribers, { order->count = broker->subscribers; })
+
+#define GIVE(...)                                                                                  \
+    struct order order = {__VA_ARGS__};                                                            \
+    give(broker, &order)
+
+void fake_await_subscriber(struct fake_broker *broker)
+{
+    for (unsigned i = 0; i < 2000; i++) {
+        GIVE(.run = do_subscribers);
+        if (order.count > 0)
+            return;
+        zmq_poll(NULL, 0, 5);
+    }
+    fake_need(false, "a subscriber within ten seconds");
+}
+
+void fake_add(struct fake_broker *broker, bool published)
+{
+    GIVE(.run = do_add, .flag = published);
+}
+
+void fake_add_many(struct fake_broker *broker, uint64_t count, unsigned drop_percent)
+{
+    GIVE(.run = do_add_many, .number = count, .count = drop_percent);
+}
+
+void fake_add_broken(struct fake_broker *broker)
+{
+    GIVE(.run = do_add, .flag = true, .number = 1);
+}
+
+void fake_publish(struct fake_broker *broker, const char *topic, const char *stream, uint64_t seq)
+{
+    GIVE(.run = do_publish, .topic = topic, .text = stream, .number = seq);
+}
+
+void fake_publish_head(struct fake_broker *broker) { GIVE(.run = do_publish_head); }
+
+void fake_publish_bytes(struct fake_broker *broker, const char *topic, const char *bytes, bool more)
+{
+    GIVE(.run = do_publish_bytes, .topic = topic, .text = bytes, .flag = more);
+}
+
+void fake_forget(struct fake_broker *broker, uint64_t seq)
+{
+    GIVE(.run = do_forget, .number = seq);
+}
+
+void fake_restart(struct fake_broker *broker, bool other_ledger)
+{
+    GIVE(.run = do_restart, .flag = other_ledger);
+}
+
+void fake_leave(struct fake_broker *broker) { GIVE(.run = do_leave); }
+void fake_return(struct fake_broker *broker) { GIVE(.run = do_return); }
+void fake_ignore(struct fake_broker *broker, unsigned count)
+{
+    GIVE(.run = do_ignore, .count = count);
+}
+
+void fake_refuse(struct fake_broker *broker, enum refusal_reason reason, const char *text)
+{
+    GIVE(.run = do_refuse, .number = reason, .text = text);
+}
+
+void fake_answer_garbage(struct fake_broker *broker) { GIVE(.run = do_garbage); }
+void fake_be_full(struct fake_broker *broker, unsigned count)
+{
+    GIVE(.run = do_full, .count = count);
+}
+
+void fake_finish_at_once(struct fake_broker *broker, bool yes)
+{
+    GIVE(.run = do_finish, .flag = yes);
+}
+
+void fake_name_stream(struct fake_broker *broker, const char *name)
+{
+    GIVE(.run = do_stream, .text = name);
+}
+
+unsigned fake_count(struct fake_broker *broker, enum message_id id)
+{
+    GIVE(.run = do_count, .number = id);
+    return order.count;
+}
+
+unsigned fake_groups(struct fake_broker *broker)
+{
+    GIVE(.run = do_groups);
+    return order.count;
+}
+
+uint64_t fake_acked(struct fake_broker *broker)
+{
+    GIVE(.run = do_acked);
+    return order.number;
+}
+
+/* ---- life --------------------------------------------------------------------------------------------- */
+
+struct fake_broker *fake_start(void)
+{
+    struct fake_broker *broker = calloc(1, sizeof(*broker));
+    fake_need(broker, "memory");
+    broker->context = zmq_ctx_new();
+    broker->epoch = 3;
+    broker->first = 1;
+    broker->port = 12000 + (int)getpid() % 1500 * 8;
+    while (!fake_bind(broker, broker->port))
+        broker->port = broker->port > 31000 ? 12000 : broker->port + 3;
+    snprintf(broker->url, sizeof(broker->url), "tcp://127.0.0.1:%d", broker->port);
+    broker->orders_in = zmq_socket(broker->context, ZMQ_PAIR);
+    broker->orders_out = zmq_socket(broker->context, ZMQ_PAIR);
+    zmq_bind(broker->orders_out, "inproc://orders");
+    zmq_connect(broker->orders_in, "inproc://orders");
+    strcpy(broker->stream, "train");
+    strcpy(broker->topic, "t/train");
+    pthread_create(&broker->thread, NULL, fake_main, broker);
+    return broker;
+}
+
+void fake_stop(struct fake_broker **handle)
+{
+    struct fake_broker *broker = *handle;
+    *handle = NULL;
+    give(broker, NULL);
+    pthread_join(broker->thread, NULL);
+    if (broker->front)
+        fake_unbind(broker);
+    zmq_close(broker->orders_in);
+    zmq_close(broker->orders_out);
+    zmq_ctx_term(broker->context);
+    for (unsigned i = 0; i < broker->group_count; i++)
+        free(broker->groups[i].content);
+    free(broker->kept);
+    free(broker);
+}
+
+const char *fake_url(const struct fake_broker *broker) { return broker->url; }

@@ -1,0 +1,193 @@
+"""`sluice up` with real processes: what dies is started again, and stopping stops everything."""
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+SOURCE, BINARY = os.environ["SLUICE_SOURCE_DIR"], os.environ["SLUICE_BINARY_DIR"]
+SLUICE = os.path.join(BINARY, "client", "sluice")
+sys.path.insert(0, os.path.join(SOURCE, "client", "python"))
+
+for program in ("broker/sluice-broker", "workers/sluice-worker"):
+    if not os.path.exists(os.path.join(BINARY, program)):
+        print(f"skipped: there is no {program}")
+        sys.exit(77)
+try:
+    from sluice import Client
+except ImportError as missing:
+    print(f"skipped: {missing}; .ci/packages.sh installs what the Python client needs")
+    sys.exit(77)
+
+
+def three_free_ports():
+    for base in range(16000 + os.getpid() % 500 * 7, 32000, 3):
+        try:
+            for port in range(base, base + 3):
+                with socket.socket() as one:
+                    one.bind(("127.0.0.1", port))
+            return base
+        except OSError:
+            continue
+    raise AssertionError("no free ports")
+
+
+class Up:
+    """One `sluice up`; its output is read as it comes."""
+
+    def __init__(self, folder, *options):
+        self.port = three_free_ports()
+        self.url = f"tcp://127.0.0.1:{self.port}"
+        self.data = os.path.join(folder, "data")
+        self.lines, self.news = [], threading.Condition()
+        self.process = subprocess.Popen([SLUICE, "up", "--front", str(self.port), "--data", self.data, *options],
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.reader = threading.Thread(target=self.read)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            with self.news:
+                self.lines.append(line.rstrip())
+                self.news.notify_all()
+        with self.news:
+            self.lines.append("(end)")
+            self.news.notify_all()
+
+    def await_line(self, words, seconds=60):
+        with self.news:
+            if not self.news.wait_for(lambda: any(words in line for line in self.lines), seconds):
+                raise AssertionError(f"nobody said '{words}':\n" + "\n".join(self.lines))
+
+    def children(self, *words):
+        """Pids whose command line holds all the words and this one's address or data."""
+        listed = subprocess.run(["ps", "--ppid", str(self.process.pid), "-o", "pid=,args="], capture_output=True,
+                                text=True, check=False).stdout
+        return [int(line.split()[0]) for line in listed.splitlines() if all(word in line for word in words)]
+
+    def finish(self, seconds=30):
+        status = self.process.wait(seconds)
+        self.reader.join(seconds)
+        self.process.stdout.close()
+        return status
+
+
+def gone(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+class Case(unittest.TestCase):
+    def start(self, *options):
+        folder = tempfile.TemporaryDirectory(prefix="sluice-up-", ignore_cleanup_errors=True)
+        self.addCleanup(folder.cleanup)
+        up = Up(folder.name, *options)
+        self.addCleanup(self.end, up)
+        return up
+
+    def end(self, up):
+        if up.process.poll() is None:
+            up.process.send_signal(signal.SIGTERM)
+            try:
+                up.finish()
+            except subprocess.TimeoutExpired:
+                up.process.kill()
+                raise
+
+    def expect_gone(self, pids):
+        end = time.monotonic() + 20
+        while not all(gone(pid) for pid in pids) and time.monotonic() < end:
+            time.sleep(0.02)
+        self.assertEqual([pid for pid in pids if not gone(pid)], [])
+
+    def test_killed_workers_and_brokers_come_back_and_nothing_is_lost(self):
+        up = self.start("--run", "2")
+        up.await_line("up front=" + up.url)
+        tasks = [{"task": f"t{k}", "kind": "noop"} for k in range(300)]
+        with Client(up.url, timeout=60) as client:
+            client.submit(tasks, stream="train", samples=2)
+            seen = []
+            for trajectory in client.trajectories("train", timeout=60):
+                seen.append(trajectory)
+                if len(seen) == 100:
+                    os.kill(up.children("sluice-broker")[0], signal.SIGKILL)
+                    up.await_line("the broker was killed by signal 9")
+                    client.submit(tasks[:100], stream="train2", samples=2)
+                if len(seen) == 200:
+                    os.kill(up.children("sluice-worker run")[0], signal.SIGKILL)
+                    up.await_line("was killed by signal 9")
+                if len(seen) == 600:
+                    break
+            self.assertEqual([t.seq for t in seen], list(range(1, 601)))
+            self.assertEqual(len({t.rollout for t in seen}), 600)
+            self.assertEqual({(t.outcome, t.trainable) for t in seen}, {("ok", True)})
+            self.assertEqual(len(list(client.trajectories("train2", timeout=60, until_idle=True))), 200)
+            client.ack("train", 600)
+        up.await_line("started the broker again")
+        up.await_line("started the run worker")
+
+    def test_ctrl_c_stops_everything_and_a_second_one_at_once(self):
+        ready = tempfile.NamedTemporaryFile(mode="r", encoding="utf-8")
+        self.addCleanup(ready.close)
+        up = self.start("--ready-file", ready.name)
+        up.await_line("up front=")
+        self.assertEqual(ready.read(), up.url + "\n")
+        children = up.children()
+        self.assertEqual(len(children), 4)
+        stuck = up.children("sluice-worker eval")[0]
+        os.kill(stuck, signal.SIGSTOP)
+        up.process.send_signal(signal.SIGINT)
+        up.await_line("stopping")
+        up.process.send_signal(signal.SIGINT)
+        self.assertEqual(up.finish(5), 0)
+        self.expect_gone(children)
+
+    def test_stopping_does_not_wait_for_ever_for_a_stuck_worker(self):
+        up = self.start()
+        up.await_line("up front=")
+        children = up.children()
+        os.kill(up.children("sluice-worker init")[0], signal.SIGSTOP)
+        up.process.send_signal(signal.SIGTERM)
+        self.assertEqual(up.finish(30), 0)
+        self.expect_gone(children)
+
+    def test_a_worker_that_cannot_start_stops_everything(self):
+        folder = tempfile.TemporaryDirectory(prefix="sluice-up-", ignore_cleanup_errors=True)
+        self.addCleanup(folder.cleanup)
+        store = os.path.join(folder.name, "data", "store")
+        os.mkdir(os.path.dirname(store))
+        with open(store, "w", encoding="utf-8") as file:
+            file.write("a file, not a directory")
+        up = Up(folder.name)
+        self.assertEqual(up.finish(60), 1)
+        self.assertTrue(any(store in line for line in up.lines), up.lines)
+        self.assertTrue(any("could not start everything" in line for line in up.lines), up.lines)
+
+    def test_a_port_in_use_is_said_and_is_exit_one(self):
+        up = self.start("--bind", "127.0.0.1", "--run", "0")
+        up.await_line("up front=")
+        other = subprocess.run([SLUICE, "up", "--front", str(up.port), "--data", up.data + "2"],
+                               capture_output=True, text=True, timeout=60)
+        self.assertEqual(other.returncode, 1)
+        self.assertIn("in use", other.stderr)
+        self.assertNotIn("up front=", other.stdout)
+
+    def test_hello_runs_against_it(self):
+        up = self.start()
+        up.await_line("up front=")
+        said = subprocess.run([os.path.join(BINARY, "client", "hello"), '{"task": "hello", "kind": "noop"}'],
+                              env=dict(os.environ, SLUICE_BROKER=up.url), capture_output=True, text=True, timeout=60)
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.assertEqual(len(said.stdout.splitlines()), 2)
+        self.assertIn("hello/0: ok, ", said.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
