@@ -177,6 +177,38 @@ static void after_an_infra_fault_another_engine_is_tried(void **state)
     world_close(world);
 }
 
+static void the_engine_of_an_older_dispatch_is_not_made_up(void **state)
+{
+    (void)state;
+    struct world *world = open_with_engines(2);
+    world_beat(world, "r1", "run", 1, NULL);
+    world_reach_run(world, "g", 1);
+    uint64_t first = token_of(world, "run:g/0");
+    world_break_lane(world, "r1");
+    world_beat(world, "r2", "run", 1, NULL);
+    expect_job(world, "r2", "run:g/0");
+    world_result(world, "r1", "run:g/0", first, "ok");
+    assert_string_equal(expect(world, PERSIST_RUN)->engine, "");
+    world_close(world);
+}
+
+static void the_engine_of_an_adopted_older_dispatch_is_not_made_up(void **state)
+{
+    (void)state;
+    struct world *world = open_with_engines(2);
+    world_beat(world, "r1", "run", 1, NULL);
+    world_reach_run(world, "g", 1);
+    uint64_t first = token_of(world, "run:g/0");
+    world_break_lane(world, "r1");
+    world_beat(world, "r2", "run", 1, NULL);
+    expect_job(world, "r2", "run:g/0");
+    world_break_lane(world, "r2");
+    world_beat(world, "r1", "run", 1, "run:g/0", first, NULL);
+    world_result(world, "r1", "run:g/0", first, "ok");
+    assert_string_equal(expect(world, PERSIST_RUN)->engine, "");
+    world_close(world);
+}
+
 static void runs_wait_while_there_is_no_engine_and_others_overtake_them(void **state)
 {
     (void)state;
@@ -225,6 +257,8 @@ int main(void)
         cmocka_unit_test(engines_are_bounded),
         cmocka_unit_test(runs_go_to_the_engine_with_the_fewest),
         cmocka_unit_test(after_an_infra_fault_another_engine_is_tried),
+        cmocka_unit_test(the_engine_of_an_older_dispatch_is_not_made_up),
+        cmocka_unit_test(the_engine_of_an_adopted_older_dispatch_is_not_made_up),
         cmocka_unit_test(runs_wait_while_there_is_no_engine_and_others_overtake_them),
         cmocka_unit_test(a_removed_engine_keeps_its_runs_and_gets_no_more),
     };

@@ -63,6 +63,23 @@ static void jobs_wait_for_adoption_and_are_handed_out_after_the_grace(void **sta
     world_close(world);
 }
 
+static void after_the_grace_restored_jobs_come_first_and_in_order(void **state)
+{
+    (void)state;
+    struct world *world = world_create();
+    world_start(world);
+    restore_group(world, "g", 3, true);
+    for (uint64_t k = 0; k < 3; k++)
+        restore_rollout(world, "g", k, (struct core_rollout_row){0});
+    world_reach_run(world, "h", 1);
+    world_wait(world, 3000);
+    world_beat(world, "r1", "run", 4, NULL);
+    for (unsigned k = 0; k < 3; k++)
+        assert_int_equal(seen_nth(world, LANE_JOB, k)->rollout[2], '0' + k);
+    assert_string_equal(seen_nth(world, LANE_JOB, 3)->rollout, "h/0");
+    world_close(world);
+}
+
 static void the_tick_is_due_when_the_grace_ends(void **state)
 {
     (void)state;
@@ -117,9 +134,15 @@ static void an_infra_fault_from_before_the_restart_counts_too(void **state)
     (void)state;
     struct world *world = restart();
     world_beat(world, "r1", "run", 1, NULL);
-    world_result(world, "r1", "run:h/0", ((uint64_t)3 << 32) + 50, "infra");
+    uint64_t token = ((uint64_t)3 << 32) + 50;
+    world_result(world, "r1", "run:h/0", token, "infra");
     world_get(world, "h/0");
     assert_string_equal(expect_answer(world, MSG_rollout_state)->state, "delayed");
+    world_beat_with(world, "r1", "run", (struct beat){.draining = true}, NULL);
+    world_wait(world, 600);
+    world_beat_with(world, "r2", "run", (struct beat){.draining = true}, "run:h/0", token, NULL);
+    world_get(world, "h/0"); /* queued again, and not adopted from where it failed */
+    assert_string_equal(expect_answer(world, MSG_rollout_state)->state, "queued");
     world_close(world);
 }
 
@@ -227,6 +250,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(jobs_wait_for_adoption_and_are_handed_out_after_the_grace),
+        cmocka_unit_test(after_the_grace_restored_jobs_come_first_and_in_order),
         cmocka_unit_test(the_tick_is_due_when_the_grace_ends),
         cmocka_unit_test(a_beat_adopts_what_is_still_running),
         cmocka_unit_test(a_result_from_before_the_restart_counts),

@@ -173,6 +173,51 @@ static void one_beat_causes_a_bounded_number_of_cancels(void **state)
     world_close(world);
 }
 
+static void an_older_dispatch_held_by_the_same_worker_is_cancelled(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    world_reach_run(world, "g", 1);
+    world_beat(world, "r1", "run", 1, NULL);
+    uint64_t first = expect_job(world, "r1", "run:g/0");
+    world->now_ms += 2001;
+    world_beat(world, "r1", "run", 1, NULL);
+    uint64_t second = expect_job(world, "r1", "run:g/0");
+    world_beat(world, "r1", "run", 1, "run:g/0", first, "run:g/0", second, NULL);
+    assert_int_equal(seen_count(world, LANE_SEND), 1);
+    assert_int_equal(expect(world, LANE_SEND)->message, MSG_job_cancel);
+    assert_int_equal(expect(world, LANE_SEND)->token, first);
+    world_close(world);
+}
+
+static void being_seen_on_one_worker_says_nothing_about_the_next(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    world_reach_run(world, "g", 1);
+    world_beat(world, "r1", "run", 1, NULL);
+    uint64_t token = expect_job(world, "r1", "run:g/0");
+    world_beat(world, "r1", "run", 1, "run:g/0", token, NULL); /* seen in its second beat */
+    world_break_lane(world, "r1");
+    world_beat(world, "r2", "run", 1, NULL);
+    expect_job(world, "r2", "run:g/0");
+    world->now_ms += 2001;
+    world_beat(world, "r2", "run", 1, NULL); /* its second beat: it never arrived */
+    assert_true(expect_job(world, "r2", "run:g/0") > token);
+    world_close(world);
+}
+
+static void a_job_of_another_stage_is_not_adopted(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    world_reach_run(world, "g", 1);
+    world_beat(world, "e1", "eval", 4, "run:g/0", (uint64_t)7, NULL);
+    world_get(world, "g/0");
+    assert_string_equal(expect_answer(world, MSG_rollout_state)->state, "queued");
+    world_close(world);
+}
+
 /* ---- lost workers --------------------------------------------------------------------------- */
 
 static void a_silent_worker_is_lost_and_its_jobs_go_to_the_front_in_order(void **state)
@@ -260,6 +305,25 @@ static void a_hung_worker_that_falls_silent_is_forgotten(void **state)
     assert_int_equal(seen_count(world, LANE_CLOSE), 0); /* it was closed before */
     world_beat_with(world, "r1", "run", same, NULL);
     expect(world, LANE_OPEN);
+    world_close(world);
+}
+
+static void nothing_is_sent_to_a_hung_worker_not_even_where_it_moved(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    struct beat same = {.slots = 1, .progress = 77};
+    world_reach_run(world, "g", 1);
+    for (unsigned s = 0; s < 8; s++) {
+        world_beat_with(world, "r1", "run", same, "run:g/0", (uint64_t)1, NULL);
+        world_wait(world, 1000);
+    }
+    same.lane = "tcp://10.0.0.7:20999";
+    world_beat_with(world, "r1", "run", same, NULL);
+    assert_int_equal(world->seen_count, 0);
+    world_result(world, "r1", "run:g/0", 1, "ok"); /* taken, and acknowledged when it comes again */
+    assert_int_equal(seen_count(world, PERSIST_RUN), 1);
+    assert_int_equal(seen_count(world, LANE_SEND), 0);
     world_close(world);
 }
 
@@ -436,6 +500,24 @@ static void a_busy_worker_is_kept_from_new_work_until_it_can_take_a_suspect_alon
     world_close(world);
 }
 
+static void a_worker_kept_for_a_suspect_is_free_again_when_the_suspect_is_cancelled(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    world_reach_run(world, "g", 1);
+    for (unsigned death = 0; death < 2; death++) {
+        world_beat(world, "r1", "run", 1, NULL);
+        expect_job(world, "r1", "run:g/0");
+        world_break_lane(world, "r1");
+    }
+    world_reach_run(world, "h", 2);
+    world_beat(world, "r2", "run", 2, "run:h/0", (uint64_t)1, NULL); /* busy with h/0 */
+    assert_int_equal(seen_count(world, LANE_JOB), 0);                /* and kept for g/0 */
+    world_cancel(world, "g/0", NULL, NULL);
+    expect_job(world, "r2", "run:h/1");
+    world_close(world);
+}
+
 static void a_poison_job_is_set_aside_and_no_innocent_is(void **state)
 {
     (void)state;
@@ -506,10 +588,14 @@ int main(void)
         cmocka_unit_test(what_nobody_knows_is_cancelled_and_its_result_released),
         cmocka_unit_test(a_stage_that_is_done_is_released),
         cmocka_unit_test(one_beat_causes_a_bounded_number_of_cancels),
+        cmocka_unit_test(an_older_dispatch_held_by_the_same_worker_is_cancelled),
+        cmocka_unit_test(being_seen_on_one_worker_says_nothing_about_the_next),
+        cmocka_unit_test(a_job_of_another_stage_is_not_adopted),
         cmocka_unit_test(a_silent_worker_is_lost_and_its_jobs_go_to_the_front_in_order),
         cmocka_unit_test(a_broken_lane_loses_its_worker_at_once_and_a_beat_brings_it_back),
         cmocka_unit_test(a_worker_whose_work_stands_still_is_lost_until_it_gets_on),
         cmocka_unit_test(a_hung_worker_that_falls_silent_is_forgotten),
+        cmocka_unit_test(nothing_is_sent_to_a_hung_worker_not_even_where_it_moved),
         cmocka_unit_test(a_result_that_comes_twice_counts_once_and_is_acknowledged_twice),
         cmocka_unit_test(a_late_result_of_a_queued_job_wins_and_takes_it_from_the_queue),
         cmocka_unit_test(a_late_result_wins_over_the_other_holder_who_is_cancelled),
@@ -519,6 +605,7 @@ int main(void)
         cmocka_unit_test(a_deadline_takes_the_job_away_and_counts_as_infra),
         cmocka_unit_test(a_suspect_reruns_then_runs_alone_and_only_then_is_blamed),
         cmocka_unit_test(a_busy_worker_is_kept_from_new_work_until_it_can_take_a_suspect_alone),
+        cmocka_unit_test(a_worker_kept_for_a_suspect_is_free_again_when_the_suspect_is_cancelled),
         cmocka_unit_test(a_poison_job_is_set_aside_and_no_innocent_is),
         cmocka_unit_test(a_suspect_that_succeeds_is_cleared),
     };
