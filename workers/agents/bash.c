@@ -41,8 +41,7 @@ struct bash_agent {
     size_t commands, format_errors;
 };
 
-/* ---- a command
- * ------------------------------------------------------------------------------------ */
+/* ---- a command --------------------------------------------------------------------------- */
 
 static void write_observation(const struct sandbox_output *output, struct buffer *ret)
 {
@@ -104,8 +103,7 @@ static int run_command(struct bash_agent *agent, struct slice command, bool is_l
     return error;
 }
 
-/* ---- turns
- * ---------------------------------------------------------------------------------------- */
+/* ---- turns ------------------------------------------------------------------------------- */
 
 /* What is wrong with a reply that should hold one command; NULL: nothing. */
 static const char *format_error(const struct fence *fence, char text[256])

@@ -11,8 +11,7 @@
 /* A call that outlasts the longest answered one this many times is the engine's fault. */
 enum { STALL_FACTOR = 4, STALL_SLACK_S = 1 };
 
-/* ---- opening ------------------------------------------------------------------------------------
- */
+/* ---- opening ----------------------------------------------------------------------------- */
 
 static int out_of_memory(struct fail *fail)
 {
@@ -88,8 +87,7 @@ void dialogue_close(struct dialogue *dialogue)
     tokens_finish(&dialogue->ids);
 }
 
-/* ---- a turn
- * --------------------------------------------------------------------------------------- */
+/* ---- a turn ------------------------------------------------------------------------------ */
 
 /* The record's last trace must be the prompt, id for id; should it ever not be, a new one starts.
  */
@@ -180,8 +178,7 @@ int dialogue_tell(struct dialogue *dialogue, struct slice content, const char *t
     return error;
 }
 
-/* ---- the end
- * -------------------------------------------------------------------------------------- */
+/* ---- the end ----------------------------------------------------------------------------- */
 
 enum outcome agent_end(struct agent_run *run, enum outcome outcome, const char *format, ...)
 {

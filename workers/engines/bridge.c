@@ -5,7 +5,7 @@
 
 #include "common/cleanup.h"
 
-/* ---- finding the tail ------------------------------------------------------------------------ */
+/* ---- finding the tail -------------------------------------------------------------------- */
 
 static const uint8_t *slice_find(struct slice in, const char *what)
 {
@@ -63,7 +63,7 @@ bool frame_learn_trim(struct frame *frame, const struct frame_tail *plain,
            (frame->trims_right || slice_has_more(padded->after, plain->after, right, false));
 }
 
-/* ---- cutting it ------------------------------------------------------------------------------ */
+/* ---- cutting it -------------------------------------------------------------------------- */
 
 static const struct frame_special *special_at(struct slice text,
                                               const struct frame_special *specials, size_t count)
@@ -166,7 +166,7 @@ void frame_finish(struct frame *frame)
     *frame = (struct frame){0};
 }
 
-/* ---- using it -------------------------------------------------------------------------------- */
+/* ---- using it ---------------------------------------------------------------------------- */
 
 static bool is_blank(uint8_t byte)
 {

@@ -6,7 +6,7 @@
 #include "common/clock.h"
 #include "workers/fiber.h"
 
-/* ---- what refusals mean ---------------------------------------------------------------------- */
+/* ---- what refusals mean ------------------------------------------------------------------ */
 
 static const struct {
     long first, last;
@@ -61,7 +61,7 @@ int call_refusal(long status, const json_t *body, struct fail *fail)
     return fail_set(fail, -EPROTO, "the engine answered with status %ld", status);
 }
 
-/* ---- the call -------------------------------------------------------------------------------- */
+/* ---- the call ---------------------------------------------------------------------------- */
 
 static int64_t deadline_of(int64_t timeout_ms)
 {

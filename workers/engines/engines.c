@@ -16,8 +16,7 @@ struct engines {
     struct engine *first;
 };
 
-/* ---- life ---------------------------------------------------------------------------------------
- */
+/* ---- life -------------------------------------------------------------------------------- */
 
 struct engines *engines_create(struct http *http)
 {
@@ -85,8 +84,7 @@ struct engine *engines_get(struct engines *engines, const char *url)
     return *at;
 }
 
-/* ---- trying again
- * ----------------------------------------------------------------------------------- */
+/* ---- trying again ------------------------------------------------------------------------ */
 
 static bool is_transient(int code)
 {
@@ -144,8 +142,7 @@ static int engine_try(struct engine *engine, int (*act)(void *arg, struct fail *
     }
 }
 
-/* ---- what an engine is
- * --------------------------------------------------------------------------- */
+/* ---- what an engine is ------------------------------------------------------------------- */
 
 static void engine_learn(struct engine *engine, const struct dialect *dialect,
                          struct engine_facts *facts)
@@ -194,8 +191,7 @@ static int ensure_described(struct engine *engine, struct fail *fail)
     return once_run(&engine->described, describe, engine, fail);
 }
 
-/* ---- the contract: each entry point is one act that may be tried again
- * ------------------------------- */
+/* ---- the contract: each entry point is one act that may be tried again ------------------- */
 
 struct action {
     struct engine *engine;

@@ -4,13 +4,12 @@
 #include <stdlib.h>
 
 #include "common/cleanup.h"
-#include "workers/engines/utf8.h"
+#include "schemas/utf8.h"
 
 #define PAD_LEFT "  "
 #define PAD_RIGHT " \n"
 
-/* ---- rendering sentinels ------------------------------------------------------------------------
- */
+/* ---- rendering sentinels ----------------------------------------------------------------- */
 
 /* `rounds` times a user's turn and a reply, then a user's turn with `content`. */
 static int render_rounds(struct engine *engine, size_t rounds, const char *content,
@@ -37,8 +36,7 @@ static int render_tail(struct engine *engine, size_t rounds, const char *content
                : fail_set(fail, -EPROTO, "the chat template does not give back a turn unchanged");
 }
 
-/* ---- special tokens
- * ------------------------------------------------------------------------------ */
+/* ---- special tokens ---------------------------------------------------------------------- */
 
 static int tokenizes_to(struct engine *engine, struct slice text, enum tokenize_mode mode,
                         uint32_t id, bool *ret, struct fail *fail)
@@ -101,8 +99,7 @@ static int find_specials(struct engine *engine, struct slice text,
     return error;
 }
 
-/* ---- learning
- * ------------------------------------------------------------------------------------- */
+/* ---- learning ---------------------------------------------------------------------------- */
 
 static int encode_literals(struct engine *engine, struct frame *frame, struct fail *fail)
 {
@@ -154,8 +151,7 @@ static int learn(struct engine *engine, struct frame *ret, struct fail *fail)
     return cut(engine, &first, ret, fail);
 }
 
-/* ---- proving
- * -------------------------------------------------------------------------------------- */
+/* ---- proving ----------------------------------------------------------------------------- */
 
 /* Contents on which encoding in pieces, trimming or normalizing would show. */
 static const char *const nasty[] = {
@@ -242,7 +238,8 @@ int framing_bridge(struct engine *engine, const struct frame *frame, uint32_t la
 {
     AUTO_BUFFER repaired = {0}, text = {0};
     struct tokens ids = {0};
-    if (!utf8_repair(content, &repaired) || !frame_text(frame, buffer_peek(&repaired), &text))
+    utf8_append_repaired(&repaired, content);
+    if (repaired.failed || !frame_text(frame, buffer_peek(&repaired), &text))
         return fail_set(fail, -ENOMEM, "out of memory");
     int error = engine->dialect->tokenize(engine, buffer_peek(&text), TOKENIZE_PLAIN, &ids, fail);
     if (error == 0)

@@ -41,7 +41,7 @@ static int post(struct engine *engine, const char *path, json_t *body, json_t **
     return call_json(&call, ret, fail);
 }
 
-/* ---- text and ids ---------------------------------------------------------------------------- */
+/* ---- text and ids ------------------------------------------------------------------------ */
 
 static int read_tokens(const json_t *ids, struct tokens *ret, struct fail *fail)
 {
@@ -113,8 +113,7 @@ static int llama_apply_template(struct engine *engine, const struct task_message
     return ret->failed ? fail_set(fail, -ENOMEM, "out of memory") : 0;
 }
 
-/* ---- what kind of server it is -----------------------------------------------------------------
- */
+/* ---- what kind of server it is ----------------------------------------------------------- */
 
 /* /props, or -ENOTSUP when there is no such thing. */
 static int read_props(struct engine *engine, struct engine_facts *ret, json_t **props,
@@ -186,8 +185,7 @@ static int llama_describe(struct engine *engine, struct engine_facts *ret, struc
     return error < 0 ? error : read_end(engine, props, ret, fail);
 }
 
-/* ---- sampling ----------------------------------------------------------------------------------
- */
+/* ---- sampling ---------------------------------------------------------------------------- */
 
 static json_t *ids_to_json(const struct tokens *tokens, size_t count)
 {

@@ -5,13 +5,13 @@
 #include <stdlib.h>
 
 #include "common/cleanup.h"
-#include "workers/engines/utf8.h"
+#include "schemas/utf8.h"
 
 enum { TAIL = 4 }; /* bytes that decide whether a text ends in a whole character */
 
 static const double LOGPROB_EPSILON = 1e-4; /* above 0: rounding of the server's softmax */
 
-/* ---- single values --------------------------------------------------------------------------- */
+/* ---- single values ----------------------------------------------------------------------- */
 
 static bool read_id(const json_t *json, uint32_t *ret)
 {
@@ -73,8 +73,7 @@ int llama_reply_find(const json_t *reply, uint32_t id, struct llama_score *ret)
     return -ENOENT;
 }
 
-/* ---- ids and their log-probabilities -----------------------------------------------------------
- */
+/* ---- ids and their log-probabilities ----------------------------------------------------- */
 
 static int read_ids(const json_t *reply, uint64_t max_tokens, struct tokens *ret, struct fail *fail)
 {
@@ -114,6 +113,21 @@ static void walk_say(struct walk *walk, const struct llama_score *token)
     memcpy(walk->tail, joined + len - walk->tail_len, walk->tail_len);
 }
 
+/* Whether the last character lacks bytes, by the server's own rule (its validate_utf8). */
+static bool walk_is_cut(const struct walk *walk)
+{
+    for (size_t back = 1; back <= walk->tail_len; back++) {
+        uint8_t byte = walk->tail[walk->tail_len - back];
+        size_t needed = (byte & 0xe0) == 0xc0   ? 2
+                        : (byte & 0xf0) == 0xe0 ? 3
+                        : (byte & 0xf8) == 0xf0 ? 4
+                                                : 0;
+        if (needed > back)
+            return true;
+    }
+    return false;
+}
+
 /* An entry from here on that tells what `id` says; NULL: none, so this occurrence has none. */
 static const json_t *walk_find(const struct walk *walk, uint32_t id)
 {
@@ -139,7 +153,7 @@ static int walk_step(struct walk *walk, uint32_t id, struct llama_score *ret, st
     struct walk after = *walk;
     walk_say(&after, ret);
     ret->logprob = NAN;
-    if (utf8_is_cut(slice_of(after.tail, after.tail_len)))
+    if (walk_is_cut(&after))
         return 0;
     const json_t *entry = json_array_get(walk->entries, walk->next);
     if (!read_entry(entry, &found, ret) || found != id)
@@ -166,7 +180,7 @@ static int read_logprobs(const json_t *reply, const struct tokens *ids,
             return error;
         bool scored = isnan(reported);
         walk_say(&walk, &token);
-        if (scored && !utf8_is_cut(slice_of(walk.tail, walk.tail_len)))
+        if (scored && !walk_is_cut(&walk))
             return fail_set(fail, -EPROTO, "the engine gave no log-probability for token %u at %zu",
                             ids->ids[i], i);
         ret[i] = token.logprob;
@@ -178,8 +192,7 @@ static int read_logprobs(const json_t *reply, const struct tokens *ids,
     return 0;
 }
 
-/* ---- the rest of the answer --------------------------------------------------------------------
- */
+/* ---- the rest of the answer -------------------------------------------------------------- */
 
 static const struct {
     const char *stop_type, *finish;
@@ -220,7 +233,7 @@ static int read_text(const json_t *reply, struct generation *ret, struct fail *f
     if (!json_is_string(content))
         return fail_set(fail, -EPROTO, "the engine's answer has no text");
     AUTO_BUFFER text = {0};
-    utf8_repair(slice_of(json_string_value(content), json_string_length(content)), &text);
+    utf8_append_repaired(&text, slice_of(json_string_value(content), json_string_length(content)));
     ret->text = buffer_take_str(&text);
     return ret->text ? 0 : fail_set(fail, -ENOMEM, "out of memory");
 }

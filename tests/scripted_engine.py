@@ -1,0 +1,334 @@
+#!/usr/bin/env python3
+"""An inference server for tests: llama.cpp's HTTP interface over a script, or a recording proxy.
+
+    scripted_engine.py [--script FILE] [--log FILE] [--port N] [--proxy URL]
+
+Prints "ready port=N". Every request and its answer is one JSON line of the log:
+{"path", "request", "status", "answer"}.
+
+The model is a script. Its tokenizer is bytes (ids 0..255) and a few special tokens; the
+log-probability of a token is a function of its position and id, so that it can be asked for again.
+
+    {"context": 4096, "template": "chatml", "bos": false, "rules": [RULE, ...]}
+
+RULE: {"path": "/completion", "if": "text in the last user's turn", "call": 3, "times": 1,
+       "reply": "text" or "replies": ["first turn", "second", ...], "end": "<|im_end|>",
+       "delay_ms": 0, "fault": "500"}
+The first rule whose conditions all hold decides. `call` counts requests to that path from 1;
+`times` is how often the rule may be used. See FAULTS for what a rule can break.
+"""
+import argparse
+import json
+import re
+import select
+import socket
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+SPECIALS = {"<|im_start|>": 256, "<|im_end|>": 257, "<|endoftext|>": 258, "<s>": 259}
+NAMES = {id: name for name, id in SPECIALS.items()}
+ENDS = (257, 258)
+VOCABULARY = 260
+
+
+# ---- tokenizer and templates ---------------------------------------------------------------
+
+
+def encode(text, specials):
+    if not specials:
+        return list(text.encode())
+    ids = []
+    for piece in re.split("(" + "|".join(map(re.escape, SPECIALS)) + ")", text):
+        ids += [SPECIALS[piece]] if piece in SPECIALS else list(piece.encode())
+    return ids
+
+
+def token_bytes(id):
+    return b"" if id > 255 else bytes([id])
+
+
+def decode(ids, specials=False):
+    text = b"".join(NAMES[id].encode() if specials and id > 255 else token_bytes(id) for id in ids)
+    return text.decode(errors="replace")
+
+
+def is_cut(text):
+    """llama.cpp's validate_utf8: whether a lead byte among the last four lacks followers."""
+    for back, byte in enumerate(reversed(text[-4:]), 1):
+        needed = 2 if byte & 0xE0 == 0xC0 else 3 if byte & 0xF0 == 0xE0 else 4 if byte & 0xF8 == 0xF0 else 0
+        if needed > back:
+            return True
+    return False
+
+
+def chatml(messages, form="<|im_start|>{role}\n{content}<|im_end|>\n"):
+    turns = "".join(form.format(**m) for m in messages)
+    return turns + "<|im_start|>assistant\n"
+
+
+TEMPLATES = {
+    "chatml": chatml,
+    "trim": lambda messages: chatml([dict(m, content=m["content"].strip()) for m in messages]),
+    "squeeze": lambda messages: chatml([dict(m, content=" ".join(m["content"].split()) + "!") for m in messages]),
+    "upper": lambda messages: chatml([dict(m, content=m["content"].upper()) for m in messages]),
+    "plain": lambda messages: chatml(messages, "{role}: {content}\n"),
+    "history": lambda messages: chatml(
+        [dict(m, content=m["content"] + ("" if i < 3 else " (again)")) for i, m in enumerate(messages)]),
+    # doubles a digit: unchanged on sentinels, so that only the proof on contents finds it
+    "subtle": lambda messages: chatml([dict(m, content=m["content"].replace("4", "44")) for m in messages]),
+}
+
+
+# ---- the model -----------------------------------------------------------------------------
+
+
+def logprob(position, id):
+    return -((position * 7919 + id * 104729) % 9973 + 1) / 1000
+
+
+def entry(position, id, top):
+    def one(id):
+        return {"id": id, "token": "", "bytes": list(token_bytes(id)), "logprob": logprob(position, id)}
+
+    best = sorted(range(VOCABULARY), key=lambda id: -logprob(position, id))[:top]
+    return dict(one(id), top_logprobs=[one(id) for id in best])
+
+
+def completion(request, reply_ids):
+    """The answer when the model would say reply_ids, were there no limit."""
+    prompt, limit = request["prompt"], request["n_predict"]
+    forced = [id for id, bias in request.get("logit_bias", []) if bias > 100]
+    ids = (forced or reply_ids)[:limit]
+    entries, text = [], b""
+    for i, id in enumerate(ids):
+        text += token_bytes(id)
+        if not is_cut(text):
+            entries.append(entry(len(prompt) + i, id, request["n_probs"]))
+    answer = {
+        "content": text.decode(errors="replace"),
+        "tokens": ids,
+        "stop_type": "eos" if ids and ids[-1] in ENDS else "limit",
+        "tokens_evaluated": len(prompt),
+        "timings/cache_n": len(prompt) - 1,
+    }
+    return dict(answer, completion_probabilities=entries) if entries else answer
+
+
+def last_turns(prompt):
+    """The last user's text and how many assistant turns came before, out of prompt ids."""
+    turns = decode(prompt, specials=True).split("<|im_start|>")
+    users = [t[5:].split("<|im_end|>")[0] for t in turns if t.startswith("user\n")]
+    return users[-1] if users else "", sum(t.startswith("assistant\n") for t in turns) - 1
+
+
+# ---- faults: answers that a worker must not believe ----------------------------------------
+
+
+def break_answer(answer, **changes):
+    answer.update(changes)
+    return answer
+
+
+def break_entry(answer, **changes):
+    answer["completion_probabilities"][0].update(changes)
+    return answer
+
+
+STATUSES = {
+    "400": {"error": {"code": 400, "message": "no such thing", "type": "invalid_request_error"}},
+    "429": {"error": {"code": 429, "message": "slow down", "type": "rate_limit_error"}},
+    "500": {"error": {"code": 500, "message": "it broke", "type": "server_error"}},
+    "503": {"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}},
+    "long": {"error": {"code": 400, "message": "request (9 tokens) exceeds the available context size (8 tokens), "
+                       "try increasing it", "type": "exceed_context_size_error", "n_prompt_tokens": 9, "n_ctx": 8}},
+}
+FAULTS = {
+    "one_entry_less": lambda a: a["completion_probabilities"].pop() and a,
+    "one_entry_more": lambda a: a["completion_probabilities"].append(a["completion_probabilities"][0]) or a,
+    "no_entries": lambda a: a.pop("completion_probabilities") and a,
+    "other_id": lambda a: break_entry(a, id=255),
+    "positive": lambda a: break_entry(a, logprob=0.5),
+    "null": lambda a: break_entry(a, logprob=None),
+    "huge": lambda a: break_entry(a, logprob=-1e300),
+    "text_for_ids": lambda a: break_answer(a, tokens=["x"] * len(a["tokens"])),
+    "negative_ids": lambda a: break_answer(a, tokens=[-1] * len(a["tokens"])),
+    "no_tokens": lambda a: break_answer(a, tokens=[]),
+    "no_end": lambda a: break_answer(a, tokens=a["tokens"][:-1],
+                                     completion_probabilities=a["completion_probabilities"][:-1]),
+    "end_at_limit": lambda a: break_answer(a, stop_type="limit"),
+    "stop_word": lambda a: break_answer(a, stop_type="word"),
+    "prompt_length": lambda a: break_answer(a, tokens_evaluated=a["tokens_evaluated"] + 1),
+    "too_many": lambda a: break_answer(a, tokens=a["tokens"] * 10000),
+    "not_an_object": lambda a: [1, 2],
+}
+
+
+# ---- the server ----------------------------------------------------------------------------
+
+
+class Engine:
+    def __init__(self, script, log, proxy):
+        self.script, self.log, self.proxy = script, log, proxy
+        self.lock = threading.Lock()
+        self.calls, self.used = {}, {}
+
+    def note(self, **line):
+        if self.log:
+            with self.lock:
+                self.log.write(json.dumps(line) + "\n")
+                self.log.flush()
+
+    def rule(self, path, request):
+        """The rule for this request and the assistant turns before it."""
+        with self.lock:
+            call = self.calls[path] = self.calls.get(path, 0) + 1
+            user, turn = last_turns(request["prompt"]) if path == "/completion" else ("", 0)
+            for i, rule in enumerate(self.script.get("rules", [])):
+                if (rule.get("path", "/completion") == path and rule.get("call", call) == call
+                        and rule.get("if", "") in user and self.used.get(i, 0) < rule.get("times", 1 << 60)):
+                    self.used[i] = self.used.get(i, 0) + 1
+                    return rule, turn
+        return {}, turn
+
+    def prefix(self):
+        return [SPECIALS["<s>"]] if self.script.get("bos") else []
+
+    def render(self, messages):
+        if any(m["content"] == "template raises" for m in messages):
+            return None
+        text = TEMPLATES[self.script.get("template", "chatml")](messages)
+        return ("<s>" if self.script.get("bos") else "") + text
+
+    def answer(self, path, request, rule, turn):
+        """(status, body) when nothing is to break."""
+        context = self.script.get("context", 4096)
+        if path == "/health":
+            return 200, {"status": "ok"}
+        if path == "/props" and not self.script.get("other_server"):
+            return 200, {"default_generation_settings": {"n_ctx": context}, "total_slots": 1, "eos_token": "<|im_end|>",
+                         "chat_template": self.script.get("template", "chatml")}
+        if path == "/tokenize":
+            ids = encode(request["content"], request.get("parse_special", True))
+            return 200, {"tokens": (self.prefix() if request.get("add_special") else []) + ids}
+        if path == "/detokenize":
+            return 200, {"content": decode(request["tokens"], specials=True)}
+        if path == "/apply-template":
+            prompt = self.render(request["messages"])
+            return (200, {"prompt": prompt}) if prompt is not None else (400, STATUSES["400"])
+        if path == "/completion":
+            if len(request["prompt"]) >= context:
+                return 400, STATUSES["long"]
+            replies = rule.get("replies") or [rule.get("reply", "ok")]
+            ids = encode(replies[min(turn, len(replies) - 1)], False) + [SPECIALS[rule.get("end", "<|im_end|>")]]
+            return 200, completion(request, ids)
+        return 404, {"error": {"code": 404, "message": "File Not Found", "type": "not_found_error"}}
+
+    def forward(self, path, body):
+        """(status, body) of the real server; bytes."""
+        headers = {"Content-Type": "application/json"}
+        try:
+            with urllib.request.urlopen(urllib.request.Request(self.proxy + path, body, headers)) as answer:
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read()
+        except OSError:
+            return 502, b'{"error": {"code": 502, "message": "no server behind the proxy"}}'
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *args):
+        pass
+
+    def send(self, status, body):
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def cut(self, body=b""):
+        """Promises more than it sends."""
+        self.close_connection = True
+        if body:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body) * 2))
+            self.end_headers()
+            self.wfile.write(body)
+            self.wfile.flush()
+        self.connection.shutdown(socket.SHUT_RDWR)
+
+    def hang(self):
+        """Says nothing until the client has gone."""
+        self.close_connection = True
+        select.select([self.connection], [], [], 600)
+
+    def handle_script(self, engine, request):
+        rule, turn = engine.rule(self.path, request)
+        fault = rule.get("fault")
+        time.sleep(rule.get("delay_ms", 0) / 1000)
+        if fault == "hang":
+            engine.note(path=self.path, request=request, status=0, answer="hang")
+            return self.hang()
+        status, answer = engine.answer(self.path, request, rule, turn)
+        if fault in STATUSES:
+            status, answer = STATUSES[fault]["error"]["code"], STATUSES[fault]
+        elif fault in FAULTS:
+            answer = FAULTS[fault](answer)
+        body = json.dumps(answer).encode()
+        engine.note(path=self.path, request=request, status=status, answer=answer)
+        if fault == "cut":
+            return self.cut(body)
+        if fault == "close":
+            return self.cut()
+        return self.send(status, b"<html>not JSON" if fault == "garbage" else body)
+
+    def handle_any(self):
+        engine = self.server.engine
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0))) or None
+        request = json.loads(body) if body else None
+        try:
+            if not engine.proxy:
+                return self.handle_script(engine, request)
+            status, answer = engine.forward(self.path, body)
+            engine.note(path=self.path, request=request, status=status, answer=json.loads(answer))
+            return self.send(status, answer)
+        except ConnectionError:
+            self.close_connection = True  # the client went away: a cancelled call
+
+    do_GET = do_POST = handle_any
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--script", help="JSON file; default: always say ok")
+    arguments.add_argument("--log", help="JSON lines are appended here")
+    arguments.add_argument("--port", type=int, default=0, help="default: a free one")
+    arguments.add_argument("--proxy", help="record what this server says, instead of a script")
+    options = arguments.parse_args()
+    script = {}
+    if options.script:
+        with open(options.script, encoding="utf-8") as file:
+            script = json.load(file)
+    server = Server(("127.0.0.1", options.port), Handler)
+    log = open(options.log, "a", encoding="utf-8") if options.log else None
+    server.engine = Engine(script, log, options.proxy and options.proxy.rstrip("/"))
+    print(f"ready port={server.server_port}", flush=True)
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)

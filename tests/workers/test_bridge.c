@@ -1,0 +1,205 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "workers/engines/bridge.h"
+
+enum { START = 256, END = 257, LONGER = 258 };
+
+static const struct frame_special specials[] = {
+    {START, (char *)"<|start|>"}, {END, (char *)"<|end|>"}, {LONGER, (char *)"<|end|>>"}};
+
+static struct frame_tail tail_of(const char *before, const char *after)
+{
+    return (struct frame_tail){slice_from_str(before), slice_from_str(after)};
+}
+
+static int build(struct frame *frame, const char *before, const char *after, struct fail *fail)
+{
+    struct frame_tail tail = tail_of(before, after);
+    return frame_build(frame, &tail, specials, 3, fail);
+}
+
+/* A byte a token; specials are known only where the frame puts them. */
+static struct tokens bytes_of(const char *text)
+{
+    struct tokens ids = {0};
+    for (; *text; text++)
+        assert_true(tokens_append(&ids, &(uint32_t){(uint8_t)*text}, 1));
+    return ids;
+}
+
+static void encode_literals(struct frame *frame)
+{
+    for (size_t i = 0; i < frame->part_count; i++)
+        if (frame->parts[i].kind == FRAME_LITERAL)
+            frame->parts[i].ids = bytes_of(frame->parts[i].text);
+}
+
+/* The bridge as text: specials as < and >. */
+static char *bridge_text(const struct frame *frame, uint32_t last, const char *content)
+{
+    AUTO_BUFFER text = {0}, out = {0};
+    assert_true(frame_text(frame, slice_from_str(content), &text));
+    AUTO_FREE char *whole = buffer_take_str(&text);
+    struct tokens ids = bytes_of(whole), bridge = {0};
+    struct fail fail = {0};
+    assert_int_equal(frame_assemble(frame, last, &ids, &bridge, &fail), 0);
+    for (size_t i = 0; i < bridge.count; i++)
+        buffer_append(&out,
+                      bridge.ids[i] == START ? "<"
+                      : bridge.ids[i] == END ? ">"
+                                             : (char *)&bridge.ids[i],
+                      1);
+    tokens_finish(&ids);
+    tokens_finish(&bridge);
+    return buffer_take_str(&out);
+}
+
+static void assert_bridge(const struct frame *frame, uint32_t last, const char *content,
+                          const char *expected)
+{
+    AUTO_FREE char *text = bridge_text(frame, last, content);
+    assert_string_equal(text, expected);
+}
+
+static void the_tail_is_what_stands_around_the_last_sentinels(void **state)
+{
+    (void)state;
+    struct frame_tail tail;
+    const char *text =
+        "[" FRAME_USER "](" FRAME_REPLY ")-[" FRAME_USER "]+(" FRAME_REPLY "))<" FRAME_USER ">!";
+    assert_true(frame_tail_find(slice_from_str(text), &tail));
+    assert_true(slice_is(tail.before, "))<"));
+    assert_true(slice_is(tail.after, ">!"));
+}
+
+static void a_template_that_drops_or_repeats_a_sentinel_has_no_tail(void **state)
+{
+    (void)state;
+    struct frame_tail tail;
+    static const char *const broken[] = {"", FRAME_USER, FRAME_REPLY, FRAME_USER FRAME_REPLY,
+                                         FRAME_REPLY FRAME_USER " " FRAME_USER};
+    for (size_t i = 0; i < sizeof(broken) / sizeof(*broken); i++)
+        assert_false(frame_tail_find(slice_from_str(broken[i]), &tail));
+}
+
+static void a_frame_is_cut_at_special_tokens_only(void **state)
+{
+    (void)state;
+    struct frame frame = {0};
+    struct fail fail = {0};
+    assert_int_equal(
+        build(&frame, "<|end|>\n<|start|>user\n", " tail<|end|>\n<|start|>assistant\n", &fail), 0);
+    assert_int_equal(frame.part_count, 8);
+    assert_int_equal(frame.parts[3].kind, FRAME_CONTENT);
+    assert_string_equal(frame.parts[3].text, "user\n");
+    assert_string_equal(frame.parts[3].text_after, " tail");
+    encode_literals(&frame);
+    assert_bridge(&frame, 'x', "C", ">\n<user\nC tail>\n<assistant\n");
+    frame_finish(&frame);
+}
+
+static void an_end_token_the_model_sampled_itself_is_not_said_twice(void **state)
+{
+    (void)state;
+    struct frame frame = {0};
+    struct fail fail = {0};
+    assert_int_equal(build(&frame, "<|end|>\n<|start|>user\n", "<|end|><|end|>", &fail), 0);
+    encode_literals(&frame);
+    assert_bridge(&frame, END, "C", "\n<user\nC>>");
+    assert_bridge(&frame, START, "C", ">\n<user\nC>>");
+    frame_finish(&frame);
+}
+
+static void of_two_specials_the_longer_name_wins(void **state)
+{
+    (void)state;
+    struct frame frame = {0};
+    struct fail fail = {0};
+    assert_int_equal(build(&frame, "<|end|>>user ", "<|end|>", &fail), 0);
+    assert_int_equal(frame.parts[0].id, LONGER);
+    frame_finish(&frame);
+}
+
+static void a_reply_that_no_special_token_ends_cannot_be_bridged(void **state)
+{
+    (void)state;
+    struct frame frame = {0};
+    struct fail fail = {0};
+    assert_int_equal(build(&frame, "\nuser: ", "\nassistant: ", &fail), -EPROTO);
+    frame_finish(&frame);
+    assert_int_equal(build(&frame, "\n<|end|>user: ", "\n", &fail), -EPROTO);
+    assert_non_null(strstr(fail.text, "does not end a reply with a special token"));
+    frame_finish(&frame);
+}
+
+static void too_many_parts_are_refused_and_nothing_leaks(void **state)
+{
+    (void)state;
+    struct frame frame = {0};
+    struct fail fail = {0};
+    AUTO_BUFFER before = {0};
+    for (int i = 0; i < FRAME_PARTS_MAX; i++)
+        buffer_append_str(&before, "<|end|>x");
+    AUTO_FREE char *text = buffer_take_str(&before);
+    assert_int_equal(build(&frame, text, "", &fail), -EPROTO);
+    frame_finish(&frame);
+}
+
+static void blanks_are_stripped_where_the_template_strips_them(void **state)
+{
+    (void)state;
+    struct frame frame = {0};
+    struct fail fail = {0};
+    struct frame_tail plain = tail_of("<|end|>u:", "<|end|>");
+    struct frame_tail left = tail_of("<|end|>u:", " \n<|end|>"), both = plain,
+                      none = tail_of("<|end|>u:  ", " \n<|end|>"),
+                      odd = tail_of("<|end|>u: ", "<|end|>");
+    assert_true(frame_learn_trim(&frame, &plain, &none, "  ", " \n"));
+    assert_false(frame.trims_left || frame.trims_right);
+    assert_true(frame_learn_trim(&frame, &plain, &left, "  ", " \n"));
+    assert_true(frame.trims_left && !frame.trims_right);
+    assert_false(frame_learn_trim(&frame, &plain, &odd, "  ", " \n"));
+    assert_true(frame_learn_trim(&frame, &plain, &both, "  ", " \n"));
+    assert_int_equal(frame_build(&frame, &plain, specials, 3, &fail), 0);
+    encode_literals(&frame);
+    assert_bridge(&frame, END, " \t\n C D \r\n", "u:C D>");
+    assert_bridge(&frame, END, " \n ", "u:>");
+    frame_finish(&frame);
+}
+
+static void content_whose_ids_hold_a_special_of_the_frame_is_refused(void **state)
+{
+    (void)state;
+    struct frame frame = {0};
+    struct fail fail = {0};
+    assert_int_equal(build(&frame, "<|end|>u:", "<|start|>", &fail), 0);
+    struct tokens bridge = {0}, content = {.ids = (uint32_t[]){'u', ':', START, 'x'}, .count = 4};
+    assert_int_equal(frame_assemble(&frame, END, &content, &bridge, &fail), -EPROTO);
+    assert_non_null(strstr(fail.text, "special token 256"));
+    assert_int_equal(bridge.count, 0);
+    frame_finish(&frame);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_tail_is_what_stands_around_the_last_sentinels),
+        cmocka_unit_test(a_template_that_drops_or_repeats_a_sentinel_has_no_tail),
+        cmocka_unit_test(a_frame_is_cut_at_special_tokens_only),
+        cmocka_unit_test(an_end_token_the_model_sampled_itself_is_not_said_twice),
+        cmocka_unit_test(of_two_specials_the_longer_name_wins),
+        cmocka_unit_test(a_reply_that_no_special_token_ends_cannot_be_bridged),
+        cmocka_unit_test(too_many_parts_are_refused_and_nothing_leaks),
+        cmocka_unit_test(blanks_are_stripped_where_the_template_strips_them),
+        cmocka_unit_test(content_whose_ids_hold_a_special_of_the_frame_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

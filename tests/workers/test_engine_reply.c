@@ -1,0 +1,289 @@
+/* Real answers of llama.cpp's server (fixtures/llama), and what may be made of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "workers/engines/call.h"
+#include "workers/engines/llama_reply.h"
+
+static json_t *fixture(const char *name)
+{
+    char path[512];
+    const char *dir = getenv("SLUICE_SOURCE_DIR");
+    snprintf(path, sizeof(path), "%s/tests/workers/fixtures/llama/%s.json", dir ? dir : ".", name);
+    json_t *json = json_load_file(path, JSON_ALLOW_NUL, NULL);
+    assert_non_null(json);
+    return json;
+}
+
+/* Positions that were asked for, and what is answered. */
+struct asked {
+    size_t at[64], count;
+};
+
+static const struct llama_score lead = {-2.5f, {0xf0, 0x9f}, 2}, middle = {-1.5f, {0x98}, 1},
+                                end = {-0.5f, {0}, 0}, plain = {-0.5f, {'x'}, 1};
+
+static int answer_emoji(void *arg, const struct tokens *ids, size_t at, struct llama_score *ret,
+                        struct fail *fail)
+{
+    (void)fail;
+    struct asked *asked = arg;
+    asked->at[asked->count++] = at;
+    *ret = ids->ids[at] == 10813 ? lead
+           : ids->ids[at] == 242 ? middle
+           : ids->ids[at] == 2   ? end
+                                 : plain;
+    return 0;
+}
+
+static int fail_to_answer(void *arg, const struct tokens *ids, size_t at, struct llama_score *ret,
+                          struct fail *fail)
+{
+    (void)arg, (void)ids, (void)at, (void)ret;
+    return fail_set(fail, -EIO, "no answer");
+}
+
+static int read_reply(const json_t *line, const json_t *answer, struct asked *asked,
+                      struct generation *ret, struct fail *fail)
+{
+    const json_t *request = json_object_get(line, "request");
+    struct llama_scorer scorer = {asked, answer_emoji};
+    return llama_reply_read(answer, json_array_size(json_object_get(request, "prompt")),
+                            (uint64_t)json_integer_value(json_object_get(request, "n_predict")),
+                            &scorer, ret, fail);
+}
+
+static int read_fixture(const char *name, struct asked *asked, struct generation *ret,
+                        struct fail *fail)
+{
+    AUTO_JSON json_t *line = fixture(name);
+    return read_reply(line, json_object_get(line, "answer"), asked, ret, fail);
+}
+
+static void assert_same_as_recorded(const char *name, const struct generation *generation)
+{
+    AUTO_JSON json_t *line = fixture(name);
+    const json_t *answer = json_object_get(line, "answer");
+    const json_t *entries = json_object_get(answer, "completion_probabilities");
+    assert_int_equal(generation->sampled.count, json_array_size(json_object_get(answer, "tokens")));
+    assert_int_equal(generation->sampled.count, json_array_size(entries));
+    for (size_t i = 0; i < generation->sampled.count; i++) {
+        const json_t *entry = json_array_get(entries, i);
+        assert_int_equal(generation->sampled.ids[i],
+                         json_integer_value(json_object_get(entry, "id")));
+        assert_true(generation->logprobs[i] ==
+                    (float)json_number_value(json_object_get(entry, "logprob")));
+    }
+}
+
+static void an_answer_that_ended_its_turn_is_read_with_its_end_token(void **state)
+{
+    (void)state;
+    struct generation generation = {0};
+    struct asked asked = {0};
+    struct fail fail = {0};
+    assert_int_equal(read_fixture("completion_stop", &asked, &generation, &fail), 0);
+    assert_same_as_recorded("completion_stop", &generation);
+    assert_string_equal(generation.finish, "stop");
+    assert_int_equal(generation.sampled.ids[generation.sampled.count - 1], 2);
+    assert_int_equal(generation.prompt_tokens, 13);
+    assert_int_equal(generation.cached_tokens, 12);
+    assert_null(strstr(generation.text, "im_end"));
+    assert_int_equal(asked.count, 0);
+    generation_finish(&generation);
+}
+
+static void an_answer_that_was_cut_is_read_without_one(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"completion_length", "completion_all_fields",
+                                        "completion_temperature_2"};
+    for (size_t i = 0; i < 3; i++) {
+        struct generation generation = {0};
+        struct asked asked = {0};
+        struct fail fail = {0};
+        assert_int_equal(read_fixture(names[i], &asked, &generation, &fail), 0);
+        assert_same_as_recorded(names[i], &generation);
+        assert_string_equal(generation.finish, "length");
+        generation_finish(&generation);
+    }
+}
+
+static void logprobs_do_not_depend_on_the_temperature(void **state)
+{
+    (void)state;
+    AUTO_JSON json_t *line = fixture("completion_temperature_2");
+    const json_t *entry = json_array_get(
+        json_object_get(json_object_get(line, "answer"), "completion_probabilities"), 0);
+    AUTO_JSON json_t *cold = fixture("completion_length");
+    const json_t *other = json_array_get(
+        json_object_get(json_object_get(cold, "answer"), "completion_probabilities"), 0);
+    /* the same most likely token with the same log-probability, at temperatures 2 and 1 */
+    const json_t *top = json_array_get(json_object_get(entry, "top_logprobs"), 0);
+    const json_t *other_top = json_array_get(json_object_get(other, "top_logprobs"), 0);
+    assert_int_equal(json_integer_value(json_object_get(top, "id")),
+                     json_integer_value(json_object_get(other_top, "id")));
+    assert_true(fabs(json_number_value(json_object_get(top, "logprob")) -
+                     json_number_value(json_object_get(other_top, "logprob"))) < 1e-3);
+}
+
+static void tokens_inside_a_character_are_asked_for_and_the_rest_stay_in_step(void **state)
+{
+    (void)state;
+    struct generation generation = {0};
+    struct asked asked = {0};
+    struct fail fail = {0};
+    /* lead middle last lead middle last lead middle: the server reports only the two `last` */
+    assert_int_equal(read_fixture("completion_emoji", &asked, &generation, &fail), 0);
+    static const size_t missing[] = {0, 1, 3, 4, 6, 7};
+    assert_int_equal(asked.count, 6);
+    assert_memory_equal(asked.at, missing, sizeof(missing));
+    AUTO_JSON json_t *line = fixture("completion_emoji");
+    const json_t *entries =
+        json_object_get(json_object_get(line, "answer"), "completion_probabilities");
+    assert_true(generation.logprobs[2] ==
+                (float)json_number_value(json_object_get(json_array_get(entries, 0), "logprob")));
+    assert_true(generation.logprobs[5] ==
+                (float)json_number_value(json_object_get(json_array_get(entries, 1), "logprob")));
+    assert_true(generation.logprobs[6] == lead.logprob && generation.logprobs[7] == middle.logprob);
+    generation_finish(&generation);
+}
+
+/* id 242 is a middle byte first (no entry) and then a whole byte token (with one). */
+static void an_entry_is_not_given_to_the_same_token_inside_a_character(void **state)
+{
+    (void)state;
+    AUTO_JSON json_t *answer =
+        json_pack("{s:s,s:[i,i,i,i,i],s:s,s:i,s:[{s:i,s:f,s:[i]},{s:i,s:f,s:[i]}]}", "content", "?",
+                  "tokens", 10813, 242, 218, 242, 2, "stop_type", "eos", "tokens_evaluated", 0,
+                  "completion_probabilities", "id", 218, "logprob", -1.0, "bytes", 0x80, "id", 242,
+                  "logprob", -3.0, "bytes", 0x98);
+    /* f0 9f | 98 | 80 is cut after `lead middle last`? f0 needs four: it has them at `last`. */
+    json_array_append_new(json_object_get(answer, "completion_probabilities"),
+                          json_pack("{s:i,s:f,s:[]}", "id", 2, "logprob", -0.25, "bytes"));
+    struct generation generation = {0};
+    struct asked asked = {0};
+    struct fail fail = {0};
+    struct llama_scorer scorer = {&asked, answer_emoji};
+    assert_int_equal(llama_reply_read(answer, 0, 10, &scorer, &generation, &fail), 0);
+    assert_int_equal(asked.count, 2);
+    assert_true(generation.logprobs[1] == middle.logprob && generation.logprobs[3] == -3.0f);
+    assert_true(generation.logprobs[4] == -0.25f);
+    generation_finish(&generation);
+}
+
+static void an_answer_without_any_entry_is_asked_for_whole(void **state)
+{
+    (void)state;
+    struct generation generation = {0};
+    struct asked asked = {0};
+    struct fail fail = {0};
+    assert_int_equal(read_fixture("completion_lead_only", &asked, &generation, &fail), 0);
+    assert_int_equal(asked.count, 1);
+    assert_true(generation.logprobs[0] == lead.logprob);
+    generation_finish(&generation);
+}
+
+static void a_missing_entry_for_a_whole_character_is_the_servers_fault(void **state)
+{
+    (void)state;
+    AUTO_JSON json_t *line = fixture("completion_length");
+    AUTO_JSON json_t *answer = json_deep_copy(json_object_get(line, "answer"));
+    json_object_del(answer, "completion_probabilities");
+    struct generation generation = {0};
+    struct asked asked = {0};
+    struct fail fail = {0};
+    assert_int_equal(read_reply(line, answer, &asked, &generation, &fail), -EPROTO);
+    assert_int_equal(asked.count, 1); /* and not once for every token */
+    assert_non_null(strstr(fail.text, "no log-probability for token"));
+    generation_finish(&generation);
+}
+
+static void a_question_that_fails_fails_the_answer(void **state)
+{
+    (void)state;
+    AUTO_JSON json_t *line = fixture("completion_lead_only");
+    struct generation generation = {0};
+    struct llama_scorer scorer = {NULL, fail_to_answer};
+    struct fail fail = {0};
+    assert_int_equal(
+        llama_reply_read(json_object_get(line, "answer"), 16, 1, &scorer, &generation, &fail),
+        -EIO);
+    generation_finish(&generation);
+}
+
+static void a_forced_token_and_one_among_the_most_likely_are_found_with_their_bytes(void **state)
+{
+    (void)state;
+    struct llama_score score;
+    AUTO_JSON json_t *forced = fixture("score_forced"), *top = fixture("score_top");
+    assert_int_equal(llama_reply_find(json_object_get(forced, "answer"), 242, &score), 0);
+    assert_int_equal(score.byte_count, 1);
+    assert_int_equal(score.bytes[0], 0x98);
+    assert_int_equal(llama_reply_find(json_object_get(top, "answer"), 10813, &score), 0);
+    assert_true(fabsf(score.logprob - (-3.0860f)) < 1e-3f);
+    assert_int_equal(score.bytes[0], 0xf0);
+    assert_int_equal(llama_reply_find(json_object_get(top, "answer"), 49000, &score), -ENOENT);
+}
+
+static void probabilities_after_the_samplers_are_not_taken_for_logprobs(void **state)
+{
+    (void)state;
+    struct generation generation = {0};
+    struct asked asked = {0};
+    struct fail fail = {0};
+    assert_int_equal(read_fixture("post_sampling", &asked, &generation, &fail), -EPROTO);
+    generation_finish(&generation);
+}
+
+static void recorded_refusals_get_the_promised_codes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int code;
+        const char *words;
+    } cases[] = {
+        {"error_too_long", -E2BIG, "exceeds the available context size"},
+        {"error_invalid_tokens", -EINVAL, "invalid tokens"},
+        {"error_empty_prompt", -EINVAL, "must not be empty"},
+        {"error_template", -EINVAL, "no such role"},
+        {"error_loading", -EAGAIN, "Loading model"},
+        {"error_not_found", -EPROTO, "File Not Found"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        AUTO_JSON json_t *line = fixture(cases[i].name);
+        struct fail fail = {0};
+        long status = (long)json_integer_value(json_object_get(line, "status"));
+        call_refusal(status, json_object_get(line, "answer"), &fail);
+        assert_int_equal(fail.code, cases[i].code);
+        assert_true(strstr(fail.text, cases[i].words) || strlen(fail.text) > 300);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_answer_that_ended_its_turn_is_read_with_its_end_token),
+        cmocka_unit_test(an_answer_that_was_cut_is_read_without_one),
+        cmocka_unit_test(logprobs_do_not_depend_on_the_temperature),
+        cmocka_unit_test(tokens_inside_a_character_are_asked_for_and_the_rest_stay_in_step),
+        cmocka_unit_test(an_entry_is_not_given_to_the_same_token_inside_a_character),
+        cmocka_unit_test(an_answer_without_any_entry_is_asked_for_whole),
+        cmocka_unit_test(a_missing_entry_for_a_whole_character_is_the_servers_fault),
+        cmocka_unit_test(a_question_that_fails_fails_the_answer),
+        cmocka_unit_test(a_forced_token_and_one_among_the_most_likely_are_found_with_their_bytes),
+        cmocka_unit_test(probabilities_after_the_samplers_are_not_taken_for_logprobs),
+        cmocka_unit_test(recorded_refusals_get_the_promised_codes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
