@@ -578,10 +578,28 @@ static void a_ledger_of_another_version_is_left_alone(void **state)
     assert_non_null(strstr(fail.text, "version 99"));
 }
 
-/* A directory on a disk of 1 MiB, in a mount namespace of the calling process alone. */
+static bool write_text(const char *path, const char *format, unsigned id)
+{
+    AUTO_CLOSE int fd = open(path, O_WRONLY);
+    return fd >= 0 && dprintf(fd, format, id) > 0;
+}
+
+/* A mount namespace of the calling process alone, in a user namespace if it must be. */
+static bool enter_namespace(void)
+{
+    unsigned uid = getuid(), gid = getgid();
+    if (unshare(CLONE_NEWNS) == 0)
+        return true;
+    return unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 &&
+           write_text("/proc/self/setgroups", "deny", 0) &&
+           write_text("/proc/self/uid_map", "0 %u 1", uid) &&
+           write_text("/proc/self/gid_map", "0 %u 1", gid);
+}
+
+/* Makes `dir` a disk of 1 MiB. */
 static bool enter_small_disk(const char *dir)
 {
-    if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
+    if (!enter_namespace())
         return false;
     mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL);
     return mount("tmpfs", dir, "tmpfs", 0, "size=1m") == 0;
