@@ -1,0 +1,343 @@
+/*
+ * sluice-describe messages-md|messages-json|tasks-md - writes what the tables say, for
+ * people (docs/messages.md, docs/tasks.md) and for other languages (messages.json).
+ */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+
+#include "common/cleanup.h"
+#include "schemas/example.h"
+#include "schemas/task_table.h"
+
+static const char *const type_words[] = {"str", "bin", "uint", "real", "bool", "jobs"};
+static const char *const sender_words[] = {"client", "worker", "broker"};
+
+static const struct outcome_row {
+    const char *wire;
+    bool trainable;
+    const char *doc;
+} outcomes[] = {
+#define OUTCOME(name, wire, trainable, doc) {wire, trainable, doc},
+#include "schemas/outcomes.def"
+#undef OUTCOME
+};
+
+/* A table's cell: a '<' would begin a tag, a '|' end the cell. */
+static void put_cell(const char *text)
+{
+    putchar(' ');
+    for (; *text; text++)
+        *text == '<' ? fputs("&lt;", stdout) : *text == '|' ? fputs("\\|", stdout) : putchar(*text);
+    puts(" |");
+}
+
+static bool is_bounded(const struct field *field)
+{
+    return field->type != FIELD_REAL && field->type != FIELD_BOOL;
+}
+
+/* ---- messages.json --------------------------------------------------------------------- */
+
+static void put_quoted(const char *text)
+{
+    json_t *string = json_string(text);
+    json_dumpf(string, stdout, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
+    json_decref(string);
+}
+
+static void put_member(const char *key, const char *text)
+{
+    printf("\"%s\": ", key);
+    put_quoted(text);
+}
+
+static void put_json_field(const struct field *field, bool last)
+{
+    printf("     {\"name\": \"%s\", \"type\": \"%s\", \"required\": %s, ", field->name,
+           type_words[field->type], field->need == FIELD_REQUIRED ? "true" : "false");
+    if (is_bounded(field))
+        printf("\"min\": %" PRIu64 ", \"max\": %" PRIu64 ", ", field->min, field->max);
+    put_member("doc", field->doc);
+    printf("}%s\n", last ? "" : ",");
+}
+
+static bool put_json_message(enum message_id id)
+{
+    const struct message *message = message_get(id);
+    AUTO_BUFFER golden = {0};
+    struct refusal no;
+    if (!message_example(id, &golden, &no)) {
+        fprintf(stderr, "sluice-describe: %s\n", no.text);
+        return false;
+    }
+    printf("  {\"wire\": \"%s\", \"sender\": \"%s\", ", message->wire,
+           sender_words[message->sender]);
+    put_member("doc", message->doc);
+    printf(",\n   \"golden\": \"");
+    for (size_t i = 0; i < golden.len; i++)
+        printf("%02x", golden.data[i]);
+    printf("\",\n   \"fields\": [\n");
+    for (size_t i = 0; i < message->field_count; i++)
+        put_json_field(&message->fields[i], i + 1 == message->field_count);
+    printf("   ]}%s\n", id + 1 == MESSAGE_COUNT ? "" : ",");
+    return true;
+}
+
+static bool describe_messages_json(void)
+{
+    printf("{\n \"messages\": [\n");
+    for (unsigned id = 0; id < MESSAGE_COUNT; id++)
+        if (!put_json_message((enum message_id)id))
+            return false;
+    printf(" ],\n \"refusals\": [\n");
+    for (unsigned i = REFUSAL_NONE + 1; i < REFUSAL_COUNT; i++) {
+        printf("  {\"name\": \"%s\", ", refusal_wire((enum refusal_reason)i));
+        put_member("doc", refusal_doc((enum refusal_reason)i));
+        printf("}%s\n", i + 1 == REFUSAL_COUNT ? "" : ",");
+    }
+    printf(" ],\n \"outcomes\": [\n");
+    for (unsigned i = 0; i < OUTCOME_COUNT; i++) {
+        printf("  {\"name\": \"%s\", \"trainable\": %s, ", outcomes[i].wire,
+               outcomes[i].trainable ? "true" : "false");
+        put_member("doc", outcomes[i].doc);
+        printf("}%s\n", i + 1 == OUTCOME_COUNT ? "" : ",");
+    }
+    printf(" ]\n}\n");
+    return true;
+}
+
+/* ---- docs/messages.md --------------------------------------------------------------------- */
+
+static const char messages_intro[] =
+    "# Messages\n\n"
+    "Every message that crosses the wire. This page is made from `schemas/messages.def`,\n"
+    "`schemas/refusals.def` and `schemas/outcomes.def` by `sluice-describe messages-md`; a test\n"
+    "compares the two.\n\n"
+    "A message is one ZeroMQ frame: its name as a MessagePack str, then a MessagePack map of its\n"
+    "fields, in any order, and nothing after. (What is published has its topic in a frame of its own\n"
+    "before it.) What is read and what is sent pass the same check, and what breaks the schema is\n"
+    "refused by the field's name and a reason from the table below.\n\n"
+    "| type | on the wire | bounds are |\n|---|---|---|\n"
+    "| str | MessagePack str, UTF-8, no NUL | its length in bytes |\n"
+    "| bin | MessagePack bin | its length in bytes |\n"
+    "| uint | MessagePack integer, from 0 to 2^64 - 1 | its value |\n"
+    "| real | MessagePack float, finite | |\n"
+    "| bool | MessagePack true or false | |\n"
+    "| jobs | MessagePack array of [job: str, token: uint] | its number of elements |\n\n"
+    "`schemas/messages.json` is the same table for programs, with the bytes of one example of each\n"
+    "message (`golden`, in hex).\n";
+
+static void put_bounds(const struct field *field)
+{
+    if (!is_bounded(field) || (field->min == 0 && field->max == UINT64_MAX))
+        printf(" ");
+    else if (field->max == UINT64_MAX)
+        printf(" from %" PRIu64 " ", field->min);
+    else
+        printf(" %" PRIu64 " to %" PRIu64 " ", field->min, field->max);
+}
+
+static void put_message(const struct message *message)
+{
+    printf("\n### `%s`\n\nFrom %s %s. %s\n\n", message->wire,
+           message->sender == SENDER_BROKER ? "the" : "a", sender_words[message->sender],
+           message->doc);
+    printf("| field | type | required | bounds | meaning |\n|---|---|---|---|---|\n");
+    for (size_t i = 0; i < message->field_count; i++) {
+        const struct field *field = &message->fields[i];
+        printf("| `%s` | %s | %s |", field->name, type_words[field->type],
+               field->need == FIELD_REQUIRED ? "yes" : "");
+        put_bounds(field);
+        putchar('|');
+        put_cell(field->doc);
+    }
+}
+
+static bool describe_messages_md(void)
+{
+    fputs(messages_intro, stdout);
+    printf("\n## The messages\n");
+    for (unsigned id = 0; id < MESSAGE_COUNT; id++)
+        put_message(message_get((enum message_id)id));
+    printf("\n## Refusals\n\nThe `reason` of a `refused`.\n\n| reason | meaning |\n|---|---|\n");
+    for (unsigned i = REFUSAL_NONE + 1; i < REFUSAL_COUNT; i++)
+        printf("| `%s` | %s |\n", refusal_wire((enum refusal_reason)i),
+               refusal_doc((enum refusal_reason)i));
+    printf("\n## Outcomes\n\nHow a job or a rollout may end. A rollout is trainable when its outcome "
+           "may be and its evaluator ran to its end.\n\n"
+           "| outcome | may be trainable | meaning |\n|---|---|---|\n");
+    for (unsigned i = 0; i < OUTCOME_COUNT; i++)
+        printf("| `%s` | %s | %s |\n", outcomes[i].wire, outcomes[i].trainable ? "yes" : "no",
+               outcomes[i].doc);
+    return true;
+}
+
+/* ---- docs/tasks.md ------------------------------------------------------------------------- */
+
+static const char tasks_intro[] =
+    "# Tasks\n\n"
+    "A task is one JSON object: in a `.jsonl` file, one line each. This page is made from\n"
+    "`schemas/task.def` by `sluice-describe tasks-md`; a test compares the two.\n\n"
+    "The smallest task:\n\n"
+    "```json\n{\"task\": \"sum\", \"prompt\": \"What is 1+1? Answer in \\\\boxed{}.\"}\n```\n\n"
+    "A task with a shell, files, set-up and an evaluator:\n\n"
+    "```json\n"
+    "{\n"
+    "  \"task\": \"fix-add\",\n"
+    "  \"prompt\": \"add.py is broken. Make `python3 add.py 1 2` print 3.\",\n"
+    "  \"files\": [\n"
+    "    {\"path\": \"add.py\", \"text\": \"import sys\\nprint(sys.argv[1] + sys.argv[2])\\n\"},\n"
+    "    {\"path\": \"/workspace/bin/check\", \"base64\": \"IyEvYmluL3NoCg==\", \"mode\": \"0755\"}\n"
+    "  ],\n"
+    "  \"setup\": [\"git init -q .\", \"git add .\"],\n"
+    "  \"agent\": {\"kind\": \"bash\", \"max_turns\": 10},\n"
+    "  \"sampling\": {\"temperature\": 1.0, \"max_tokens\": 512},\n"
+    "  \"eval\": {\n"
+    "    \"kind\": \"command\",\n"
+    "    \"command\": \"python3 /eval/test.py\",\n"
+    "    \"files\": {\"/eval/test.py\": \"import subprocess, sys\\nout = subprocess.run(['python3', "
+    "'add.py', '20', '22'], capture_output=True).stdout\\nsys.exit(out != b'42\\\\n')\\n\"}\n"
+    "  },\n"
+    "  \"limits\": {\"run_s\": 300, \"command_s\": 20},\n"
+    "  \"samples\": 8,\n"
+    "  \"metadata\": {\"source\": \"docs\"}\n"
+    "}\n"
+    "```\n\n"
+    "A field that is not in the tables below is refused, not passed over.\n";
+
+static const char tasks_notes[] =
+    "\n## Files and set-up\n\n"
+    "`init` writes `files` and runs `setup` once for a group. What they leave is a layer, and each of the\n"
+    "group's rollouts starts from it. A command of `setup` that fails ends the group with outcome `task`.\n"
+    "Files may be a list of objects, or one object of path and text:\n\n"
+    "```json\n{\"task\": \"t\", \"prompt\": \"Read it.\", \"files\": {\"notes.txt\": \"hello\\n\"}}\n```\n\n"
+    "Paths are absolute inside the sandbox or relative to `/workspace`. Text is written as UTF-8; bytes\n"
+    "that are not go in as `base64`.\n\n"
+    "## Scoring\n\n"
+    "| `eval.kind` | reward |\n|---|---|\n"
+    "| `command` | `eval.command` runs in a fresh sandbox that holds the image, what init left, what the agent left, and `eval.files`, which the agent never saw. Exit status 0 is 1.0 and 1 is 0.0; with `eval.reward_file`, exit status 0 takes the reward from that file. Anything else is a broken evaluator: outcome `task`, no reward. |\n"
+    "| `math` | 1.0 when the agent's last `\\boxed{}` equals `eval.answer`, else 0.0. |\n"
+    "| `none` | No reward. |\n\n"
+    "A field of another kind than the task's own is refused, so that an `eval.command` without\n"
+    "`eval.kind` does not go unnoticed.\n\n"
+    "## Samples\n\n"
+    "A submit makes one group of n rollouts, named `<group>/0` to `<group>/<n-1>`. `samples` is n where\n"
+    "the submit does not say. With a `sampling.seed`, sample k is sampled with seed + k.\n\n"
+    "## When a task is refused\n\n"
+    "A refusal names a reason ([messages.md](messages.md#refusals)), the field by its path, and says in a\n"
+    "sentence what is wrong:\n\n"
+    "| task | reason | field |\n|---|---|---|\n"
+    "| `{\"task\": \"t\"}` | `missing-field` | `prompt` |\n"
+    "| `{\"task\": \"t\", \"prompt\": \"p\", \"agent\": {\"toolz\": []}}` | `unknown-field` | `agent.toolz` |\n"
+    "| `{\"task\": \"t\", \"prompt\": \"p\", \"limits\": {\"run_s\": \"9\"}}` | `wrong-type` | `limits.run_s` |\n"
+    "| `{\"task\": \"t\", \"prompt\": \"p\", \"samples\": 0}` | `too-small` | `samples` |\n"
+    "| `{\"task\": \"t\", \"prompt\": \"p\", \"image\": \"debian:12\"}` | `bad-task` | `image` |\n"
+    "| `{\"task\": \"t\", \"prompt\": \"p\", \"files\": [{\"path\": \"../x\", \"text\": \"\"}]}` | `bad-task` | `files[0].path` |\n";
+
+static const char *task_type_words(enum task_type type)
+{
+    static const char *const words[TASK_TYPE_COUNT] = {
+        [TASK_OBJECT] = "object",      [TASK_NAME] = "name",
+        [TASK_TEXT] = "string",        [TASK_PATH] = "path",
+        [TASK_IMAGE] = "string",       [TASK_WORD] = "word",
+        [TASK_UINT] = "integer",       [TASK_INT] = "integer",
+        [TASK_REAL] = "number",        [TASK_PROMPT] = "string",
+        [TASK_MESSAGES] = "list",      [TASK_FILES] = "list",
+        [TASK_EVAL_FILES] = "list",    [TASK_FILE_TEXT] = "string",
+        [TASK_FILE_BASE64] = "string", [TASK_FILE_MODE] = "string",
+        [TASK_SETUP] = "list of strings", [TASK_TOOLS] = "list of strings",
+        [TASK_METADATA] = "object",
+    };
+    return words[type];
+}
+
+static const char *task_unit(const struct task_row *row)
+{
+    switch (row->type) {
+    case TASK_UINT:
+    case TASK_INT:
+    case TASK_REAL:       return "";
+    case TASK_MESSAGES:
+    case TASK_FILES:
+    case TASK_EVAL_FILES:
+    case TASK_SETUP:
+    case TASK_TOOLS:      return " elements";
+    default:              return " bytes";
+    }
+}
+
+/* "a|b" as `a`, `b`: a bar would end the table's cell. */
+static void put_words(const char *words)
+{
+    printf(" `");
+    for (; *words; words++)
+        *words == '|' ? fputs("`, `", stdout) : putchar(*words);
+    printf("` ");
+}
+
+static void put_limits(const struct task_row *row)
+{
+    if (row->words)
+        put_words(row->words);
+    else if (row->max > 0)
+        printf(" %.15g to %.15g%s ", row->min, row->max, task_unit(row));
+    else
+        printf(" ");
+}
+
+static void put_task_row(const struct task_row *row)
+{
+    printf("| `%s` | %s | ", row->path, task_type_words(row->type));
+    if (row->required)
+        printf("required");
+    else if (row->default_value)
+        printf("`%s`", row->default_value);
+    printf(" |");
+    put_limits(row);
+    putchar('|');
+    put_cell(row->doc);
+}
+
+static void put_section(const char *title, const char *parent)
+{
+    printf("\n## %s\n\n| field | type | default | limits | meaning |\n|---|---|---|---|---|\n", title);
+    for (size_t i = 0; i < task_row_count; i++)
+        if (task_row_is_in(&task_rows[i], parent))
+            put_task_row(&task_rows[i]);
+}
+
+static bool describe_tasks_md(void)
+{
+    fputs(tasks_intro, stdout);
+    put_section("The task", "");
+    put_section("A message of `messages`", "messages[]");
+    put_section("A file of `files` and `eval.files`", "files[]");
+    for (size_t i = 0; i < task_row_count; i++)
+        if (task_rows[i].type == TASK_OBJECT) {
+            char title[64];
+            snprintf(title, sizeof(title), "`%s`", task_rows[i].path);
+            put_section(title, task_rows[i].path);
+        }
+    fputs(tasks_notes, stdout);
+    return true;
+}
+
+/* ---- the program ------------------------------------------------------------------------------ */
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        bool (*describe)(void);
+    } pages[] = {
+        {"messages-md", describe_messages_md},
+        {"messages-json", describe_messages_json},
+        {"tasks-md", describe_tasks_md},
+    };
+    for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++)
+        if (argc == 2 && strcmp(argv[1], pages[i].name) == 0)
+            return pages[i].describe() && fflush(stdout) == 0 ? 0 : 1;
+    fprintf(stderr, "usage: sluice-describe messages-md|messages-json|tasks-md\n");
+    return 2;
+}
