@@ -37,12 +37,14 @@ static int make_shelf(const char *store, const char *shelf, struct fail *fail)
 }
 
 /* The file at `from`, complete and open as fd, becomes the layer `digest`. */
-static int shelve(const char *store, const char *from, int fd, const char *digest, struct fail *fail)
+static int shelve(const char *store, const char *from, int fd, const char *digest,
+                  struct fail *fail)
 {
     const char *hex = digest + strlen("sha256:");
     AUTO_FREE char *shelf = NULL;
     AUTO_FREE char *path = NULL;
-    if (asprintf(&shelf, "%s/%.2s", store, hex) < 0 || asprintf(&path, "%s/%.2s/%s.tar.lz4", store, hex, hex) < 0)
+    if (asprintf(&shelf, "%s/%.2s", store, hex) < 0 ||
+        asprintf(&path, "%s/%.2s/%s.tar.lz4", store, hex, hex) < 0)
         return fail_set(fail, -ENOMEM, "out of memory");
     if (fchmod(fd, 0444) < 0 || fsync(fd) < 0)
         return tree_refuse(fail, "sync", from);
@@ -67,8 +69,9 @@ struct seal {
 static int seal_stored(const struct seal *seal, const struct frame_pack *pack)
 {
     bool good = lseek(pack->fd, 0, SEEK_SET) == 0 && digest_of_file(pack->fd, seal->layer->digest);
-    int code = good ? shelve(seal->layers->store, pack->path, pack->fd, seal->layer->digest, seal->fail)
-                    : fail_set(seal->fail, -EIO, "cannot read %s", pack->path);
+    int code =
+        good ? shelve(seal->layers->store, pack->path, pack->fd, seal->layer->digest, seal->fail)
+             : fail_set(seal->fail, -EIO, "cannot read %s", pack->path);
     if (code < 0)
         unlink(pack->path);
     return code;
@@ -83,7 +86,8 @@ static int seal_work(void *arg, const atomic_bool *stop)
         path = NULL;
         return fail_set(seal->fail, -ENOMEM, "out of memory");
     }
-    struct frame_pack pack = {.tar = seal->tar, .size = seal->size, .inline_max = LAYER_INLINE_MAX, .path = path};
+    struct frame_pack pack = {
+        .tar = seal->tar, .size = seal->size, .inline_max = LAYER_INLINE_MAX, .path = path};
     int code = frame_pack(&pack, stop, seal->fail);
     if (code == 0 && pack.fd >= 0) {
         code = seal_stored(seal, &pack);

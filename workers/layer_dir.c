@@ -159,7 +159,8 @@ static void sweep_now_and_then(const struct layers *layers)
 {
     static _Atomic int64_t last_s;
     int64_t now_s = clock_wall_ms() / 1000, before_s = last_s;
-    if (now_s - before_s >= LAYER_SWEEP_S && atomic_compare_exchange_strong(&last_s, &before_s, now_s))
+    if (now_s - before_s >= LAYER_SWEEP_S &&
+        atomic_compare_exchange_strong(&last_s, &before_s, now_s))
         layer_dir_sweep(layers, now_s);
 }
 
@@ -178,7 +179,8 @@ struct unpack {
 static int open_stored(const struct unpack *unpack)
 {
     AUTO_FREE char *path = NULL;
-    if (asprintf(&path, "%s/%.2s/%s.tar.lz4", unpack->layers->store, unpack->hex, unpack->hex) < 0) {
+    if (asprintf(&path, "%s/%.2s/%s.tar.lz4", unpack->layers->store, unpack->hex, unpack->hex) <
+        0) {
         path = NULL;
         return fail_set(unpack->fail, -ENOMEM, "out of memory");
     }
@@ -196,11 +198,13 @@ static int verify(const struct unpack *unpack, int file)
     if (!good || (file >= 0 && lseek(file, 0, SEEK_SET) < 0))
         return fail_set(unpack->fail, -EIO, "cannot read the layer %s", unpack->digest);
     if (strcmp(found, unpack->digest) != 0)
-        return fail_set(unpack->fail, -EBADMSG, "the layer %s is damaged: it is %s", unpack->digest, found);
+        return fail_set(unpack->fail, -EBADMSG, "the layer %s is damaged: it is %s", unpack->digest,
+                        found);
     return 0;
 }
 
-static int unpack_into(const struct unpack *unpack, int file, const char *path, const atomic_bool *stop)
+static int unpack_into(const struct unpack *unpack, int file, const char *path,
+                       const atomic_bool *stop)
 {
     AUTO_CLOSE int root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (root < 0)
@@ -259,8 +263,12 @@ int layer_dir_hold(const struct layers *layers, const char *digest, struct slice
         path = NULL;
         return fail_set(fail, -ENOMEM, "out of memory");
     }
-    struct unpack unpack = {.layers = layers, .digest = digest, .hex = hex, .inlined = inlined,
-                            .path = path, .fail = fail ? fail : &unasked};
+    struct unpack unpack = {.layers = layers,
+                            .digest = digest,
+                            .hex = hex,
+                            .inlined = inlined,
+                            .path = path,
+                            .fail = fail ? fail : &unasked};
     unpack.lock = hold(path);
     int code = unpack.lock >= 0 ? 0 : offload_run(unpack_work, &unpack, fail);
     if (code < 0)

@@ -30,7 +30,8 @@ void layer_dir_discard(struct layer_dir *dir);
 
 /* Makes and holds an empty directory of our own; layer_dir_discard it. Blocking. */
 int layer_dir_make(const char *cache, struct layer_dir *ret, struct fail *fail);
-/* Removes what is idle, by `now_s` of the wall clock: unpacked layers, remains of the killed. Blocking. */
+/* Removes what is idle, by `now_s` of the wall clock: unpacked layers, remains of the killed.
+ * Blocking. */
 void layer_dir_sweep(const struct layers *layers, int64_t now_s);
 
 #endif

@@ -64,7 +64,8 @@ static int pack_chunks(struct frame_pack *pack, LZ4F_cctx *lz4, const LZ4F_prefe
             return fail_set(fail, -ENOMEM, "out of memory");
         if (got == 0)
             return take_written(pack, LZ4F_compressEnd(lz4, at, bound, NULL), fail);
-        code = take_written(pack, LZ4F_compressUpdate(lz4, at, bound, chunk, (size_t)got, NULL), fail);
+        code =
+            take_written(pack, LZ4F_compressUpdate(lz4, at, bound, chunk, (size_t)got, NULL), fail);
         done += (uint64_t)got;
     }
     return code;
@@ -72,7 +73,8 @@ static int pack_chunks(struct frame_pack *pack, LZ4F_cctx *lz4, const LZ4F_prefe
 
 int frame_pack(struct frame_pack *pack, const atomic_bool *stop, struct fail *fail)
 {
-    LZ4F_preferences_t how = {.frameInfo = {.blockSizeID = LZ4F_max256KB, .contentSize = pack->size}};
+    LZ4F_preferences_t how = {
+        .frameInfo = {.blockSizeID = LZ4F_max256KB, .contentSize = pack->size}};
     LZ4F_cctx *lz4 = NULL;
     AUTO_FREE uint8_t *chunk = malloc(CHUNK_BYTES);
     pack->fd = -1;
@@ -134,7 +136,8 @@ static int refill(struct frame_reader *reader, struct fail *fail)
 static int decompress(struct frame_reader *reader, struct slice *ret, struct fail *fail)
 {
     size_t wrote = sizeof(reader->out), took = reader->bytes.len;
-    size_t hint = LZ4F_decompress(reader->lz4, reader->out, &wrote, reader->bytes.data, &took, NULL);
+    size_t hint =
+        LZ4F_decompress(reader->lz4, reader->out, &wrote, reader->bytes.data, &took, NULL);
     if (LZ4F_isError(hint))
         return fail_set(fail, -EBADMSG, "the layer is damaged: lz4: %s", LZ4F_getErrorName(hint));
     reader->bytes.data += took;
@@ -142,7 +145,8 @@ static int decompress(struct frame_reader *reader, struct slice *ret, struct fai
     reader->size += wrote;
     reader->ended = hint == 0;
     *ret = slice_of(reader->out, wrote);
-    return reader->size > reader->size_max ? fail_set(fail, -EFBIG, "the layer unpacks to too much") : 0;
+    return reader->size > reader->size_max ? fail_set(fail, -EFBIG, "the layer unpacks to too much")
+                                           : 0;
 }
 
 int frame_read(struct frame_reader *reader, struct slice *ret, struct fail *fail)
@@ -154,7 +158,8 @@ int frame_read(struct frame_reader *reader, struct slice *ret, struct fail *fail
             return code;
         bool is_end = reader->bytes.len == 0;
         if (reader->ended)
-            return is_end ? 0 : fail_set(fail, -EBADMSG, "the layer is damaged: bytes after its end");
+            return is_end ? 0
+                          : fail_set(fail, -EBADMSG, "the layer is damaged: bytes after its end");
         if (is_end)
             return fail_set(fail, -EBADMSG, "the layer is damaged: cut short");
         code = decompress(reader, ret, fail);

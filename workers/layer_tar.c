@@ -14,9 +14,9 @@
 #define WHITEOUT ".wh."
 #define OPAQUE ".wh..wh..opq"
 
-enum pending_kind { PENDING_DIR, PENDING_OPAQUE, PENDING_WHITEOUT };
+/* What is done last, when no more entries can come between; in this order. */
+enum pending_kind { PENDING_OPAQUE, PENDING_WHITEOUT, PENDING_DIR };
 
-/* What is done last, when no more entries can come between. */
 struct pending {
     enum pending_kind kind;
     char *path;
@@ -47,7 +47,8 @@ static int refuse(struct tree *tree, const char *path, const char *why)
 static int tree_parent(struct tree *tree, const char *path)
 {
     size_t len = (size_t)(tree_leaf(path) - path);
-    if (tree->parent >= 0 && strlen(tree->parent_path) == len && memcmp(tree->parent_path, path, len) == 0)
+    if (tree->parent >= 0 && strlen(tree->parent_path) == len &&
+        memcmp(tree->parent_path, path, len) == 0)
         return tree->parent;
     char *parent_path = strndup(path, len);
     int parent = parent_path ? tree_open_parent(tree->root, path) : -1;
@@ -75,7 +76,7 @@ static void forget_parent(struct tree *tree)
 
 /* ---- what waits for the end ---------------------------------------------------------------- */
 
-static int add_pending(struct tree *tree, struct pending pending)
+static int add_pending(struct tree *tree, struct pending pending, const char *path)
 {
     if (tree->pending_count == tree->pending_capacity) {
         size_t capacity = tree->pending_capacity ? tree->pending_capacity * 2 : 64;
@@ -85,7 +86,7 @@ static int add_pending(struct tree *tree, struct pending pending)
         tree->pending = more;
         tree->pending_capacity = capacity;
     }
-    if (!(pending.path = strdup(pending.path)))
+    if (!(pending.path = strdup(path)))
         return fail_set(tree->fail, -ENOMEM, "out of memory");
     tree->pending[tree->pending_count++] = pending;
     return 0;
@@ -121,15 +122,17 @@ static int apply_dir(struct tree *tree, const struct pending *pending)
 /* By kind; modes of directories from below, so that none shuts us out of those within. */
 static int compare_pending(const void *a, const void *b)
 {
-    static const int order[] = {[PENDING_OPAQUE] = 0, [PENDING_WHITEOUT] = 1, [PENDING_DIR] = 2};
     const struct pending *x = a, *y = b;
-    return x->kind != y->kind ? order[x->kind] - order[y->kind] : strcmp(y->path, x->path);
+    return x->kind != y->kind ? (int)x->kind - (int)y->kind : strcmp(y->path, x->path);
 }
 
 static int apply_pending(struct tree *tree)
 {
     static int (*const apply[])(struct tree *, const struct pending *) = {
-        [PENDING_DIR] = apply_dir, [PENDING_OPAQUE] = apply_opaque, [PENDING_WHITEOUT] = apply_whiteout};
+        [PENDING_OPAQUE] = apply_opaque,
+        [PENDING_WHITEOUT] = apply_whiteout,
+        [PENDING_DIR] = apply_dir,
+    };
     if (tree->pending_count)
         qsort(tree->pending, tree->pending_count, sizeof(tree->pending[0]), compare_pending);
     int code = 0;
@@ -158,20 +161,25 @@ static int clear_name(struct tree *tree, const struct item *item)
     return tree_refuse(tree->fail, "replace", item->path);
 }
 
-static mode_t item_mode(const struct item *item) { return archive_entry_perm(item->entry) & 0777; }
+static mode_t item_mode(const struct item *item)
+{
+    return archive_entry_perm(item->entry) & 0777;
+}
 
 static int make_dir(struct tree *tree, const struct item *item)
 {
     if (mkdirat(item->parent, item->leaf, 0700) < 0) {
         if (errno != EEXIST)
             return tree_refuse(tree->fail, "make", item->path);
-        AUTO_CLOSE int there = openat(item->parent, item->leaf, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        AUTO_CLOSE int there =
+            openat(item->parent, item->leaf, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (there < 0)
             return refuse(tree, item->path, "it comes twice, once as a directory");
     }
     mode_t sticky = archive_entry_perm(item->entry) & S_ISVTX;
-    return add_pending(tree, (struct pending){PENDING_DIR, (char *)(uintptr_t)item->path,
-                                              item_mode(item) | sticky, {item->times[0], item->times[1]}});
+    struct pending pending = {.kind = PENDING_DIR, .mode = item_mode(item) | sticky};
+    memcpy(pending.times, item->times, sizeof(pending.times));
+    return add_pending(tree, pending, item->path);
 }
 
 static int refuse_archive(struct tree *tree)
@@ -264,11 +272,16 @@ static int make_item(struct tree *tree, const struct item *item)
     if (archive_entry_hardlink(item->entry))
         return make_hard_link(tree, item);
     switch (archive_entry_filetype(item->entry)) {
-    case AE_IFREG: return make_file(tree, item);
-    case AE_IFDIR: return make_dir(tree, item);
-    case AE_IFLNK: return make_symlink(tree, item);
-    case AE_IFIFO: return make_fifo(tree, item);
-    default: return refuse(tree, item->path, "neither file, directory, symlink nor FIFO");
+    case AE_IFREG:
+        return make_file(tree, item);
+    case AE_IFDIR:
+        return make_dir(tree, item);
+    case AE_IFLNK:
+        return make_symlink(tree, item);
+    case AE_IFIFO:
+        return make_fifo(tree, item);
+    default:
+        return refuse(tree, item->path, "neither file, directory, symlink nor FIFO");
     }
 }
 
@@ -282,12 +295,13 @@ static int make_marker(struct tree *tree, const struct item *item)
         return fail_set(tree->fail, -ENOMEM, "out of memory");
     if (strcmp(item->leaf, OPAQUE) == 0) {
         path[above ? above - 1 : 0] = '\0';
-        return add_pending(tree, (struct pending){.kind = PENDING_OPAQUE, .path = path});
+        return add_pending(tree, (struct pending){.kind = PENDING_OPAQUE}, path);
     }
-    if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strncmp(name, WHITEOUT, 4) == 0)
+    if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+        strncmp(name, WHITEOUT, 4) == 0)
         return 0;
     memmove(path + above, name, strlen(name) + 1);
-    return add_pending(tree, (struct pending){.kind = PENDING_WHITEOUT, .path = path});
+    return add_pending(tree, (struct pending){.kind = PENDING_WHITEOUT}, path);
 }
 
 static int unpack_entry(struct tree *tree, struct archive_entry *entry)
@@ -380,4 +394,3 @@ int layer_tar_unpack(int root, struct frame_reader *tar, const atomic_bool *stop
     tree_finish(&tree);
     return code;
 }
-

@@ -22,6 +22,7 @@ enum { LAYER_ENTRIES_MAX = 4 << 20 };
  * Fills the empty directory `root`. -EBADMSG: not an archive that a sandbox packs; -EFBIG: beyond
  * the bounds. What is there after a failure is the caller's to remove.
  */
-int layer_tar_unpack(int root, struct frame_reader *tar, const atomic_bool *stop, struct fail *fail);
+int layer_tar_unpack(int root, struct frame_reader *tar, const atomic_bool *stop,
+                     struct fail *fail);
 
 #endif

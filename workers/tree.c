@@ -70,7 +70,8 @@ static int open_dirs(int root, const char *path)
     char *slash = strrchr(above, '/');
     if (slash)
         *slash = '\0';
-    AUTO_CLOSE int parent = slash ? open_dirs(root, above) : tree_open(root, "", O_PATH | O_DIRECTORY);
+    AUTO_CLOSE int parent =
+        slash ? open_dirs(root, above) : tree_open(root, "", O_PATH | O_DIRECTORY);
     if (parent < 0 || (mkdirat(parent, tree_leaf(path), 0755) < 0 && errno != EEXIST))
         return -1;
     return tree_open(root, path, O_PATH | O_DIRECTORY);
@@ -95,7 +96,8 @@ static bool is_opaque(int dir)
     return fgetxattr(dir, TREE_OPAQUE_XATTR, &value, 1) == 1 && value == 'y';
 }
 
-/* Where character devices are refused: an empty file, and a mark on its directory to look for it. */
+/* Where character devices are refused: an empty file, and a mark on its directory to look for it.
+ */
 static int mark_whiteout(int parent, const char *name)
 {
     AUTO_CLOSE int dir = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -103,7 +105,8 @@ static int mark_whiteout(int parent, const char *name)
         return -1;
     if (is_opaque(dir)) /* nothing below is seen anyway */
         return 0;
-    AUTO_CLOSE int file = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    AUTO_CLOSE int file =
+        openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file < 0)
         return -1;
     if (fsetxattr(file, whiteout_xattr, "y", 1, 0) < 0)
@@ -144,10 +147,12 @@ int tree_write(int root, const char *path, struct slice content, mode_t mode, st
     if (!clean || !clean[0])
         return fail_set(fail, -EINVAL, "no file can be at %.200s", path);
     AUTO_CLOSE int parent = tree_open_parent(root, clean);
-    AUTO_CLOSE int file = parent < 0 ? -1
-                                     : openat(parent, tree_leaf(clean),
-                                              O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (file < 0 || tree_write_at(file, content.data, content.len, 0) < 0 || fchmod(file, mode & 0777) < 0)
+    AUTO_CLOSE int file = parent < 0
+                              ? -1
+                              : openat(parent, tree_leaf(clean),
+                                       O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (file < 0 || tree_write_at(file, content.data, content.len, 0) < 0 ||
+        fchmod(file, mode & 0777) < 0)
         return tree_refuse(fail, "write", path);
     return 0;
 }
@@ -204,4 +209,7 @@ static int remove_entries(int dir)
     return code;
 }
 
-int tree_remove(const char *path) { return remove_dir(AT_FDCWD, path); }
+int tree_remove(const char *path)
+{
+    return remove_dir(AT_FDCWD, path);
+}

@@ -16,6 +16,7 @@ struct pair {
     const char *a, *b;
 };
 
+/* clang-format off */
 static const struct pair equal[] = {
     /* whole numbers */
     {"5", "5"}, {" 5 ", "5"}, {"$5$", "5"}, {"+5", "5"}, {"-5", "\u22125"}, {"--5", "5"},
@@ -61,7 +62,9 @@ static const struct pair equal[] = {
     {"((1,2),(3,4))", "((1,2.0),(3,4))"}, {"(-\\infty, 2]", "\\left(-\\infty,2\\right]"},
     {"\\{5\\}", "\\{5.0\\}"}, {"x=1,x=2", "1,2"}, {"(1,\\{2,3\\})", "(1,\\{3,2\\})"},
 };
+/* clang-format on */
 
+/* clang-format off */
 static const struct pair different[] = {
     {"5", "6"}, {"5", "-5"}, {"5", ""}, {"", ""}, {"5", "5.0001"}, {"1/3", "0.333"}, {"1/3", "0.3333333333"},
     {"2\\frac{1}{3}", "21/3"}, {"\\frac{1}{23}", "\\frac{1}{2}3"}, {"1/0", "1/0.0"}, {"0/0", "5"},
@@ -77,6 +80,7 @@ static const struct pair different[] = {
     {"nan", "5"}, {"inf", "1e9999"}, {"0x10", "16"}, {"1e-9", "0"}, {"\\frac{1}{2", "0.5"}, {"}{", "5"},
     {"f\\circ g", "fg"}, {"5 dollars", "5 cents"}, {"1.2.3", "1.23"}, {"\\text{5", "5"},
 };
+/* clang-format on */
 
 static bool is_equal(const char *a, const char *b)
 {
@@ -88,9 +92,11 @@ static void assert_all(const struct pair *pairs, size_t count, bool wanted)
 {
     size_t wrong = 0;
     for (size_t i = 0; i < count; i++) {
-        if (is_equal(pairs[i].a, pairs[i].b) == wanted && is_equal(pairs[i].b, pairs[i].a) == wanted)
+        if (is_equal(pairs[i].a, pairs[i].b) == wanted &&
+            is_equal(pairs[i].b, pairs[i].a) == wanted)
             continue;
-        print_error("%s and %s should %s\n", pairs[i].a, pairs[i].b, wanted ? "be equal" : "differ");
+        print_error("%s and %s should %s\n", pairs[i].a, pairs[i].b,
+                    wanted ? "be equal" : "differ");
         wrong++;
     }
     assert_int_equal(wrong, 0);
@@ -156,8 +162,9 @@ static char *repeat(const char *text, size_t count)
 static void hostile_text_costs_little_and_equals_nothing(void **state)
 {
     (void)state;
-    static const char *const parts[] = {"{", "\\frac", "\\frac{", "\\text{", "(", ",", "1,", "\\boxed{", "-",
-                                        "\\{", "^", "\\sqrt[", "9", "1,000", "((1,", "x=", "\\", "\xff", "1/"};
+    static const char *const parts[] = {
+        "{", "\\frac",  "\\frac{", "\\text{", "(",    ",",  "1,", "\\boxed{", "-", "\\{",
+        "^", "\\sqrt[", "9",       "1,000",   "((1,", "x=", "\\", "\xff",     "1/"};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         char *text = repeat(parts[i], MATH_TEXT_MAX / strlen(parts[i]));
         struct slice found;

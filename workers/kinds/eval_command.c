@@ -171,6 +171,7 @@ static void command_run(struct job *job)
 
 const struct evaluator evaluator_command = {
     .name = "command",
-    .doc = "Runs eval.command in a fresh sandbox: exit status 0 is 1, 1 is 0; or what the reward file says.",
+    .doc =
+        "Runs eval.command in a fresh sandbox: exit status 0 is 1, 1 is 0; or what the reward file says.",
     .run = command_run,
 };

@@ -4,7 +4,10 @@
 
 #include "workers/kinds/evaluator.h"
 
-static void run_none(struct job *job) { job_end(job, OUTCOME_OK, "no evaluator, no reward"); }
+static void run_none(struct job *job)
+{
+    job_end(job, OUTCOME_OK, "no evaluator, no reward");
+}
 
 static const struct evaluator evaluator_none = {
     .name = "none",

@@ -29,7 +29,10 @@ static void put(struct writer *writer, const char *text, size_t len)
     buffer_append(writer->out, text, len);
 }
 
-static void put_char(struct writer *writer, char c) { put(writer, &c, 1); }
+static void put_char(struct writer *writer, char c)
+{
+    put(writer, &c, 1);
+}
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
@@ -216,12 +219,13 @@ static size_t put_content(struct writer *writer, struct slice text)
 
 struct command {
     const char *name;
-    const char *instead; /* written for it; or */
+    const char *instead;                                      /* written for it; or */
     size_t (*put)(struct writer *writer, struct slice after); /* bytes it took; 0: failed */
 };
 
 static const char set_open[] = {MATH_SET_OPEN, 0}, set_close[] = {MATH_SET_CLOSE, 0};
 
+/* clang-format off */
 static const struct command commands[] = {
     {"frac", .put = put_fraction},  {"dfrac", .put = put_fraction},
     {"tfrac", .put = put_fraction}, {"cfrac", .put = put_fraction},
@@ -244,7 +248,9 @@ static const struct command commands[] = {
     {"leq", "\\le"}, {"geq", "\\ge"}, {"neq", "\\ne"},
     {"lvert", "|"}, {"rvert", "|"}, {"vert", "|"},
 };
+/* clang-format on */
 
+/* clang-format off */
 /* The same for bytes of UTF-8 that people type. */
 static const struct command signs[] = {
     {"\u2212", "-"}, {"\u2013", "-"}, {"\u00d7", "*"}, {"\u00b7", "*"}, {"\u22c5", "*"},
@@ -252,6 +258,7 @@ static const struct command signs[] = {
     {"\u2264", "\\le"}, {"\u2265", "\\ge"}, {"\u2260", "\\ne"}, {"\u00a0", " "},
     {"\u2009", " "}, {"\u202f", " "}, {"\u20ac", ""}, {"\u00a3", ""},
 };
+/* clang-format on */
 
 static void put_instead(struct writer *writer, const char *text)
 {

@@ -25,7 +25,8 @@ enum {
  * are never closed, a command without its argument, or no memory.
  */
 char *math_normalize(struct slice text);
-/* Takes the commas (and blanks) out of 1,000 and -12,345.6 in place; anything else is left alone. */
+/* Takes the commas (and blanks) out of 1,000 and -12,345.6 in place; anything else is left alone.
+ */
 void math_drop_thousands(char *text);
 
 #endif

@@ -118,8 +118,9 @@ static bool read_decimal(const char **at, struct rational *ret, bool *ret_whole)
         any = true;
         places += point;
         value.approximate = value.approximate * 10 + (*p - '0');
-        value.is_exact = value.is_exact && !__builtin_mul_overflow(value.above, (math_int128)10, &value.above) &&
-                         !__builtin_add_overflow(value.above, (math_int128)(*p - '0'), &value.above);
+        value.is_exact =
+            value.is_exact && !__builtin_mul_overflow(value.above, (math_int128)10, &value.above) &&
+            !__builtin_add_overflow(value.above, (math_int128)(*p - '0'), &value.above);
     }
     if (!any || places > EXPONENT_MAX)
         return false;
@@ -190,6 +191,7 @@ static bool read_mixed(const char **at, struct rational *value)
 
 /* ---- units -------------------------------------------------------------------------------- */
 
+/* clang-format off */
 /* Units that may stand without \text{}; the first of a row is its name. Plurals are understood. */
 static const char *const units[][4] = {
     {"cm", "centimeter", "centimetre"}, {"mm", "millimeter", "millimetre"},
@@ -209,6 +211,7 @@ static const char *const units[][4] = {
     {"point"},                          {"people", "person"},
     {"way"},                            {"percent"},
 };
+/* clang-format on */
 
 /* The row's name for a word, or NULL. */
 static const char *unit_name(const char *word, size_t len)
@@ -282,7 +285,8 @@ static bool read_value(const char **at, struct rational *value, struct math_numb
         return whole && read_mixed(at, value);
     read_scale(at, value);
     if (**at == '/')
-        return (isdigit((unsigned char)(*at)[1]) || strchr("(.", (*at)[1])) && read_divisor(at, value);
+        return (isdigit((unsigned char)(*at)[1]) || strchr("(.", (*at)[1])) &&
+               read_divisor(at, value);
     if (whole && *at == end)
         ret->whole = whole_digits(start, end);
     return true;
@@ -312,7 +316,8 @@ bool math_number_parse(const char *text, struct math_number *ret)
     return true;
 }
 
-static bool values_equal(const struct math_number *a, const struct math_number *b, long double scale)
+static bool values_equal(const struct math_number *a, const struct math_number *b,
+                         long double scale)
 {
     long double left = a->approximate * scale, right = b->approximate;
     return fabsl(left - right) <= 1e-9L * fmaxl(fabsl(left), fabsl(right));
@@ -331,10 +336,13 @@ static bool as_written_equal(const struct math_number *a, const struct math_numb
 static bool percent_equal(const struct math_number *percent, const struct math_number *plain)
 {
     struct rational hundred = {true, 100, 1, 100};
-    struct rational value = {percent->is_exact, percent->above, percent->below, percent->approximate};
+    struct rational value = {percent->is_exact, percent->above, percent->below,
+                             percent->approximate};
     value = rational_divide(value, hundred);
-    struct math_number part = {.is_exact = value.is_exact, .above = value.above,
-                               .below = value.below, .approximate = value.approximate};
+    struct math_number part = {.is_exact = value.is_exact,
+                               .above = value.above,
+                               .below = value.below,
+                               .approximate = value.approximate};
     return as_written_equal(&part, plain);
 }
 

@@ -3,7 +3,10 @@
 
 #include "workers/kinds/kinds.h"
 
-static void noop_init(struct job *job) { job_end(job, OUTCOME_OK, "noop"); }
+static void noop_init(struct job *job)
+{
+    job_end(job, OUTCOME_OK, "noop");
+}
 
 static void noop_run(struct job *job)
 {

@@ -86,8 +86,8 @@ int stage_image_check(const struct task *task, struct fail *fail)
 
 /* ---- endings ------------------------------------------------------------------------------ */
 
-void stage_end_failed(struct job *job, const struct stage_room *room, int code,
-                      enum outcome late, enum outcome breach, const struct fail *fail)
+void stage_end_failed(struct job *job, const struct stage_room *room, int code, enum outcome late,
+                      enum outcome breach, const struct fail *fail)
 {
     const char *limit = room && room->sandbox ? sandbox_breach(room->sandbox) : NULL;
     if (code == -ECANCELED)
@@ -102,8 +102,9 @@ void stage_end_failed(struct job *job, const struct stage_room *room, int code,
 
 bool stage_is_file_fault(int code)
 {
-    static const int faults[] = {ENOENT, ENOTDIR, EISDIR, EACCES, EPERM,  EROFS,   ENOSPC,  EDQUOT,
-                                 ELOOP,  EINVAL,  EEXIST, EFBIG,  ETXTBSY, ENAMETOOLONG, EXDEV};
+    static const int faults[] = {ENOENT, ENOTDIR, EISDIR,  EACCES,       EPERM,
+                                 EROFS,  ENOSPC,  EDQUOT,  ELOOP,        EINVAL,
+                                 EEXIST, EFBIG,   ETXTBSY, ENAMETOOLONG, EXDEV};
     for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
         if (code == -faults[i])
             return true;

@@ -13,7 +13,7 @@ enum { STAGE_LAYERS_MAX = 3 };
 /* Zero it first; stage_room_close it whatever happened. */
 struct stage_room {
     struct layer_dir layers[STAGE_LAYERS_MAX]; /* lowest first */
-    bool keeps[STAGE_LAYERS_MAX]; /* false: nobody else will want it unpacked */
+    bool keeps[STAGE_LAYERS_MAX];              /* false: nobody else will want it unpacked */
     size_t layer_count;
     struct sandbox *sandbox;
 };
@@ -35,8 +35,8 @@ int stage_image_check(const struct task *task, struct fail *fail);
  * Ends the job after a call that returned `code`: cancelled; `late` past the deadline; `breach`
  * when the sandbox went over a limit; task for -EINVAL (a plan that cannot be); else infra.
  */
-void stage_end_failed(struct job *job, const struct stage_room *room, int code,
-                      enum outcome late, enum outcome breach, const struct fail *fail);
+void stage_end_failed(struct job *job, const struct stage_room *room, int code, enum outcome late,
+                      enum outcome breach, const struct fail *fail);
 
 /* Whether a file could not be written or packed because of what it is and where, not of us. */
 bool stage_is_file_fault(int code);
