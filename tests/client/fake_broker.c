@@ -267,6 +267,15 @@ static void answer_get(struct fake_broker *broker, const struct msg_rollout_get 
 /* Every request's first field is its tag. */
 static uint64_t tag_of(const void *in) { return *(const uint64_t *)in; }
 
+static void answer_done(struct fake_broker *broker, enum message_id id, const void *in,
+                        struct buffer *out)
+{
+    struct msg_done message = {.tag = tag_of(in), .count = 3};
+    if (id == MSG_stream_ack)
+        broker->acked = ((const struct msg_stream_ack *)in)->seq;
+    encode(MSG_done, &message, out);
+}
+
 static void answer(struct fake_broker *broker, zmq_msg_t *client, enum message_id id,
                    const void *in)
 {
@@ -281,6 +290,9 @@ static void answer(struct fake_broker *broker, zmq_msg_t *client, enum message_i
         refuse_to(&out, tag_of(in), message_get(id)->wire, broker->refuse_with,
                   broker->refuse_text);
         broker->refuse_with = REFUSAL_NONE;
+    } else if (broker->answers_done) {
+        broker->answers_done = false;
+        answer_done(broker, id, in, &out);
     } else if (id == MSG_group_submit) {
         answer_submit(broker, in, &out);
     } else if (id == MSG_rollout_get) {
@@ -289,10 +301,7 @@ static void answer(struct fake_broker *broker, zmq_msg_t *client, enum message_i
         struct msg_status message = {.tag = tag_of(in), .json = slice_from_str("{\"epoch\":3}")};
         encode(MSG_status, &message, &out);
     } else {
-        struct msg_done message = {.tag = tag_of(in), .count = 3};
-        if (id == MSG_stream_ack)
-            broker->acked = ((const struct msg_stream_ack *)in)->seq;
-        encode(MSG_done, &message, &out);
+        answer_done(broker, id, in, &out);
     }
     reply(broker, client, &out);
     buffer_finish(&out);

@@ -43,6 +43,8 @@ void fake_ignore(struct fake_broker *broker, unsigned count);
 /* The next request that is no fetch is refused so, or answered by garbage (REFUSAL_NONE). */
 void fake_refuse(struct fake_broker *broker, enum refusal_reason reason, const char *text);
 void fake_answer_garbage(struct fake_broker *broker);
+/* The next request that is no fetch is answered with `done`, whatever it asks. */
+void fake_answer_done(struct fake_broker *broker);
 /* The first submits of these groups are refused queue-full. */
 void fake_be_full(struct fake_broker *broker, unsigned count);
 /* Whether a submit makes and publishes its trajectories at once. */

@@ -26,7 +26,7 @@ struct fake_broker {
     unsigned subscribers, ignore, full, counts[MESSAGE_COUNT];
     enum refusal_reason refuse_with;
     char refuse_text[256];
-    bool garbage, finish_at_once;
+    bool garbage, answers_done, finish_at_once;
     struct {
         char name[97];
         char *content;

@@ -101,6 +101,7 @@ ORDER(refuse, {
     snprintf(broker->refuse_text, sizeof(broker->refuse_text), "%s", order->text);
 })
 ORDER(garbage, { broker->garbage = true; })
+ORDER(answers_done, { broker->answers_done = true; })
 ORDER(full, { broker->full = order->count; })
 ORDER(finish, { broker->finish_at_once = order->flag; })
 ORDER(stream, {
@@ -177,6 +178,7 @@ void fake_refuse(struct fake_broker *broker, enum refusal_reason reason, const c
 }
 
 void fake_answer_garbage(struct fake_broker *broker) { GIVE(.run = do_garbage); }
+void fake_answer_done(struct fake_broker *broker) { GIVE(.run = do_answers_done); }
 void fake_be_full(struct fake_broker *broker, unsigned count)
 {
     GIVE(.run = do_full, .count = count);

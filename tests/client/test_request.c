@@ -161,6 +161,21 @@ static void a_request_waits_for_a_broker_that_restarts(void **state)
     assert_int_equal(sluice_engine_add(f->client, "http://e:2"), 0);
 }
 
+static void an_answer_to_another_question_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    const struct sluice_trajectory *trajectory;
+    const char *words;
+    fake_answer_done(f->broker);
+    assert_int_equal(sluice_status(f->client, &words), -EPROTO);
+    assert_string_equal(sluice_error(f->client), "the broker answered with done");
+    fake_answer_done(f->broker);
+    assert_int_equal(sluice_get(f->client, "g/0", &trajectory, &words), -EPROTO);
+    fake_answer_done(f->broker);
+    assert_int_equal(sluice_submit(f->client, "g", "train", 1, task), -EPROTO);
+    assert_int_equal(sluice_submit(f->client, "g", "train", 1, task), 0);
+}
+
 static void no_broker_is_a_timeout_that_says_where(void **state)
 {
     (void)state;
@@ -215,6 +230,7 @@ int main(void)
         CASE(one_rollout_is_a_trajectory_a_state_or_unknown),
         CASE(the_small_requests_are_carried_out),
         CASE(a_request_waits_for_a_broker_that_restarts),
+        CASE(an_answer_to_another_question_is_refused),
         cmocka_unit_test(no_broker_is_a_timeout_that_says_where),
         cmocka_unit_test(an_address_that_is_none_is_refused),
         cmocka_unit_test(the_default_address_comes_from_the_environment),
