@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <net/if.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -23,85 +22,6 @@ static int refuse(struct fail *fail, const char *what)
 }
 
 /* ---- steps -------------------------------------------------------------------------- */
-
-int room_open(int root, const char *path, uint64_t flags, mode_t mode)
-{
-    struct open_how how = {.flags = flags | O_CLOEXEC,
-                           .mode = flags & O_CREAT ? mode & 07777 : 0,
-                           .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-    long fd;
-    do
-        fd = syscall(SYS_openat2, root, path, &how, sizeof(how));
-    while (fd < 0 && (errno == EAGAIN || errno == EINTR)); /* raced with a rename */
-    return (int)fd;
-}
-
-/* Makes the last component of `path`, whose parents are there. */
-static int make_dir(int root, char *path, mode_t mode)
-{
-    char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
-    if (slash)
-        *slash = '\0';
-    AUTO_CLOSE int parent = room_open(root, slash ? path : ".", O_PATH | O_DIRECTORY, 0);
-    int code = parent < 0 || mkdirat(parent, name, mode) < 0 ? -errno : 0;
-    if (slash)
-        *slash = '/';
-    return code;
-}
-
-int room_make_dirs(int root, const char *path, mode_t mode)
-{
-    while (*path == '/')
-        path++;
-    AUTO_FREE char *part = strdup(path);
-    if (!part)
-        return -ENOMEM;
-    for (char *at = part; at;) {
-        at = strchr(at, '/');
-        if (at)
-            *at = '\0';
-        AUTO_CLOSE int there = room_open(root, part, O_PATH | O_DIRECTORY, 0);
-        int code = there >= 0 ? 0 : errno == ENOENT ? make_dir(root, part, mode) : -errno;
-        if (code < 0 && code != -EEXIST)
-            return code;
-        if (!at)
-            break;
-        *at++ = '/';
-        while (*at == '/')
-            at++;
-        if (!*at)
-            break;
-    }
-    return 0;
-}
-
-int room_clone_tree(int dir, const char *path, uint64_t attributes)
-{
-    AUTO_CLOSE int tree =
-        open_tree(dir, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
-    struct mount_attr attr = {.attr_set = attributes};
-    if (tree < 0)
-        return -1;
-    if (attributes && mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0)
-        return -1;
-    return take_fd(&tree);
-}
-
-int room_attach(int tree, int root, const char *path)
-{
-    AUTO_CLOSE int target = room_open(root, path, O_PATH, 0);
-    if (target < 0)
-        return -1;
-    return move_mount(tree, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
-}
-
-int room_attach_clone(int dir, const char *path, uint64_t attributes, int root,
-                      const char *target)
-{
-    AUTO_CLOSE int tree = room_clone_tree(dir, path, attributes);
-    return tree < 0 ? -1 : room_attach(tree, root, target);
-}
 
 static int mount_at(int root, const char *target, const char *type, unsigned long flags,
                     const char *options)
@@ -129,7 +49,7 @@ static int take_identity(const struct room_plan *plan, struct fail *fail)
         return refuse(fail, "setgroups");
     snprintf(map, sizeof(map), "%d %lu 1\n", ROOM_UID, (unsigned long)plan->uid);
     if (write_text(AT_FDCWD, "/proc/self/uid_map", map) < 0)
-        return refuse(fail, "uid_map");
+        return refuse(fail, "uid_map (are user namespaces restricted on this machine?)");
     snprintf(map, sizeof(map), "%d %lu 1\n", ROOM_UID, (unsigned long)plan->gid);
     if (write_text(AT_FDCWD, "/proc/self/gid_map", map) < 0)
         return refuse(fail, "gid_map");
@@ -362,17 +282,15 @@ static int set_kernel_limits(const struct room_plan *plan, int proc, struct fail
 /* Where uid 0 of the host runs us, the owner of these files is the sandbox's own user. */
 static int guard_proc(int proc, int root, struct fail *fail)
 {
-    static const char *const read_only[] = {"sys", "sysrq-trigger", "irq", "bus", "fs"};
-    static const char *const hidden[] = {"kcore",     "keys",        "timer_list", "kallsyms",
+    static const char *const hidden[] = {"kcore",      "keys",       "timer_list",  "kallsyms",
                                          "kpagecount", "kpageflags", "kpagecgroup", "vmallocinfo",
-                                         "sched_debug", "slabinfo"};
-    for (size_t i = 0; i < sizeof(read_only) / sizeof(*read_only); i++)
-        if (room_attach_clone(proc, read_only[i], MOUNT_ATTR_RDONLY, proc, read_only[i]) < 0 &&
-            errno != ENOENT)
-            return refuse(fail, read_only[i]);
+                                         "slabinfo",   "sched_debug"};
+    struct mount_attr read_only = {.attr_set = MOUNT_ATTR_RDONLY};
     for (size_t i = 0; i < sizeof(hidden) / sizeof(*hidden); i++)
         if (room_attach_clone(root, "dev/null", 0, proc, hidden[i]) < 0 && errno != ENOENT)
             return refuse(fail, hidden[i]);
+    if (mount_setattr(proc, "", AT_EMPTY_PATH, &read_only, sizeof(read_only)) < 0)
+        return refuse(fail, "/proc read-only");
     return 0;
 }
 

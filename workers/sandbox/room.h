@@ -41,7 +41,7 @@ int room_confine(const struct room_plan *plan, struct fail *fail);
 /* The limits of the processes inside; called in each before it is executed. */
 void room_limit(const struct room_plan *plan);
 
-/* ---- steps shared by room.c and host_image.c ---------------------------------------- */
+/* ---- steps (room_steps.c) ---------------------------------------- */
 
 /* Opens inside `root` whatever symlinks say; flags O_PATH etc. An fd or -1 with errno. */
 int room_open(int root, const char *path, uint64_t flags, mode_t mode);

@@ -128,7 +128,7 @@ static int open_room(struct spawner_state *state)
     AUTO_CLOSE int ours = control[0];
     AUTO_CLOSE int its_pidfd = pidfd;
     if (code < 0)
-        return refuse(state, id, code, "cannot make namespaces");
+        return refuse(state, id, code, "cannot make namespaces (are they switched off on this machine?)");
     state->tenants[state->count++] = (struct tenant){.id = id,
                                                      .pid = pid,
                                                      .proc = -1,

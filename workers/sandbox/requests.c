@@ -1,0 +1,197 @@
+/* What is asked of a sandbox's pid 1: files, processes, the archive of what was written. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/cleanup.h"
+#include "workers/fiber.h"
+#include "workers/sandbox/sandbox_inside.h"
+
+static int say(struct fail *fail, int code, const char *what)
+{
+    return fail_set(fail, code, "%s: %s", what, strerror(-code));
+}
+
+static int call(struct sandbox *sandbox, struct wire_head head, struct slice text, const int *fds,
+                size_t fd_count, struct channel_answer *ret, struct fail *fail)
+{
+    int code = sandbox_check(sandbox, fail);
+    if (code < 0)
+        return code;
+    code = channel_call(&sandbox->channel, &head, text, fds, fd_count, ret, fail);
+    if (code == -ECONNRESET)
+        return sandbox_check(sandbox, fail);
+    return code;
+}
+
+int sandbox_open_file(struct sandbox *sandbox, const char *path, int flags, mode_t mode,
+                      struct fail *fail)
+{
+    HOLD(sandbox);
+    struct channel_answer answer;
+    struct wire_head head = {.verb = WIRE_FILE, .number = {flags, mode}};
+    if (!*path)
+        return fail_set(fail, -ENOENT, "an empty path");
+    if (strlen(path) >= PATH_MAX)
+        return fail_set(fail, -ENAMETOOLONG, "a path longer than %d bytes", PATH_MAX - 1);
+    int code = call(sandbox, head, slice_from_str(path), NULL, 0, &answer, fail);
+    return code < 0 ? code : answer.fds[0];
+}
+
+int sandbox_write_file(struct sandbox *sandbox, const char *path, const void *data, size_t len,
+                       mode_t mode, struct fail *fail)
+{
+    AUTO_CLOSE int fd =
+        sandbox_open_file(sandbox, path, O_WRONLY | O_CREAT | O_TRUNC, mode, fail);
+    if (fd < 0)
+        return fd;
+    for (size_t done = 0; done < len;) {
+        ssize_t wrote = write(fd, (const uint8_t *)data + done, len - done);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote <= 0)
+            return say(fail, wrote < 0 ? -errno : -EIO, path);
+        done += (size_t)wrote;
+    }
+    return fchmod(fd, mode & 07777) < 0 ? say(fail, -errno, path) : 0;
+}
+
+/* ---- processes ---------------------------------------------------------------------- */
+
+static struct process *add_process(struct sandbox *sandbox)
+{
+    struct process *process = calloc(1, sizeof(*process));
+    if (!process)
+        return NULL;
+    process->start.verb = WIRE_START;
+    process->next = sandbox->processes;
+    sandbox->processes = process;
+    return process;
+}
+
+static void drop_process(struct sandbox *sandbox, const struct process *process)
+{
+    struct process **at = &sandbox->processes;
+    while (*at && *at != process)
+        at = &(*at)->next;
+    if (*at) {
+        struct process *gone = *at;
+        *at = gone->next;
+        free(gone);
+    }
+}
+
+static struct process *find_process(const struct sandbox *sandbox, pid_t pid)
+{
+    struct process *process = sandbox->processes;
+    while (process && process->pid != pid)
+        process = process->next;
+    return process;
+}
+
+/* Noted before it is asked for, so that its end cannot come too early. */
+static int start(struct sandbox *sandbox, const struct sandbox_exec *exec, struct slice text,
+                 pid_t *ret_pid, struct fail *fail)
+{
+    struct channel_answer answer;
+    struct process *process = add_process(sandbox);
+    if (!process)
+        return say(fail, -ENOMEM, "the process");
+    int code = sandbox_check(sandbox, fail);
+    if (code == 0)
+        code = channel_call(&sandbox->channel, &process->start, text, exec->fds, exec->fd_count,
+                            &answer, fail);
+    if (code == -ECONNRESET)
+        code = sandbox_check(sandbox, fail);
+    if (code < 0) {
+        drop_process(sandbox, process);
+        return code;
+    }
+    *ret_pid = process->pid = (pid_t)answer.result;
+    return 0;
+}
+
+int sandbox_start(struct sandbox *sandbox, const struct sandbox_exec *exec, pid_t *ret_pid,
+                  struct fail *fail)
+{
+    HOLD(sandbox);
+    AUTO_BUFFER text = {0};
+    for (size_t i = 0; i < exec->fd_count; i++) {
+        int32_t target = exec->targets[i];
+        buffer_append(&text, &target, sizeof(target));
+    }
+    for (const char *const *arg = exec->argv; *arg; arg++)
+        buffer_append(&text, *arg, strlen(*arg) + 1);
+    if (text.failed)
+        return say(fail, -ENOMEM, "the arguments");
+    if (text.len > WIRE_TEXT_MAX || exec->fd_count > WIRE_FDS_MAX)
+        return fail_set(fail, -E2BIG, "more than %d bytes of arguments or %d descriptors",
+                        WIRE_TEXT_MAX, WIRE_FDS_MAX);
+    return start(sandbox, exec, buffer_peek(&text), ret_pid, fail);
+}
+
+int sandbox_poll_exit(struct sandbox *sandbox, pid_t pid, int *status, struct fail *fail)
+{
+    struct process *process = find_process(sandbox, pid);
+    if (process && process->ended) {
+        *status = process->status;
+        drop_process(sandbox, process);
+        return 1;
+    }
+    int code = sandbox_check(sandbox, fail);
+    if (code < 0)
+        return code;
+    if (!process)
+        return fail_set(fail, -ESRCH, "no such process was started");
+    process->waiter = fiber_current();
+    return 0;
+}
+
+void sandbox_forget_exit(struct sandbox *sandbox, pid_t pid)
+{
+    struct process *process = find_process(sandbox, pid);
+    if (process)
+        process->waiter = NULL;
+}
+
+int sandbox_wait(struct sandbox *sandbox, pid_t pid, struct fail *fail)
+{
+    HOLD(sandbox);
+    for (;;) {
+        int status = 0, code = sandbox_poll_exit(sandbox, pid, &status, fail);
+        if (code != 0)
+            return code < 0 ? code : status;
+        code = await_wake(-1);
+        if (code < 0) {
+            sandbox_forget_exit(sandbox, pid);
+            return fail_set(fail, code, code == -ECANCELED ? "cancelled" : "out of time");
+        }
+    }
+}
+
+int sandbox_kill_all(struct sandbox *sandbox, pid_t except, struct fail *fail)
+{
+    HOLD(sandbox);
+    struct channel_answer answer;
+    struct wire_head head = {.verb = WIRE_KILL_ALL, .number = {except}};
+    return call(sandbox, head, (struct slice){0}, NULL, 0, &answer, fail);
+}
+
+void sandbox_kill_all_later(struct sandbox *sandbox)
+{
+    struct wire_head head = {.verb = WIRE_KILL_ALL};
+    channel_tell(&sandbox->channel, &head);
+}
+
+int sandbox_pack(struct sandbox *sandbox, int fd, uint64_t *bytes, struct fail *fail)
+{
+    HOLD(sandbox);
+    struct channel_answer answer;
+    struct wire_head head = {.verb = WIRE_PACK};
+    int code = call(sandbox, head, (struct slice){0}, &fd, 1, &answer, fail);
+    if (code == 0)
+        *bytes = (uint64_t)answer.result;
+    return code;
+}

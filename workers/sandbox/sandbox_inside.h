@@ -1,0 +1,47 @@
+/*
+ * sandbox_inside.h - the worker's side of a sandbox, shared by sandbox.c (its life) and
+ * requests.c (what is asked of its pid 1). Nobody else includes it.
+ */
+#ifndef SLUICE_WORKERS_SANDBOX_SANDBOX_INSIDE_H
+#define SLUICE_WORKERS_SANDBOX_SANDBOX_INSIDE_H
+
+#include "workers/sandbox/channel.h"
+#include "workers/sandbox/process.h"
+
+struct spawner {
+    pid_t pid;
+    int socket; /* until it is attached */
+    struct channel channel;
+    struct sandbox *sandboxes;
+};
+
+struct process { /* started and not yet waited for */
+    struct process *next;
+    struct wire_head start; /* its id is also the end's */
+    pid_t pid;              /* 0 until the start is answered */
+    bool ended;
+    int status;
+    struct fiber *waiter;
+};
+
+struct sandbox {
+    struct sandbox *next;
+    struct spawner *spawner; /* NULL once that is stopped */
+    uint32_t id;             /* the spawner's name for it */
+    unsigned holds;          /* the owner's and one for each call under way */
+    bool closed, alive;
+    char breach[16];
+    uint64_t memory_mib, processes_max, numbers;
+    int pidfd, commands, outputs;
+    struct channel channel; /* to its pid 1 */
+    struct process *processes;
+};
+
+static inline void cleanup_hold(struct sandbox **sandbox) { sandbox_release(*sandbox); }
+
+/* A caller that awaits keeps the memory, also when the owner closes meanwhile. */
+#define HOLD(sandbox)                                                                             \
+    __attribute__((cleanup(cleanup_hold), unused)) struct sandbox *held_ = (sandbox);             \
+    sandbox_hold(held_)
+
+#endif
