@@ -69,13 +69,14 @@ struct core *core_create(const struct core_settings *settings, uint64_t epoch, i
 
 void core_destroy(struct core **pointer)
 {
-    struct core *core = take_ptr(pointer);
+    struct core *core = *pointer;
     struct worker *worker;
     struct stream *stream;
     struct engine *engine;
     size_t at = 0;
     if (!core)
         return;
+    *pointer = NULL;
     for (struct group *group; (group = table_next(&core->groups, &at));)
         group_destroy(group);
     LIST_EACH(worker, &core->workers, link)

@@ -116,6 +116,8 @@ void core_destroy(struct core **core);
  * Restoring, before the first message: what the ledger holds. Groups before their
  * rollouts. Restored jobs wait adopt_grace_ms for a worker's beat to adopt them.
  * A group restored with init_done has had PERSIST_INIT; a rollout with run_done PERSIST_RUN.
+ * A rollout of which no row is told was acknowledged and is forgotten; a group whose task has
+ * no id has only such ones left.
  */
 struct core_group_row {
     struct slice group, stream;

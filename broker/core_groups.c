@@ -103,9 +103,10 @@ void group_count(struct core *core, struct group *group, uint32_t rollouts)
 
 static void destroy_work(struct group *group)
 {
-    struct group_work *work = take_ptr(&group->work);
+    struct group_work *work = group->work;
     if (!work)
         return;
+    group->work = NULL;
     for (uint32_t k = 0; k < group->samples; k++)
         free(work->rollouts[k].detail);
     list_remove(&work->link);
@@ -123,7 +124,8 @@ void group_destroy(struct group *group)
 
 void group_forget(struct core *core, struct group *group)
 {
-    free(take_ptr(&group->seqs));
+    free(group->seqs);
+    group->seqs = NULL;
     list_push_back(&core->forgotten, &group->forgotten);
     if (++core->forgotten_count <= FORGOTTEN_MAX)
         return;

@@ -28,7 +28,6 @@
 #include "broker/core_heap.h"
 #include "broker/core_list.h"
 #include "broker/table.h"
-#include "common/cleanup.h"
 
 enum {
     WORKERS_MAX = 16384,      /* beats of more workers are dropped */
@@ -95,6 +94,8 @@ struct rollout {
     bool avoids_engine;    /* its last run there was an infra outcome */
     bool ended;
 };
+
+_Static_assert(sizeof(struct job) <= 96 && sizeof(struct rollout) <= 144, "a million of them");
 
 /* Taken out of its place: into none. Its lease, timer and engine's load go with it. */
 void job_leave(struct core *core, struct job *job);

@@ -215,18 +215,21 @@ bool core_status(const struct core *core, int64_t now_ms, struct buffer *out)
     json_object_set_new(status, "streams", streams(core));
     json_object_set_new(status, "counters", counters(core));
     json_object_set_new(status, "advice", advices(core));
-    AUTO_FREE char *bytes = json_dumps(status, JSON_COMPACT);
+    char *bytes = json_dumps(status, JSON_COMPACT);
+    bool is_whole = bytes && buffer_append_str(out, bytes);
+    free(bytes);
     json_decref(status);
-    return bytes && buffer_append_str(out, bytes);
+    return is_whole;
 }
 
 void handle_status_get(struct core *core, const struct call *call)
 {
-    AUTO_BUFFER json = {0};
-    if (!core_status(core, core->now_ms, &json)) {
-        core->failed = true;
-        return;
-    }
+    struct buffer json = {0};
+    bool is_whole = core_status(core, core->now_ms, &json);
     struct msg_status status = {.tag = call->tag, .json = buffer_peek(&json)};
-    send_client(core, call->client, MSG_status, &status);
+    if (is_whole)
+        send_client(core, call->client, MSG_status, &status);
+    else
+        core->failed = true;
+    buffer_finish(&json);
 }

@@ -1,0 +1,182 @@
+/*
+ * A scenario through all of the core, with the first, the second, the third ...
+ * allocation failing until one run passes without. Each failure must be noticed,
+ * end the intake, and leave nothing behind (the address sanitizer looks on).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "broker/core.h"
+
+static bool armed;       /* only inside the core */
+static unsigned left;    /* allocations until one fails */
+static bool has_failed;
+
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *memory, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *memory, size_t size);
+
+static bool fails(void)
+{
+    if (!armed || --left > 0)
+        return false;
+    left = UINT32_MAX;
+    has_failed = true;
+    return true;
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return fails() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *memory, size_t size)
+{
+    return fails() ? NULL : __real_realloc(memory, size);
+}
+
+/* ---- the scenario ------------------------------------------------------------------------ */
+
+static int64_t now_ms;
+static uint64_t last_token;
+
+#define TEXT(s) slice_from_str(s)
+#define GUARDED(...)                                                                               \
+    do {                                                                                           \
+        armed = true;                                                                              \
+        __VA_ARGS__;                                                                               \
+        armed = false;                                                                             \
+    } while (0)
+
+static void settle(struct core *core)
+{
+    GUARDED(core_dispatch(core, now_ms));
+    assert_null(core_check(core));
+    struct effects effects = core_effects(core);
+    for (size_t i = 0; i < effects.count; i++)
+        if (effects.items[i].kind == LANE_JOB)
+            last_token = effects.items[i].token;
+    core_effects_clear(core);
+}
+
+static void say(struct core *core, const char *client, enum message_id id, const void *in)
+{
+    struct core_task task = {.id = TEXT("add"), .needs_engine = true, .limit_ms = {10, 20, 30}};
+    GUARDED(core_handle(core, ++now_ms, 1, TEXT(client), id, in,
+                        id == MSG_group_submit ? &task : NULL, 1));
+    settle(core);
+}
+
+static void result(struct core *core, const char *worker, const char *job, const char *outcome)
+{
+    struct msg_job_result in = {.worker = TEXT(worker), .job = TEXT(job), .token = last_token,
+                                .outcome = TEXT(outcome), .detail = TEXT("so it was"),
+                                .layer_digest = TEXT("sha256:ab"), .ms = 5};
+    say(core, "", MSG_job_result, &in);
+}
+
+static void beat(struct core *core, const char *worker, const char *stage, const char *lane)
+{
+    struct msg_worker_beat in = {.worker = TEXT(worker), .stage = TEXT(stage), .slots = 4,
+                                 .lane = TEXT(lane), .host = TEXT("node7"),
+                                 .progress = (uint64_t)now_ms, .epoch = 3};
+    say(core, "", MSG_worker_beat, &in);
+}
+
+static void cancel(struct core *core, const char *stream)
+{
+    struct msg_rollout_cancel in = {.tag = 1, .stream = TEXT(stream), .has_stream = true};
+    say(core, "trainer", MSG_rollout_cancel, &in);
+}
+
+static void restore(struct core *core)
+{
+    struct core_group_row group = {.group = TEXT("old"), .stream = TEXT("train"), .samples = 3,
+                                   .task = {.id = TEXT("add"), .limit_ms = {10, 20, 30}},
+                                   .init_done = true, .init_layer = TEXT("sha256:cd")};
+    struct core_rollout_row rows[] = {
+        {.rollout = TEXT("old/0"), .group = TEXT("old"), .sample = 0},
+        {.rollout = TEXT("old/1"), .group = TEXT("old"), .sample = 1, .run_done = true,
+         .run_detail = TEXT("3 turns"), .engine = TEXT("http://gone:1")},
+        {.rollout = TEXT("old/2"), .group = TEXT("old"), .sample = 2, .ended = true, .seq = 1}};
+    bool whole = true;
+    GUARDED(whole = core_restore_stream(core, TEXT("train"), 1, 1) &&
+                    core_restore_engine(core, TEXT("http://there:1")) &&
+                    core_restore_group(core, &group));
+    for (size_t i = 0; whole && i < 3; i++)
+        GUARDED(whole = core_restore_rollout(core, &rows[i]));
+    assert_int_equal(whole, !has_failed);
+}
+
+static void live(struct core *core)
+{
+    struct msg_group_submit submit = {.tag = 1, .group = TEXT("g"), .stream = TEXT("test"),
+                                      .samples = 2, .task = TEXT("{}")};
+    struct msg_engine_add engine = {.tag = 1, .url = TEXT("http://127.0.0.1:8080")};
+    struct msg_status_get status = {.tag = 1};
+    struct msg_stream_ack ack = {.tag = 1, .stream = TEXT("test"), .seq = 2};
+    struct msg_stream_fetch fetch = {.tag = 1, .stream = TEXT("test"), .from = 1};
+    restore(core);
+    say(core, "operator", MSG_engine_add, &engine);
+    say(core, "trainer", MSG_group_submit, &submit);
+    beat(core, "i1", "init", "tcp://h:1");
+    result(core, "i1", "init:g", "infra");
+    GUARDED(core_tick(core, now_ms += 600, 1));
+    settle(core);
+    result(core, "i1", "init:g", "ok");
+    beat(core, "r1", "run", "tcp://h:2");
+    beat(core, "r1", "run", "tcp://h:3");
+    result(core, "r1", "run:g/1", "agent");
+    beat(core, "e1", "eval", "tcp://h:4");
+    result(core, "e1", "eval:g/1", "ok");
+    GUARDED(core_lane_broke(core, now_ms, TEXT("r1")));
+    settle(core);
+    say(core, "trainer", MSG_stream_fetch, &fetch);
+    cancel(core, "test");
+    if (!core_failed(core))
+        say(core, "trainer", MSG_stream_ack, &ack);
+    say(core, "operator", MSG_status_get, &status);
+    GUARDED(core_tick(core, now_ms += 10000, 1));
+    settle(core);
+}
+
+static void every_failing_allocation_is_noticed_and_nothing_is_left_behind(void **state)
+{
+    (void)state;
+    struct core_settings settings = core_settings_default();
+    unsigned nth = 0;
+    do {
+        struct core *core = NULL;
+        left = ++nth;
+        has_failed = false;
+        last_token = 1;
+        GUARDED(core = core_create(&settings, 3, now_ms));
+        assert_int_equal(core == NULL, has_failed);
+        if (!core)
+            continue;
+        live(core);
+        assert_int_equal(core_failed(core), has_failed);
+        struct msg_status_get status = {.tag = 1};
+        core_handle(core, now_ms, 1, TEXT("operator"), MSG_status_get, &status, NULL, 0);
+        assert_int_equal(core_effects(core).count, !has_failed); /* a failed core takes nothing in */
+        core_destroy(&core);
+        assert_null(core);
+    } while (has_failed);
+    print_message("%u allocations, each failed once\n", nth - 1);
+    assert_in_range(nth, 30, 1000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_failing_allocation_is_noticed_and_nothing_is_left_behind),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
