@@ -228,7 +228,9 @@ static struct fake *fake_add(struct world *world, enum stage stage)
     struct fake *fake = &world->fakes[world->fake_count++];
     *fake = (struct fake){.stage = stage, .allowance = UINT64_MAX};
     snprintf(fake->id, sizeof(fake->id), "fake-%s-%zu", stage_wire(stage), world->fake_count);
-    snprintf(fake->lane, sizeof(fake->lane), "ipc://%s/lane-%zu", world->dir, world->fake_count);
+    char lane[sizeof(fake->lane)];
+    snprintf(lane, sizeof(lane), "ipc://%s/lane-%zu", world->dir, world->fake_count);
+    memcpy(fake->lane, lane, sizeof(lane));
     fake->pull = world_socket(world, ZMQ_PULL, fake->lane, true);
     fake->push = world_socket(world, ZMQ_PUSH, world->sink, false);
     world->beat_ms = 0;

@@ -368,6 +368,7 @@ static void a_port_in_use_is_a_sentence_that_names_it(void **state)
     struct world *world = *state;
     char text[8192], port[16], other[96];
     AUTO_CLOSE int fd = take_port(port);
+    assert_true(fd >= 0);
     snprintf(other, sizeof(other), "%s/other", world->dir);
     const char *arguments[] = {"--data", other, "--front", port, NULL};
     assert_int_equal(world_run(arguments, text, sizeof(text)), 1);
