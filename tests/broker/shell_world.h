@@ -63,7 +63,7 @@ struct world {
 
 /* ---- sockets ---------------------------------------------------------------------------------- */
 
-static void *world_socket(struct world *world, int type, const char *endpoint, bool binds)
+static inline void *world_socket(struct world *world, int type, const char *endpoint, bool binds)
 {
     void *socket = zmq_socket(world->context, type);
     int none = 0, soon_ms = 10;
@@ -76,7 +76,7 @@ static void *world_socket(struct world *world, int type, const char *endpoint, b
     return socket;
 }
 
-static void world_send(struct world *world, void *socket, enum message_id id, const void *message)
+static inline void world_send(struct world *world, void *socket, enum message_id id, const void *message)
 {
     struct refusal no;
     buffer_clear(&world->out);
@@ -85,7 +85,7 @@ static void world_send(struct world *world, void *socket, enum message_id id, co
     assert_true(zmq_send(socket, world->out.data, world->out.len, ZMQ_DONTWAIT) >= 0);
 }
 
-static bool world_decode(zmq_msg_t *frame, enum message_id id, void *ret)
+static inline bool world_decode(zmq_msg_t *frame, enum message_id id, void *ret)
 {
     struct refusal no;
     return message_decode(id, slice_of(zmq_msg_data(frame), zmq_msg_size(frame)), ret, &no);
@@ -95,13 +95,19 @@ static bool world_decode(zmq_msg_t *frame, enum message_id id, void *ret)
 
 static const char world_broker_mark[] = "--as-broker";
 
-static bool world_is_broker(int argc, char **argv)
+static inline bool world_is_broker(int argc, char **argv)
 {
     return argc > 1 && strcmp(argv[1], world_broker_mark) == 0;
 }
 
+static inline int world_be_broker(int argc, char **argv)
+{
+    argv[1] = argv[0];
+    return program_main(argc - 1, argv + 1);
+}
+
 /* Runs the broker with these arguments, stdout and stderr into one pipe; the pid. */
-static pid_t world_spawn(const char *const *arguments, int *ret_fd)
+static inline pid_t world_spawn(const char *const *arguments, int *ret_fd)
 {
     const char *argv[48] = {"sluice-broker", world_broker_mark};
     size_t count = 2;
@@ -123,7 +129,7 @@ static pid_t world_spawn(const char *const *arguments, int *ret_fd)
 }
 
 /* Reads until `word` or the end; false at the end. */
-static bool world_read_until(int fd, const char *word, char *text, size_t size)
+static inline bool world_read_until(int fd, const char *word, char *text, size_t size)
 {
     size_t len = 0;
     int64_t until_ms = clock_ms() + WAIT_MS;
@@ -142,7 +148,7 @@ static bool world_read_until(int fd, const char *word, char *text, size_t size)
 }
 
 /* Runs the broker to its end; its exit status, its words in `text`. */
-static int world_run(const char *const *arguments, char *text, size_t size)
+static inline int world_run(const char *const *arguments, char *text, size_t size)
 {
     int fd, status;
     pid_t pid = world_spawn(arguments, &fd);
@@ -152,7 +158,7 @@ static int world_run(const char *const *arguments, char *text, size_t size)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static void world_start(struct world *world)
+static inline void world_start(struct world *world)
 {
     const char *arguments[] = {"--data", world->data, "--ipc", world->dir, "--log", "error",
                          "--hold-grace-ms", "500", "--adopt-grace-ms", "500",
@@ -165,7 +171,7 @@ static void world_start(struct world *world)
     close(fd);
 }
 
-static int world_stop(struct world *world, int signal_number)
+static inline int world_stop(struct world *world, int signal_number)
 {
     int status;
     kill(world->broker, signal_number);
@@ -174,7 +180,7 @@ static int world_stop(struct world *world, int signal_number)
     return status;
 }
 
-static int world_set_up(void **state)
+static inline int world_set_up(void **state)
 {
     struct world *world = calloc(1, sizeof(*world));
     strcpy(world->dir, "/tmp/sluice-shell-XXXXXX");
@@ -192,7 +198,7 @@ static int world_set_up(void **state)
     return 0;
 }
 
-static void fake_finish(struct fake *fake)
+static inline void fake_finish(struct fake *fake)
 {
     for (size_t i = 0; i < fake->held_count; i++)
         buffer_finish(&fake->held[i].result);
@@ -201,7 +207,7 @@ static void fake_finish(struct fake *fake)
     zmq_close(fake->push);
 }
 
-static int world_tear_down(void **state)
+static inline int world_tear_down(void **state)
 {
     struct world *world = *state;
     if (world->broker)
@@ -222,7 +228,7 @@ static int world_tear_down(void **state)
 
 /* ---- workers made of messages ------------------------------------------------------------------------ */
 
-static struct fake *fake_add(struct world *world, enum stage stage)
+static inline struct fake *fake_add(struct world *world, enum stage stage)
 {
     assert_true(world->fake_count < FAKES_MAX);
     struct fake *fake = &world->fakes[world->fake_count++];
@@ -237,7 +243,7 @@ static struct fake *fake_add(struct world *world, enum stage stage)
     return fake;
 }
 
-static void fake_beat(struct world *world, struct fake *fake)
+static inline void fake_beat(struct world *world, struct fake *fake)
 {
     AUTO_BUFFER packed = {0};
     for (size_t i = 0; i < fake->held_count; i++)
@@ -256,7 +262,7 @@ static void fake_beat(struct world *world, struct fake *fake)
             zmq_send(fake->push, fake->held[i].result.data, fake->held[i].result.len, ZMQ_DONTWAIT);
 }
 
-static struct held *fake_find(struct fake *fake, struct slice job)
+static inline struct held *fake_find(struct fake *fake, struct slice job)
 {
     for (size_t i = 0; i < fake->held_count; i++)
         if (slice_is(job, fake->held[i].job))
@@ -264,7 +270,7 @@ static struct held *fake_find(struct fake *fake, struct slice job)
     return NULL;
 }
 
-static void fake_forget(struct fake *fake, struct slice job)
+static inline void fake_forget(struct fake *fake, struct slice job)
 {
     struct held *held = fake_find(fake, job);
     if (!held)
@@ -275,7 +281,7 @@ static void fake_forget(struct fake *fake, struct slice job)
 }
 
 /* What each stage must have been given, and what it gives: init a layer, run a record, eval a reward. */
-static void fake_make_result(const struct fake *fake, const struct msg_job_start *job,
+static inline void fake_make_result(const struct fake *fake, const struct msg_job_start *job,
                              struct buffer *out)
 {
     char answer[160], record[160];
@@ -302,7 +308,7 @@ static void fake_make_result(const struct fake *fake, const struct msg_job_start
         fail_msg("%s", no.text);
 }
 
-static void fake_take(struct fake *fake, const struct msg_job_start *job)
+static inline void fake_take(struct fake *fake, const struct msg_job_start *job)
 {
     assert_true(fake->held_count < HELD_MAX);
     fake_forget(fake, job->job); /* handed out again: the new token is the one to answer */
@@ -313,7 +319,7 @@ static void fake_take(struct fake *fake, const struct msg_job_start *job)
     fake->started++;
 }
 
-static void fake_read(struct fake *fake, zmq_msg_t *frame)
+static inline void fake_read(struct fake *fake, zmq_msg_t *frame)
 {
     struct msg_lane_hello hello;
     struct msg_job_start start;
@@ -331,7 +337,7 @@ static void fake_read(struct fake *fake, zmq_msg_t *frame)
         fail_msg("a lane carried something else");
 }
 
-static void fake_work(struct fake *fake)
+static inline void fake_work(struct fake *fake)
 {
     zmq_msg_t frame;
     zmq_msg_init(&frame);
@@ -350,7 +356,7 @@ static void fake_work(struct fake *fake)
 
 /* ---- waiting ------------------------------------------------------------------------------------------ */
 
-static void world_step(struct world *world)
+static inline void world_step(struct world *world)
 {
     zmq_pollitem_t items[FAKES_MAX + 1] = {{world->client, 0, ZMQ_POLLIN, 0}};
     int count = 1;
@@ -380,13 +386,13 @@ static void world_step(struct world *world)
         }                                                                                          \
     } while (0)
 
-static bool world_take_answer(struct world *world)
+static inline bool world_take_answer(struct world *world)
 {
     return zmq_msg_recv(&world->answer, world->client, ZMQ_DONTWAIT) >= 0;
 }
 
 /* Waits for the next answer and reads it as `id`; fails with a refusal's words. */
-static void world_expect(struct world *world, enum message_id id, void *ret)
+static inline void world_expect(struct world *world, enum message_id id, void *ret)
 {
     struct msg_refused refused;
     world_until(world, world_take_answer(world));
@@ -397,11 +403,32 @@ static void world_expect(struct world *world, enum message_id id, void *ret)
     fail_msg("not the answer that was expected");
 }
 
-static void world_ask(struct world *world, enum message_id request, const void *message,
+static inline void world_ask(struct world *world, enum message_id request, const void *message,
                       enum message_id answer, void *ret)
 {
     world_send(world, world->client, request, message);
     world_expect(world, answer, ret);
+}
+
+/* ---- a submit ---------------------------------------------------------------------------- */
+
+static const char task_json[] = "{\"task\":\"add\",\"kind\":\"noop\"}";
+
+static inline struct msg_group_submit submit_of(struct world *world, const char *group, unsigned samples)
+{
+    return (struct msg_group_submit){.tag = ++world->tag, .group = S(group), .stream = S("train"),
+                                     .samples = samples, .task = S(task_json)};
+}
+
+static inline void submit(struct world *world, const char *group, unsigned samples, bool known)
+{
+    struct msg_group_submit message = submit_of(world, group, samples);
+    struct msg_group_accepted accepted;
+    world_ask(world, MSG_group_submit, &message, MSG_group_accepted, &accepted);
+    assert_int_equal(accepted.tag, message.tag);
+    assert_true(slice_is(accepted.group, group));
+    assert_int_equal(accepted.samples, samples);
+    assert_int_equal(accepted.known, known);
 }
 
 #endif

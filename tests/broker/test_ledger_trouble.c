@@ -1,0 +1,255 @@
+/* What may happen to the ledger's process, directory and disk. */
+#include "tests/broker/ledger_world.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static void what_was_not_committed_is_not_there(void **state)
+{
+    struct world *world = *state;
+    struct effect effect = group("a", "train", 1);
+    assert_int_equal(ledger_begin(world->ledger, NULL), 0);
+    assert_int_equal(ledger_apply(world->ledger, &effect, NULL), 0);
+    reopen(world);
+    assert_string_equal(restored(world), "");
+}
+
+/* In a child: a group, its run and its end per transaction, each told of once it is committed. */
+static void write_until_killed(const char *dir, unsigned round, int told_fd)
+{
+    struct ledger *ledger = NULL;
+    char record[20000];
+    memset(record, 'r', sizeof(record));
+    if (ledger_open(&ledger, dir, NULL) != 0)
+        _exit(1);
+    for (unsigned i = 1;; i++) {
+        char id[32], rollout[40], stream[32];
+        snprintf(id, sizeof(id), "g%u-%u", round, i);
+        snprintf(rollout, sizeof(rollout), "g%u-%u/0", round, i);
+        snprintf(stream, sizeof(stream), "s%u", round);
+        const struct effect effects[] = {group(id, stream, 1),
+                                         run_of(rollout, slice_of(record, sizeof(record))),
+                                         end_of(stream, i, id, rollout)};
+        if (commit_all(ledger, effects, 3, NULL) != 0 || write(told_fd, &i, sizeof(i)) != sizeof(i))
+            _exit(1);
+        if (i % 50 == 0 && ledger_has_chores(ledger) && ledger_do_chores(ledger, NULL) != 0)
+            _exit(1);
+    }
+}
+
+static unsigned kill_a_writer(const char *dir, unsigned round)
+{
+    int told[2];
+    assert_int_equal(pipe(told), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        write_until_killed(dir, round, told[1]);
+    close(told[1]);
+    unsigned last = 0, at;
+    while (last < 40 + round * 37 && read(told[0], &at, sizeof(at)) == sizeof(at))
+        last = at;
+    kill(pid, SIGKILL);
+    while (read(told[0], &at, sizeof(at)) == sizeof(at)) /* what it told before it died */
+        last = at;
+    close(told[0]);
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status));
+    return last;
+}
+
+static void a_writer_killed_at_any_moment_leaves_whole_transactions(void **state)
+{
+    struct world *world = *state;
+    for (unsigned round = 1; round <= 5; round++) {
+        ledger_close(&world->ledger);
+        unsigned last = kill_a_writer(world->dir, round);
+        open_ledger(world);
+        assert_null(strstr(restored(world), "open")); /* a group without its end is half a cycle */
+        char stream[32];
+        snprintf(stream, sizeof(stream), "s%u", round);
+        for (unsigned i = 1; i <= last; i++) {
+            struct msg_trajectory got;
+            assert_int_equal(ledger_load_trajectory(world->ledger, S(stream), i, &got, NULL), 0);
+            assert_int_equal(got.record.len, 20000);
+        }
+    }
+}
+
+static void a_second_broker_is_refused_and_told_the_firsts_pid(void **state)
+{
+    struct world *world = *state;
+    struct ledger *second = NULL;
+    struct fail fail;
+    char pid[32];
+    snprintf(pid, sizeof(pid), "(pid %d)", getpid());
+    assert_int_equal(ledger_open(&second, world->dir, &fail), -EBUSY);
+    assert_null(second);
+    assert_non_null(strstr(fail.text, pid));
+    assert_non_null(strstr(fail.text, world->dir));
+}
+
+static void a_directory_that_cannot_be_made_is_named(void **state)
+{
+    (void)state;
+    struct ledger *ledger = NULL;
+    struct fail fail;
+    assert_int_equal(ledger_open(&ledger, "/dev/null/data", &fail), -ENOTDIR);
+    assert_non_null(strstr(fail.text, "/dev/null/data"));
+}
+
+/* Writes over `len` bytes of the closed ledger's file. */
+static void damage(struct world *world, off_t at, size_t len)
+{
+    char path[96];
+    ledger_close(&world->ledger);
+    snprintf(path, sizeof(path), "%s/ledger.db", world->dir);
+    AUTO_CLOSE int fd = open(path, O_WRONLY);
+    AUTO_FREE char *junk = malloc(len);
+    memset(junk, 0x5a, len);
+    assert_int_equal(pwrite(fd, junk, len, at), (ssize_t)len);
+}
+
+static void a_file_that_is_no_database_is_named(void **state)
+{
+    struct world *world = *state;
+    struct fail fail;
+    commit_ended(world, 3);
+    damage(world, 0, 100);
+    assert_int_equal(ledger_open(&world->ledger, world->dir, &fail), -EBADMSG);
+    assert_non_null(strstr(fail.text, world->dir));
+    assert_non_null(strstr(fail.text, "not a ledger"));
+}
+
+static void a_damaged_page_is_a_sentence_that_says_what_to_do(void **state)
+{
+    struct world *world = *state;
+    struct fail fail = {0};
+    commit_ended(world, 300);
+    damage(world, 8192, 60 * 8192);
+    int code = ledger_open(&world->ledger, world->dir, &fail);
+    struct ledger_reader reader = {&world->told, tell_stream, tell_engine, tell_group,
+                                   tell_rollout};
+    if (code == 0)
+        code = ledger_restore(world->ledger, &reader, &fail);
+    assert_int_equal(code, -EBADMSG);
+    assert_non_null(strstr(fail.text, world->dir));
+    assert_non_null(strstr(fail.text, "backup"));
+    struct effect effect = group("late", "train", 1);
+    if (world->ledger) /* and it takes nothing any more */
+        assert_int_equal(commit_all(world->ledger, &effect, 1, &fail), -EBADMSG);
+}
+
+static void a_ledger_of_another_version_is_left_alone(void **state)
+{
+    struct world *world = *state;
+    struct fail fail;
+    char path[96];
+    ledger_close(&world->ledger);
+    snprintf(path, sizeof(path), "%s/ledger.db", world->dir);
+    AUTO_CLOSE int fd = open(path, O_WRONLY);
+    const uint8_t version_99[] = {0, 0, 0, 99}; /* user_version is the word at 60 */
+    assert_int_equal(pwrite(fd, version_99, 4, 60), 4);
+    assert_int_equal(ledger_open(&world->ledger, world->dir, &fail), -EPROTO);
+    assert_non_null(strstr(fail.text, "version 99"));
+}
+
+static bool write_text(const char *path, const char *format, unsigned id)
+{
+    AUTO_CLOSE int fd = open(path, O_WRONLY);
+    return fd >= 0 && dprintf(fd, format, id) > 0;
+}
+
+/* A mount namespace of the calling process alone, in a user namespace if it must be. */
+static bool enter_namespace(void)
+{
+    unsigned uid = getuid(), gid = getgid();
+    if (unshare(CLONE_NEWNS) == 0)
+        return true;
+    return unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 &&
+           write_text("/proc/self/setgroups", "deny", 0) &&
+           write_text("/proc/self/uid_map", "0 %u 1", uid) &&
+           write_text("/proc/self/gid_map", "0 %u 1", gid);
+}
+
+/* Makes `dir` a disk of 1 MiB. */
+static bool enter_small_disk(const char *dir)
+{
+    if (!enter_namespace())
+        return false;
+    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL);
+    return mount("tmpfs", dir, "tmpfs", 0, "size=1m") == 0;
+}
+
+enum { SMALL_DISK_GOOD = 0, SMALL_DISK_BAD = 1, SMALL_DISK_IMPOSSIBLE = 2 };
+
+/* In a child: fills the disk; then all that was acknowledged must still be readable. */
+static int fill_small_disk(const char *dir)
+{
+    struct ledger *ledger = NULL;
+    struct fail fail = {0};
+    uint64_t kept = 0;
+    char record[50000] = "";
+    if (!enter_small_disk(dir))
+        return SMALL_DISK_IMPOSSIBLE;
+    int code = ledger_open(&ledger, dir, &fail);
+    while (code == 0 && kept < 1000) {
+        char id[32], rollout[40];
+        snprintf(id, sizeof(id), "g%llu", (unsigned long long)kept);
+        snprintf(rollout, sizeof(rollout), "%s/0", id);
+        const struct effect effects[] = {group(id, "train", 1),
+                                         run_of(rollout, slice_of(record, sizeof(record))),
+                                         end_of("train", kept + 1, id, rollout)};
+        code = commit_all(ledger, effects, 3, &fail);
+        kept += code == 0;
+    }
+    fprintf(stderr, "after %llu: %s\n", (unsigned long long)kept, fail.text);
+    struct effect one = group("more", "train", 1);
+    bool good = code == -ENOSPC && kept > 0 && strstr(fail.text, "disk is full") &&
+                commit_all(ledger, &one, 1, NULL) == -ENOSPC;
+    ledger_close(&ledger);
+    code = ledger_open(&ledger, dir, &fail);
+    struct msg_trajectory got;
+    for (uint64_t seq = 1; code == 0 && seq <= kept; seq++)
+        code = ledger_load_trajectory(ledger, S("train"), seq, &got, &fail);
+    ledger_close(&ledger);
+    return good && code == 0 ? SMALL_DISK_GOOD : SMALL_DISK_BAD;
+}
+
+static void a_full_disk_ends_the_taking_and_loses_nothing(void **state)
+{
+    struct world *world = *state;
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        _exit(fill_small_disk(world->dir));
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == SMALL_DISK_IMPOSSIBLE) {
+        print_message("no small disk can be mounted here: not tested\n");
+        skip();
+    }
+    assert_int_equal(WEXITSTATUS(status), SMALL_DISK_GOOD);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(what_was_not_committed_is_not_there),
+        TEST(a_writer_killed_at_any_moment_leaves_whole_transactions),
+        TEST(a_second_broker_is_refused_and_told_the_firsts_pid),
+        TEST(a_directory_that_cannot_be_made_is_named),
+        TEST(a_file_that_is_no_database_is_named),
+        TEST(a_damaged_page_is_a_sentence_that_says_what_to_do),
+        TEST(a_ledger_of_another_version_is_left_alone),
+        TEST(a_full_disk_ends_the_taking_and_loses_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
