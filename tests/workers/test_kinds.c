@@ -419,7 +419,7 @@ FIBER_TEST(a_reward_file_holds_one_finite_number_or_the_evaluator_is_broken)
         REWARD("true", "echo 1 2 > out/reward"),
         REWARD("true", "echo 0x10 > out/reward"),
         REWARD("true", "printf '1\\\\0' > out/reward"),
-        REWARD("true", "yes 1 | head -1000 > out/reward"),
+        REWARD("true", "printf '1%0100d' 0 > out/reward"), REWARD("true", "yes 1 | head -1000 > out/reward"),
         REWARD("true", "mkdir out/reward"),
         REWARD("true", "mkfifo out/reward"),
         REWARD("true", "ln -s /dev/zero out/reward"),

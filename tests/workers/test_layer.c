@@ -160,6 +160,10 @@ FIBER_TEST(a_layer_that_is_damaged_or_absent_is_refused_by_name)
     small.inlined.data[small.inlined.len / 2] ^= 1;
     assert_int_equal(layer_unpack(&layers, small.digest, buffer_peek(&small.inlined), &path, &fail),
                      -EBADMSG);
+    struct layer other = make_layer(NULL, "echo other > f"); /* whole, but not what was named */
+    assert_int_equal(layer_unpack(&layers, small.digest, buffer_peek(&other.inlined), &path, &fail),
+                     -EBADMSG);
+    layer_finish(&other);
     snprintf(stored, sizeof(stored), "%s/%.2s/%s.tar.lz4", store, large.digest + 7,
              large.digest + 7);
     assert_int_equal(chmod(stored, 0644), 0);
@@ -396,16 +400,26 @@ static void unpack_cancelled(void *arg)
     free(path);
 }
 
-FIBER_TEST(a_cancelled_unpack_stops_and_leaves_nothing)
+/* A layer of MANY empty files. */
+enum { MANY = 20000 };
+
+static struct layer make_many(void)
 {
-    enum { COUNT = 20000 };
-    struct tar_entry *entries = calloc(COUNT, sizeof(*entries));
-    char(*names)[16] = calloc(COUNT, sizeof(*names));
-    for (int i = 0; i < COUNT; i++) {
+    struct tar_entry *entries = calloc(MANY, sizeof(*entries));
+    char(*names)[16] = calloc(MANY, sizeof(*names));
+    for (int i = 0; i < MANY; i++) {
         snprintf(names[i], sizeof(names[i]), "f%d", i);
         entries[i] = (struct tar_entry){.path = names[i], .type = '0', .mode = 0644};
     }
-    shared = make_by_hand(entries, COUNT);
+    struct layer layer = make_by_hand(entries, MANY);
+    free(entries);
+    free(names);
+    return layer;
+}
+
+FIBER_TEST(a_cancelled_unpack_stops_and_leaves_nothing)
+{
+    shared = make_many();
     shared_ended = 0;
     shared_waiter = fiber_current();
     struct fiber *fiber = fiber_start(loop, unpack_cancelled, shared_end, NULL);
@@ -416,8 +430,21 @@ FIBER_TEST(a_cancelled_unpack_stops_and_leaves_nothing)
     assert_int_equal(cancelled_code, -ECANCELED);
     assert_int_equal(count_entries(cache), 0);
     layer_finish(&shared);
-    free(entries);
-    free(names);
+}
+
+FIBER_TEST(the_loop_goes_on_while_a_layer_is_unpacked)
+{
+    shared = make_many();
+    shared_ended = 0;
+    shared_waiter = fiber_current();
+    assert_non_null(fiber_start(loop, unpack_shared, shared_end, (void *)0));
+    int turns = 0;
+    for (; shared_ended < 1; turns++)
+        await_wake(1);
+    assert_true(turns >= 5);
+    assert_int_equal(count_entries(shared_paths[0]), MANY);
+    free(shared_paths[0]);
+    layer_finish(&shared);
 }
 
 FIBER_TEST(a_directory_goes_when_the_last_who_holds_it_discards_it)
@@ -521,6 +548,7 @@ static int group(void)
         TEST(a_frame_that_grows_without_bound_is_cut_off),
         TEST(four_at_once_end_in_one_directory),
         TEST(a_cancelled_unpack_stops_and_leaves_nothing),
+        TEST(the_loop_goes_on_while_a_layer_is_unpacked),
         TEST(a_directory_goes_when_the_last_who_holds_it_discards_it),
         TEST(what_is_idle_is_swept_and_what_is_held_stays),
         TEST(whiteouts_without_devices_hide_as_well),
