@@ -29,6 +29,7 @@ static int remove_one(const char *path, const struct stat *about, int type, stru
 static int tear_down(void **state)
 {
     (void)state;
+    worker_kill_all();
     forget_heard();
     broker_die();
     engine_stop(-1);
@@ -260,9 +261,10 @@ static void a_worker_takes_no_more_jobs_than_it_has_slots(void **state)
     open_lane(1);
     int requests[2];
     for (int i = 0; i < 3; i++) {
-        char job[32];
+        char job[32], url[128];
         snprintf(job, sizeof(job), "run:g/%d", i);
-        say_start_as(job, ++next_token, chat_task, engine_url);
+        snprintf(url, sizeof(url), "%s/%d", engine_url, i); /* jobs of one engine share its probe */
+        say_start_as(job, ++next_token, chat_task, url);
     }
     for (int i = 0; i < 2; i++)
         requests[i] = engine_accept();

@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -301,6 +302,7 @@ struct worker_process {
 };
 
 static char directory[128]; /* TMPDIR and everything else of one test */
+static pid_t workers_alive[8]; /* ended by worker_kill_all if a test fails half-way */
 
 static void worker_exec(const char *const *argv, int out)
 {
@@ -310,6 +312,7 @@ static void worker_exec(const char *const *argv, int out)
     setenv("TMPDIR", directory, 1);
     unsetenv("SLUICE_STORE");
     dup2(out, STDOUT_FILENO);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* unless --with-parent says otherwise */
     execv(program, (char *const *)argv);
     fprintf(stderr, "cannot run %s: %s\n", program, strerror(errno));
     _exit(127);
@@ -332,7 +335,32 @@ static struct worker_process worker_launch(const char *first, ...)
     if (worker.pid == 0)
         worker_exec(argv, ends[1]);
     close(ends[1]);
+    for (int i = 0; i < 8; i++)
+        if (workers_alive[i] == 0) {
+            workers_alive[i] = worker.pid;
+            break;
+        }
     return worker;
+}
+
+/* Waits for its end, which must be near; its status. */
+static int worker_reap(pid_t pid)
+{
+    int status = 0;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    for (int i = 0; i < 8; i++)
+        if (workers_alive[i] == pid)
+            workers_alive[i] = 0;
+    return status;
+}
+
+static void worker_kill_all(void)
+{
+    for (int i = 0; i < 8; i++)
+        if (workers_alive[i] > 0) {
+            kill(workers_alive[i], SIGKILL);
+            worker_reap(workers_alive[i]);
+        }
 }
 
 /* Its first line; "" when it ended without one. */
@@ -366,12 +394,11 @@ static int worker_wait(struct worker_process *worker)
     do {
         if (poll(&item, 1, (int)(end - clock_ms())) < 1) {
             kill(worker->pid, SIGKILL);
-            waitpid(worker->pid, NULL, 0);
+            worker_reap(worker->pid);
             fail_msg("the worker did not end within %d ms", BOUND_MS);
         }
     } while (read(worker->out, bytes, sizeof(bytes)) > 0);
-    int status;
-    assert_int_equal(waitpid(worker->pid, &status, 0), worker->pid);
+    int status = worker_reap(worker->pid);
     close(worker->out);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 256 + WTERMSIG(status);
 }
