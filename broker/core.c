@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* ---- life ----------------------------------------------------------------------------- */
+/* ---- life -------------------------------------------------------------------------- */
 
 struct core_settings core_settings_default(void)
 {
@@ -107,7 +107,7 @@ bool core_begin(struct core *core, int64_t now_ms)
     return !core->failed;
 }
 
-/* ---- messages ----------------------------------------------------------------------------- */
+/* ---- messages ---------------------------------------------------------------------- */
 
 static void (*const handlers[MESSAGE_COUNT])(struct core *, const struct call *) = {
     [MSG_group_submit] = handle_group_submit,
@@ -149,7 +149,7 @@ void core_handle(struct core *core, int64_t now_ms, int64_t wall_ms, struct slic
         core->counters.mistakes++; /* a worker has no address to refuse it at */
 }
 
-/* ---- time --------------------------------------------------------------------------------- */
+/* ---- time -------------------------------------------------------------------------- */
 
 static void end_adoption(struct core *core)
 {
@@ -170,7 +170,7 @@ static int64_t next_due(const struct core *core)
     if (timer)
         due = earlier(due, timer->key);
     if (core->adopting)
-        due = earlier(due, core->start_ms + core->settings.adopt_grace_ms);
+        due = earlier(due, core->adopt_until_ms);
     if (!list_is_empty(&core->workers)) {
         const struct worker *oldest = container_of(core->workers.next, struct worker, link);
         due = earlier(due, oldest->beat_ms + core->settings.beat_timeout_ms);
@@ -186,7 +186,7 @@ int64_t core_tick(struct core *core, int64_t now_ms, int64_t wall_ms)
     workers_tick(core);
     jobs_tick(core);
     sweeps_tick(core);
-    if (core->adopting && core->now_ms >= core->start_ms + core->settings.adopt_grace_ms)
+    if (core->adopting && core->now_ms >= core->adopt_until_ms)
         end_adoption(core);
     streams_tick(core);
     return next_due(core);

@@ -24,7 +24,7 @@ static uint64_t cancel_group(struct core *core, struct group *group)
     return live;
 }
 
-/* ---- a stream's sweep -------------------------------------------------------------------- */
+/* ---- a stream's sweep -------------------------------------------------------------- */
 
 /* The oldest group the sweep still has to cancel, or NULL. */
 static struct group *next_group(const struct sweep *sweep)
@@ -63,7 +63,7 @@ void sweeps_finish(struct core *core)
         free(sweep);
 }
 
-/* ---- the three ways to say what is meant ---------------------------------------------------- */
+/* ---- the three ways to say what is meant ------------------------------------------- */
 
 static void cancel_one(struct core *core, const struct call *call)
 {

@@ -12,7 +12,7 @@ struct census {
 
 typedef const char *verdict; /* NULL, or what is broken */
 
-/* ---- from the groups ------------------------------------------------------------------- */
+/* ---- from the groups --------------------------------------------------------------- */
 
 static verdict check_job(const struct job *job, struct census *census)
 {
@@ -95,7 +95,7 @@ static verdict check_groups(const struct core *core, struct census *census)
                ? "more rollouts are live than the limit" : NULL;
 }
 
-/* ---- from the queues --------------------------------------------------------------------- */
+/* ---- from the queues --------------------------------------------------------------- */
 
 static verdict check_queue(const struct queue *queue, enum place place, const struct worker *worker)
 {
@@ -127,7 +127,7 @@ static verdict check_queues(const struct core *core, const struct census *census
     return NULL;
 }
 
-/* ---- workers, engines, streams -------------------------------------------------------------- */
+/* ---- workers, engines, streams ----------------------------------------------------- */
 
 static verdict check_worker(const struct core *core, const struct worker *worker)
 {

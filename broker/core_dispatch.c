@@ -58,7 +58,7 @@ void dispatch_unpark(struct core *core)
         job_queue(core, container_of(parked->jobs.prev, struct job, link), true);
 }
 
-/* ---- suspects ---------------------------------------------------------------------------- */
+/* ---- suspects ---------------------------------------------------------------------- */
 
 static void reserve(struct core *core, enum stage stage, struct worker *worker)
 {
@@ -106,7 +106,7 @@ static void dispatch_solo(struct core *core, enum stage stage)
         reserve(core, stage, NULL);
 }
 
-/* ---- everything else ------------------------------------------------------------------------ */
+/* ---- everything else --------------------------------------------------------------- */
 
 static void dispatch_queue(struct core *core, enum stage stage)
 {

@@ -29,7 +29,7 @@ struct effects core_effects(const struct core *core)
     return (struct effects){core->effects, core->effect_count};
 }
 
-/* ---- memory ---------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------ */
 
 static uint8_t *take(struct core *core, size_t len)
 {
@@ -64,7 +64,8 @@ struct slice effect_print(struct core *core, const char *format, ...)
     va_start(args, format);
     int len = vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    return effect_copy(core, slice_of(text, len < (int)sizeof(text) ? (size_t)len : sizeof(text) - 1));
+    size_t fits = len < (int)sizeof(text) ? (size_t)len : sizeof(text) - 1;
+    return effect_copy(core, slice_of(text, fits));
 }
 
 /* Frees all chunks but the oldest `keep` (0 or 1). */
@@ -97,7 +98,7 @@ void effects_finish(struct core *core)
     buffer_finish(&core->scratch);
 }
 
-/* ---- messages --------------------------------------------------------------------- */
+/* ---- messages ---------------------------------------------------------------------- */
 
 struct slice effect_encode(struct core *core, enum message_id id, const void *message)
 {

@@ -75,7 +75,7 @@ void rollout_set_engine(struct core *core, struct rollout *rollout, struct engin
     }
 }
 
-/* ---- engine.add, engine.remove ------------------------------------------------------------- */
+/* ---- engine.add, engine.remove ----------------------------------------------------- */
 
 static struct slice strip_slashes(struct slice url)
 {

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* ---- finding --------------------------------------------------------------------------- */
+/* ---- finding ----------------------------------------------------------------------- */
 
 struct slice group_id(const struct group *group) { return slice_of(group->id, group->id_len); }
 
@@ -44,7 +44,7 @@ bool rollout_find(const struct core *core, struct slice name, struct group **ret
     return true;
 }
 
-/* ---- life -------------------------------------------------------------------------------- */
+/* ---- life -------------------------------------------------------------------------- */
 
 static void job_init(struct job *job, struct group *group, enum stage stage, uint32_t sample)
 {
@@ -157,7 +157,7 @@ void group_close(struct core *core, struct group *group)
         core->failed = true;
 }
 
-/* ---- ends ---------------------------------------------------------------------------------- */
+/* ---- ends -------------------------------------------------------------------------- */
 
 static struct slice rollout_name(struct core *core, const struct rollout *rollout)
 {
@@ -245,7 +245,7 @@ void job_end(struct core *core, struct job *job, const struct ending *ending)
         group_end(core, job->group, ending);
 }
 
-/* ---- group.submit ----------------------------------------------------------------------------- */
+/* ---- group.submit ------------------------------------------------------------------ */
 
 static void send_accepted(struct core *core, const struct call *call, const struct group *group,
                           bool known)
@@ -277,6 +277,11 @@ static bool admit(struct core *core, const struct call *call)
                      "%llu rollouts have not ended, %llu are the limit; try again later",
                      (unsigned long long)core->live,
                      (unsigned long long)core->settings.rollouts_max);
+        return false;
+    }
+    if (core->stream_count >= STREAMS_MAX && !stream_find(core, in->stream)) {
+        send_refused(core, call, REFUSAL_QUEUE_FULL, "stream", 0,
+                     "%zu streams are known, no more fit; use one of them", core->stream_count);
         return false;
     }
     if (call->task->needs_engine && core->engines_registered == 0) {
@@ -321,7 +326,7 @@ void handle_group_submit(struct core *core, const struct call *call)
     send_accepted(core, call, group, false);
 }
 
-/* ---- rollout.get ------------------------------------------------------------------------------ */
+/* ---- rollout.get ------------------------------------------------------------------- */
 
 static void send_state(struct core *core, const struct call *call, const struct group *group,
                        uint32_t sample)

@@ -32,6 +32,7 @@
 enum {
     WORKERS_MAX = 16384,      /* beats of more workers are dropped */
     ENGINES_MAX = 1024,       /* more are refused, queue-full */
+    STREAMS_MAX = 65536,      /* more are refused, queue-full */
     FORGOTTEN_MAX = 100000,   /* groups remembered after all their rollouts are acknowledged */
     SWEEPS_MAX = 256,         /* stream cancels under way; more are refused, queue-full */
     SWEEP_SLICE = 4096,       /* rollouts that a stream's cancel ends in one step */
@@ -43,7 +44,7 @@ enum {
     ATTEMPTS_MAX = 1000000    /* as in messages.def; dispatches beyond are not counted */
 };
 
-/* ---- jobs ------------------------------------------------------------------------- */
+/* ---- jobs -------------------------------------------------------------------------- */
 
 /* Where a job is. The last column is rollout.state's word for it. */
 #define PLACES(X)                                                                                  \
@@ -124,7 +125,7 @@ struct rollout *job_rollout(struct job *job); /* NULL for an init job */
 /* "run:add-17/3", good until core_effects_clear. */
 struct slice job_name(struct core *core, const struct job *job);
 
-/* ---- groups and rollouts -------------------------------------------------------------- */
+/* ---- groups and rollouts ----------------------------------------------------------- */
 
 struct group_work {
     struct list link; /* in its stream's `live`, oldest first */
@@ -181,7 +182,7 @@ void rollout_end(struct core *core, struct rollout *rollout, const struct ending
 /* The end of whatever the job belongs to: one rollout, or an init job's whole group. */
 void job_end(struct core *core, struct job *job, const struct ending *ending);
 
-/* ---- workers ------------------------------------------------------------------------------ */
+/* ---- workers ----------------------------------------------------------------------- */
 
 struct worker {
     struct list link;      /* in core->workers, the one with the oldest beat first */
@@ -210,7 +211,7 @@ void worker_lose(struct core *core, struct worker *worker);
 void worker_destroy(struct core *core, struct worker *worker);
 void workers_tick(struct core *core);
 
-/* ---- engines -------------------------------------------------------------------------------- */
+/* ---- engines ----------------------------------------------------------------------- */
 
 struct engine {
     struct list link; /* in core->engines */
@@ -229,7 +230,7 @@ struct engine *engine_choose(const struct core *core, const struct rollout *roll
 /* Makes `engine` (may be NULL) the rollout's. */
 void rollout_set_engine(struct core *core, struct rollout *rollout, struct engine *engine);
 
-/* ---- streams ---------------------------------------------------------------------------------- */
+/* ---- streams ----------------------------------------------------------------------- */
 
 struct stream {
     struct list link; /* in core->streams */
@@ -249,7 +250,7 @@ void stream_forget(struct core *core, struct stream *stream, uint64_t seq);
 void stream_destroy(struct stream *stream);
 void streams_tick(struct core *core);
 
-/* ---- the core ------------------------------------------------------------------------------------ */
+/* ---- the core ---------------------------------------------------------------------- */
 
 struct counters {
 #define COUNTER(name, doc) uint64_t name;
@@ -279,8 +280,9 @@ struct core {
     size_t leased[STAGE_COUNT];
     struct heap timers;                     /* jobs leased and delayed */
     struct heap free[STAGE_COUNT];          /* workers that may be given jobs, the freest first */
-    struct worker *reserved[STAGE_COUNT];   /* gets nothing until it is idle, for a solo job; or NULL */
-    bool adopting;                          /* orphans still wait */
+    struct worker *reserved[STAGE_COUNT];   /* NULL, or gets nothing until idle, for a solo job */
+    bool adopting;                          /* orphans still wait, until: */
+    int64_t adopt_until_ms;
     int64_t heads_ms;                       /* when heads are published next */
     unsigned head_round;
 
@@ -329,9 +331,9 @@ void dispatch_unpark(struct core *core);
 void sweeps_tick(struct core *core);
 void sweeps_finish(struct core *core);
 
-/* ---- effects ------------------------------------------------------------------------------------------ */
+/* ---- effects ----------------------------------------------------------------------- */
 
-/* Good until the next push. Never NULL: when memory is out the core has failed and it goes nowhere. */
+/* Good until the next push. Never NULL: without memory the core has failed and it goes nowhere. */
 struct effect *effect_push(struct core *core, enum effect_kind kind);
 /* Bytes that stay until core_effects_clear. */
 struct slice effect_copy(struct core *core, struct slice bytes);

@@ -1,6 +1,6 @@
 #include "broker/core_internal.h"
 
-/* ---- what a job is ------------------------------------------------------------------ */
+/* ---- what a job is ----------------------------------------------------------------- */
 
 struct rollout *job_rollout(struct job *job)
 {
@@ -46,7 +46,7 @@ void job_begin_stage(struct job *job, enum stage stage)
     job->vanished = job->deaths = 0;
 }
 
-/* ---- places: only this section moves jobs --------------------------------------------- */
+/* ---- places: only this section moves jobs ------------------------------------------ */
 
 static struct queue *queue_of(struct core *core, const struct job *job)
 {
@@ -159,7 +159,7 @@ static void delay(struct core *core, struct job *job, int64_t wait_ms)
     set_timer(core, job, core->now_ms + wait_ms);
 }
 
-/* ---- what may go wrong with a job --------------------------------------------------------- */
+/* ---- what may go wrong with a job -------------------------------------------------- */
 
 static int64_t back_off_ms(const struct core *core, uint32_t infras)
 {
@@ -199,8 +199,8 @@ void job_vanish(struct core *core, struct job *job)
     if (job->vanished < UINT8_MAX)
         job->vanished++;
     if (job->vanished > core->settings.infra_budget || job->vanished == UINT8_MAX) {
-        job_fail(core, job, slice_from_str("it was handed out again and again, and no worker kept it"),
-                 slice_of(NULL, 0));
+        static const char why[] = "it was handed out again and again, and no worker kept it";
+        job_fail(core, job, slice_from_str(why), slice_of(NULL, 0));
         return;
     }
     job_leave(core, job);
@@ -223,20 +223,20 @@ void job_outlive(struct core *core, struct job *job, struct slice worker, bool a
         return;
     }
     struct slice detail = effect_print(
-        core, "set aside: in %u losses of its worker it was the only job on it %u times, last on %.*s",
+        core, "set aside: its worker was lost %u times, %u times with nothing else on it, last %.*s",
         job->deaths, job->blames, SLICE_ARG(worker));
     job_end(core, job, &(struct ending){.outcome = OUTCOME_INFRA, .detail = detail});
 }
 
-/* ---- time ------------------------------------------------------------------------------------ */
+/* ---- time -------------------------------------------------------------------------- */
 
 static void overdue(struct core *core, struct job *job)
 {
     int64_t limit_ms = job->group->work->limit_ms[job->stage];
-    struct slice detail =
-        effect_print(core, "no result within %lld s of being handed out (its limit and %lld s of grace)",
-                     (long long)(limit_ms + core->settings.deadline_grace_ms) / 1000,
-                     (long long)core->settings.deadline_grace_ms / 1000);
+    int64_t grace_ms = core->settings.deadline_grace_ms;
+    struct slice detail = effect_print(
+        core, "no result within %lld s of being handed out (its limit and %lld s of grace)",
+        (long long)(limit_ms + grace_ms) / 1000, (long long)grace_ms / 1000);
     core->counters.overdue++;
     job_withdraw(core, job);
     job_fail(core, job, detail, slice_of(NULL, 0));

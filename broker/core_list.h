@@ -13,7 +13,8 @@ struct list {
     struct list *prev, *next;
 };
 
-#define container_of(pointer, type, member) ((type *)(void *)((char *)(pointer) - offsetof(type, member)))
+#define container_of(pointer, type, member)                                                        \
+    ((type *)(void *)((char *)(pointer) - offsetof(type, member)))
 
 /* `item` may be removed, or freed, while the loop goes on; other members may not. */
 #define LIST_EACH(item, head, member)                                                              \

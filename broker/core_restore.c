@@ -92,6 +92,7 @@ void restore_finish(struct core *core)
 {
     struct stream *stream;
     core->restoring = false;
+    core->adopt_until_ms = core->now_ms + core->settings.adopt_grace_ms;
     LIST_EACH(stream, &core->streams, link)
         for (struct list *at = stream->live.next, *then; at != &stream->live; at = then) {
             then = at->next;

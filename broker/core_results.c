@@ -4,7 +4,7 @@
  */
 #include "broker/core_internal.h"
 
-/* ---- transitions: (stage, outcome) -> what happens. The job is in no place. ---------- */
+/* ---- transitions: (stage, outcome) -> what happens. The job is in no place. -------- */
 
 static void init_ok(struct core *core, struct job *job, const struct msg_job_result *in)
 {
@@ -89,7 +89,7 @@ static void (*const transitions[STAGE_COUNT][OUTCOME_COUNT])(struct core *, stru
     [STAGE_EVAL] = {eval_ok,  task_fault, task_fault, infra_fault, given_back},
 };
 
-/* ---- job.result -------------------------------------------------------------------------- */
+/* ---- job.result -------------------------------------------------------------------- */
 
 /* Any dispatch's good work counts; only the dispatch at hand can fail. */
 static bool counts(const struct job *job, uint64_t token, enum outcome outcome)

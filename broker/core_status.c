@@ -25,7 +25,7 @@ static size_t waiting(const struct core *core, enum stage stage)
            core->queues[PLACE_PARKED][stage].count + core->queues[PLACE_ORPHAN][stage].count;
 }
 
-/* ---- parts ---------------------------------------------------------------------------- */
+/* ---- parts ------------------------------------------------------------------------- */
 
 static json_t *rollouts(const struct core *core)
 {
@@ -151,7 +151,7 @@ static json_t *counters(const struct core *core)
     return object;
 }
 
-/* ---- advice ---------------------------------------------------------------------------------- */
+/* ---- advice ------------------------------------------------------------------------ */
 
 static void advise(json_t *advice, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -170,8 +170,7 @@ static void advise_stage(const struct core *core, json_t *advice, enum stage sta
     struct crew crew = crew_of(core, stage);
     size_t queued = waiting(core, stage);
     const char *name = stage_wire(stage);
-    bool needed = core->live > 0 || core->workers_by_id.count > 0;
-    if (crew.workers == 0 && needed)
+    if (crew.workers == 0)
         advise(advice, "no %s worker is connected%s: sluice worker %s --broker URL", name,
                queued ? ", and jobs wait for one" : "", name);
     else if (crew.slots == 0 && queued)
@@ -200,7 +199,7 @@ static json_t *advices(const struct core *core)
     return advice;
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------- */
+/* ---- the whole --------------------------------------------------------------------- */
 
 bool core_status(const struct core *core, int64_t now_ms, struct buffer *out)
 {

@@ -51,7 +51,7 @@ void stream_forget(struct core *core, struct stream *stream, uint64_t seq)
     }
 }
 
-/* ---- heads ------------------------------------------------------------------------------- */
+/* ---- heads ------------------------------------------------------------------------- */
 
 /* `stream` may be NULL: a stream nobody knows is an empty one. */
 static struct slice encode_head(struct core *core, const struct stream *stream, struct slice name,
@@ -89,7 +89,7 @@ void streams_tick(struct core *core)
     core->heads_ms = core->now_ms + core->settings.head_period_ms;
 }
 
-/* ---- stream.fetch, stream.ack ----------------------------------------------------------------- */
+/* ---- stream.fetch, stream.ack ------------------------------------------------------ */
 
 void handle_stream_fetch(struct core *core, const struct call *call)
 {

@@ -32,7 +32,7 @@ void worker_refresh(struct core *core, struct worker *worker)
         core->failed = true;
 }
 
-/* ---- lanes -------------------------------------------------------------------------- */
+/* ---- lanes ------------------------------------------------------------------------- */
 
 static bool set_text(struct core *core, char **field, struct slice text)
 {
@@ -66,7 +66,7 @@ static void close_lane(struct core *core, const struct worker *worker)
     effect_push(core, LANE_CLOSE)->worker = id;
 }
 
-/* ---- coming and going ------------------------------------------------------------------ */
+/* ---- coming and going -------------------------------------------------------------- */
 
 static struct worker *welcome(struct core *core, const struct msg_worker_beat *in, enum stage stage)
 {
@@ -161,7 +161,7 @@ void workers_tick(struct core *core)
     }
 }
 
-/* ---- reconciliation ----------------------------------------------------------------------- */
+/* ---- reconciliation ---------------------------------------------------------------- */
 
 /* Whether the job may become this worker's because it says that it holds it. */
 static bool is_adoptable(const struct job *job, uint64_t token)
@@ -231,7 +231,7 @@ static void reconcile(struct core *core, struct worker *worker, const struct msg
         }
 }
 
-/* ---- worker.beat ---------------------------------------------------------------------------- */
+/* ---- worker.beat ------------------------------------------------------------------- */
 
 /* Whether its working thread has stood still too long, for the second beat in a row. */
 static bool stands_still(struct core *core, struct worker *worker, uint64_t progress)

@@ -42,7 +42,7 @@ void *__wrap_realloc(void *memory, size_t size)
     return fails() ? NULL : __real_realloc(memory, size);
 }
 
-/* ---- the scenario ------------------------------------------------------------------------ */
+/* ---- the scenario ------------------------------------------------------------------ */
 
 static int64_t now_ms;
 static uint64_t last_token;
@@ -165,7 +165,8 @@ static void every_failing_allocation_is_noticed_and_nothing_is_left_behind(void 
         assert_int_equal(core_failed(core), has_failed);
         struct msg_status_get status = {.tag = 1};
         core_handle(core, now_ms, 1, TEXT("operator"), MSG_status_get, &status, NULL, 0);
-        assert_int_equal(core_effects(core).count, !has_failed); /* a failed core takes nothing in */
+        /* A failed core takes nothing in. */
+        assert_int_equal(core_effects(core).count, !has_failed);
         core_destroy(&core);
         assert_null(core);
     } while (has_failed);

@@ -88,7 +88,7 @@ static inline bool chance(struct model *model, unsigned one_in)
     return roll(model, one_in) == 0 && !model->calm;
 }
 
-/* ---- the ledger -------------------------------------------------------------------------- */
+/* ---- the ledger -------------------------------------------------------------------- */
 
 static inline struct row_group *find_group(struct model *model, struct slice id)
 {
@@ -204,7 +204,7 @@ static inline void start_broker(struct model *model)
         model->crew[i].lane = false;
 }
 
-/* ---- workers ---------------------------------------------------------------------------------- */
+/* ---- workers ----------------------------------------------------------------------- */
 
 static inline struct sim_worker *find_worker(struct model *model, struct slice id)
 {
@@ -252,7 +252,8 @@ static inline void take_job(struct model *model, struct sim_worker *worker,
     assert_true(effect->stage == STAGE_INIT || group->init_done);
     if (effect->stage != STAGE_INIT) {
         assert_false(find_rollout(model, effect->rollout)->ended);
-        assert_int_equal(find_rollout(model, effect->rollout)->run_done, effect->stage == STAGE_EVAL);
+        assert_int_equal(find_rollout(model, effect->rollout)->run_done,
+                         effect->stage == STAGE_EVAL);
         assert_true(effect->stage != STAGE_RUN || !group->needs_engine || effect->engine.len);
     }
     if (worker->count == HELD_MAX)
@@ -318,7 +319,8 @@ static inline void send_beat(struct model *model, struct sim_worker *worker)
     if (chance(model, 10))
         return;
     for (size_t i = 0; i < worker->count; i++)
-        assert_true(jobs_append(&packed, slice_from_str(worker->held[i].job), worker->held[i].token));
+        assert_true(
+            jobs_append(&packed, slice_from_str(worker->held[i].job), worker->held[i].token));
     /* What opens a lane may be lost here as nothing is in earnest: a new address mends it. */
     snprintf(lane, sizeof(lane), "tcp://h:%llu",
              (unsigned long long)(worker->lane ? 1 : worker->progress + 2));

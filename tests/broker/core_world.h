@@ -25,7 +25,8 @@ struct seen {
     enum effect_kind kind;
     enum message_id message; /* SEND_CLIENT, LANE_SEND, PUBLISH_HEAD, SEND_RANGE */
     char client[64], worker[160], endpoint[256], job[160], group[128], rollout[160], stream[80];
-    char engine[280], detail[512], record[64], reason[64], field[64], text[512], state[32], stage[16];
+    char engine[280], detail[512], record[64], reason[64], field[64], text[512];
+    char state[32], stage[16];
     uint64_t tag, seq, limit, token, attempt, ms, count, samples, first, head, pending, retry_ms;
     bool known, present;
     struct core_end end;
@@ -232,7 +233,7 @@ static inline void world_close(struct world *world)
     free(world);
 }
 
-/* ---- verbs --------------------------------------------------------------------------------- */
+/* ---- verbs ------------------------------------------------------------------------- */
 
 static inline void world_say(struct world *world, const char *client, enum message_id id,
                              const void *in)
@@ -360,10 +361,11 @@ static inline void world_ack(struct world *world, const char *stream, uint64_t s
     world_say(world, "trainer", MSG_stream_ack, &in);
 }
 
-/* ---- what was seen --------------------------------------------------------------------------- */
+/* ---- what was seen ----------------------------------------------------------------- */
 
 /* The n-th (from 0) effect of a kind since the last verb, or NULL. */
-static inline const struct seen *seen_nth(const struct world *world, enum effect_kind kind, size_t n)
+static inline const struct seen *seen_nth(const struct world *world, enum effect_kind kind,
+                                          size_t n)
 {
     for (size_t i = 0; i < world->seen_count; i++)
         if (world->seen[i].kind == kind && n-- == 0)

@@ -70,7 +70,7 @@ static void fewer_slots_than_jobs_take_nothing_away(void **state)
     world_close(world);
 }
 
-/* ---- engines ----------------------------------------------------------------------------- */
+/* ---- engines ----------------------------------------------------------------------- */
 
 static struct world *open_with_engines(unsigned count)
 {

@@ -47,7 +47,7 @@ static void settle(struct model *model, unsigned seed)
     }
 }
 
-/* ---- what may happen -------------------------------------------------------------------- */
+/* ---- what may happen --------------------------------------------------------------- */
 
 static void hire(struct model *model)
 {
@@ -142,7 +142,8 @@ static void read_stream(struct model *model)
 }
 
 static void (*const events[])(struct model *) = {submit, submit, submit, hire,   hire,
-                                                 harm,   cancel, harm,   change_engine, read_stream};
+                                                 harm,   harm,   cancel, change_engine,
+                                                 read_stream};
 
 static void step(struct model *model, unsigned seed)
 {
@@ -157,7 +158,7 @@ static void step(struct model *model, unsigned seed)
     settle(model, seed);
 }
 
-/* ---- the end ------------------------------------------------------------------------------- */
+/* ---- the end ----------------------------------------------------------------------- */
 
 /* From now on nothing breaks: fresh workers, an engine, no losses. */
 static void calm_down(struct model *model, unsigned seed)
@@ -230,15 +231,17 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
     const char *only = getenv("CORE_MODEL_SEED");
     struct model *model = calloc(1, sizeof(*model));
     uint64_t ends = 0, restarts = 0, deaths = 0;
-    for (unsigned seed = only ? (unsigned)atoi(only) : 1; seed <= (only ? (unsigned)atoi(only) : SEEDS); seed++) {
+    unsigned first = only ? (unsigned)atoi(only) : 1, last = only ? first : SEEDS;
+    for (unsigned seed = first; seed <= last; seed++) {
         live_through(seed, model);
         ends += model->ends;
         restarts += model->restarts;
         deaths += model->deaths;
     }
     free(model);
-    print_message("%llu rollouts ended through %llu restarts of the broker and %llu deaths of workers\n",
-                  (unsigned long long)ends, (unsigned long long)restarts, (unsigned long long)deaths);
+    print_message("%llu rollouts ended, %llu restarts of the broker, %llu deaths of workers\n",
+                  (unsigned long long)ends, (unsigned long long)restarts,
+                  (unsigned long long)deaths);
     assert_true(only || (ends > 10000 && restarts > 100 && deaths > 1000));
 }
 

@@ -89,7 +89,9 @@ static void the_tick_is_due_when_the_grace_ends(void **state)
     world_start(world);
     restore_group(world, "g", 1, false);
     restore_rollout(world, "g", 0, (struct core_rollout_row){0});
-    world_wait(world, 0);
+    world_wait(world, 60000); /* so long did reading the ledger take: the grace begins now */
+    world_beat(world, "i1", "init", 1, NULL);
+    assert_int_equal(seen_count(world, LANE_JOB), 0);
     assert_int_equal(world->due_ms, world->now_ms + 1234);
     world_close(world);
 }
@@ -99,7 +101,8 @@ static void a_beat_adopts_what_is_still_running(void **state)
     (void)state;
     struct world *world = restart();
     uint64_t token = ((uint64_t)3 << 32) + 99; /* of the broker before */
-    world_beat_with(world, "r1", "run", (struct beat){.slots = 4, .epoch = 3}, "run:h/0", token, NULL);
+    world_beat_with(world, "r1", "run", (struct beat){.slots = 4, .epoch = 3}, "run:h/0", token,
+                    NULL);
     assert_true(was_told(world, "r1", MSG_lane_hello, NULL));
     assert_false(was_told(world, "r1", MSG_job_cancel, NULL));
     world_get(world, "h/0");
@@ -232,7 +235,8 @@ static void rows_that_make_no_sense_are_not_taken(void **state)
     (void)state;
     struct world *world = world_create();
     world_start(world);
-    struct core_group_row group = {.group = TEXT("g"), .stream = TEXT("train"), .task = world->task};
+    struct core_group_row group = {
+        .group = TEXT("g"), .stream = TEXT("train"), .task = world->task};
     assert_false(core_restore_group(world->core, &group)); /* no samples */
     restore_group(world, "g", 1, true);
     struct core_rollout_row row = {.rollout = TEXT("x/0"), .group = TEXT("x")};

@@ -53,7 +53,8 @@ static void status_counts_what_there_is_and_says_what_is_missing(void **state)
     assert_int_equal(json_array_size(json_object_get(status, "workers")), 1);
     assert_int_equal(json_array_size(json_object_get(status, "engines")), 1);
     assert_int_equal(json_array_size(json_object_get(status, "streams")), 1);
-    assert_true(advises(status, "no run worker is connected, and jobs wait for one: sluice worker run --broker URL"));
+    assert_true(advises(status, "no run worker is connected, and jobs wait for one: "
+                                "sluice worker run --broker URL"));
     assert_false(advises(status, "no init worker"));
     json_decref(status);
     world_close(world);

@@ -121,6 +121,23 @@ static void heads_are_published_while_something_is_new_or_pending(void **state)
     world_close(world);
 }
 
+static void streams_are_bounded(void **state)
+{
+    (void)state;
+    struct world *world = world_create();
+    world_start(world);
+    char name[32];
+    for (unsigned i = 0; i < 65536; i++) {
+        snprintf(name, sizeof(name), "stream-%u", i);
+        assert_true(core_restore_stream(world->core, TEXT(name), 1, 0));
+    }
+    world_submit_task(world, "g", "one-more", 1, "{}");
+    assert_string_equal(expect_refused(world, REFUSAL_QUEUE_FULL)->field, "stream");
+    world_submit_task(world, "g", "stream-7", 1, "{}");
+    expect_answer(world, MSG_group_accepted);
+    world_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -130,6 +147,7 @@ int main(void)
         cmocka_unit_test(what_was_acknowledged_is_forgotten),
         cmocka_unit_test(what_has_not_ended_cannot_be_acknowledged),
         cmocka_unit_test(heads_are_published_while_something_is_new_or_pending),
+        cmocka_unit_test(streams_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
-/* Beats, reconciliation, lost workers, suspects and blame. */
+/* Beats, reconciliation and lost workers. */
 #include "tests/broker/core_world.h"
 
-/* ---- welcome ---------------------------------------------------------------------------- */
+/* ---- welcome ----------------------------------------------------------------------- */
 
 static void a_worker_that_is_not_known_is_welcomed(void **state)
 {
@@ -62,7 +62,7 @@ static void beats_of_an_unknown_stage_are_dropped(void **state)
     world_close(world);
 }
 
-/* ---- reconciliation ------------------------------------------------------------------------ */
+/* ---- reconciliation ---------------------------------------------------------------- */
 
 static void a_job_that_the_worker_holds_stays_leased(void **state)
 {
@@ -218,7 +218,7 @@ static void a_job_of_another_stage_is_not_adopted(void **state)
     world_close(world);
 }
 
-/* ---- lost workers --------------------------------------------------------------------------- */
+/* ---- lost workers ------------------------------------------------------------------ */
 
 static void a_silent_worker_is_lost_and_its_jobs_go_to_the_front_in_order(void **state)
 {
@@ -327,252 +327,6 @@ static void nothing_is_sent_to_a_hung_worker_not_even_where_it_moved(void **stat
     world_close(world);
 }
 
-/* ---- results that come late or twice ----------------------------------------------------------- */
-
-static void a_result_that_comes_twice_counts_once_and_is_acknowledged_twice(void **state)
-{
-    (void)state;
-    struct world *world = world_open();
-    world_reach_run(world, "g", 1);
-    world_beat(world, "r1", "run", 1, NULL);
-    uint64_t token = expect_job(world, "r1", "run:g/0");
-    world_result(world, "r1", "run:g/0", token, "ok");
-    assert_int_equal(seen_count(world, PERSIST_RUN), 1);
-    world_result(world, "r1", "run:g/0", token, "ok");
-    assert_int_equal(seen_count(world, PERSIST_RUN), 0);
-    assert_true(was_told(world, "r1", MSG_result_ack, "run:g/0"));
-    world_close(world);
-}
-
-static void a_late_result_of_a_queued_job_wins_and_takes_it_from_the_queue(void **state)
-{
-    (void)state;
-    struct world *world = world_open();
-    world_reach_run(world, "g", 1);
-    world_beat(world, "r1", "run", 1, NULL);
-    uint64_t token = expect_job(world, "r1", "run:g/0");
-    world_break_lane(world, "r1");
-    world_result(world, "r1", "run:g/0", token, "ok");
-    assert_int_equal(seen_count(world, PERSIST_RUN), 1);
-    world_beat(world, "r2", "run", 1, NULL);
-    assert_int_equal(seen_count(world, LANE_JOB), 0);
-    world_close(world);
-}
-
-static void a_late_result_wins_over_the_other_holder_who_is_cancelled(void **state)
-{
-    (void)state;
-    struct world *world = world_open();
-    world_reach_run(world, "g", 1);
-    world_beat(world, "r1", "run", 1, NULL);
-    uint64_t first = expect_job(world, "r1", "run:g/0");
-    world_break_lane(world, "r1");
-    world_beat(world, "r2", "run", 1, NULL);
-    uint64_t second = expect_job(world, "r2", "run:g/0");
-    world_result(world, "r1", "run:g/0", first, "ok");
-    assert_int_equal(seen_count(world, PERSIST_RUN), 1);
-    assert_true(was_told(world, "r2", MSG_job_cancel, "run:g/0"));
-    world_result(world, "r2", "run:g/0", second, "ok");
-    assert_int_equal(seen_count(world, PERSIST_RUN), 0);
-    assert_true(was_told(world, "r2", MSG_result_ack, "run:g/0"));
-    world_close(world);
-}
-
-static void a_late_infra_fault_does_not_disturb_who_is_at_work(void **state)
-{
-    (void)state;
-    struct world *world = world_open();
-    world_reach_run(world, "g", 1);
-    world_beat(world, "r1", "run", 1, NULL);
-    uint64_t first = expect_job(world, "r1", "run:g/0");
-    world_break_lane(world, "r1");
-    world_beat(world, "r2", "run", 1, NULL);
-    expect_job(world, "r2", "run:g/0");
-    world_result(world, "r1", "run:g/0", first, "infra");
-    world_get(world, "g/0");
-    assert_string_equal(expect_answer(world, MSG_rollout_state)->worker, "r2");
-    world_close(world);
-}
-
-static void a_failed_dispatch_is_not_adopted_from_a_beat_that_still_lists_it(void **state)
-{
-    (void)state;
-    struct world *world = world_open();
-    world_reach_run(world, "g", 1);
-    world_beat(world, "r1", "run", 1, NULL);
-    uint64_t token = expect_job(world, "r1", "run:g/0");
-    world_result(world, "r1", "run:g/0", token, "infra");
-    world_beat_with(world, "r1", "run", (struct beat){.draining = true}, "run:g/0", token, NULL);
-    world_wait(world, 600); /* queued again */
-    world_beat_with(world, "r1", "run", (struct beat){.draining = true}, "run:g/0", token, NULL);
-    world_get(world, "g/0");
-    assert_string_equal(expect_answer(world, MSG_rollout_state)->state, "queued");
-    world_close(world);
-}
-
-static void a_job_given_back_is_handed_to_another_at_once(void **state)
-{
-    (void)state;
-    struct world *world = world_open();
-    world_reach_run(world, "g", 1);
-    world_beat(world, "r1", "run", 1, NULL);
-    uint64_t token = expect_job(world, "r1", "run:g/0");
-    world_beat(world, "r2", "run", 1, NULL);
-    world_beat_with(world, "r1", "run", (struct beat){.draining = true}, "run:g/0", token, NULL);
-    world_result(world, "r1", "run:g/0", token, "cancelled");
-    expect_job(world, "r2", "run:g/0");
-    world_close(world);
-}
-
-static void a_deadline_takes_the_job_away_and_counts_as_infra(void **state)
-{
-    (void)state;
-    struct world *world = world_create();
-    world->settings.infra_budget = 1;
-    world->settings.beat_timeout_ms = 1000000;
-    world_start(world);
-    world_reach_run(world, "g", 1);
-    world_beat(world, "r1", "run", 1, NULL);
-    expect_job(world, "r1", "run:g/0");
-    world_wait(world, 20000 + 30000 - 1);
-    assert_int_equal(seen_count(world, PERSIST_END), 0);
-    world_wait(world, 1);
-    assert_true(was_told(world, "r1", MSG_job_cancel, "run:g/0"));
-    assert_non_null(strstr(expect_end(world, "g/0", OUTCOME_INFRA)->end_detail, "no result within 50 s"));
-    world_close(world);
-}
-
-/* ---- suspects and blame --------------------------------------------------------------------------- */
-
-static void a_suspect_reruns_then_runs_alone_and_only_then_is_blamed(void **state)
-{
-    (void)state;
-    struct world *world = world_open();
-    world_reach_run(world, "g", 3);
-    world_beat(world, "r1", "run", 3, NULL);
-    assert_int_equal(seen_count(world, LANE_JOB), 3);
-    world_break_lane(world, "r1");
-    world_beat(world, "r2", "run", 3, NULL);
-    assert_int_equal(seen_count(world, LANE_JOB), 3); /* together, once more */
-    world_break_lane(world, "r2");
-    for (unsigned death = 0; death < 3; death++) {
-        char worker[16];
-        snprintf(worker, sizeof(worker), "r%u", 10 + death);
-        world_beat(world, worker, "run", 3, NULL);
-        assert_int_equal(seen_count(world, LANE_JOB), 1); /* alone, though three slots are free */
-        expect_job(world, worker, "run:g/0");
-        world_break_lane(world, worker);
-    }
-    const struct seen *end = expect_end(world, "g/0", OUTCOME_INFRA);
-    assert_non_null(strstr(end->end_detail, "set aside"));
-    assert_non_null(strstr(end->end_detail, "r12"));
-    world_beat(world, "r20", "run", 3, NULL);
-    uint64_t token = expect_job(world, "r20", "run:g/1");
-    assert_int_equal(seen_count(world, LANE_JOB), 1);
-    world_result(world, "r20", "run:g/1", token, "ok");
-    expect_job(world, "r20", "run:g/2");
-    world_close(world);
-}
-
-static void a_busy_worker_is_kept_from_new_work_until_it_can_take_a_suspect_alone(void **state)
-{
-    (void)state;
-    struct world *world = world_open();
-    world_reach_run(world, "g", 1);
-    for (unsigned death = 0; death < 2; death++) {
-        world_beat(world, "r1", "run", 1, NULL);
-        expect_job(world, "r1", "run:g/0");
-        if (death == 1) { /* the only other worker is busy by then */
-            world_reach_run(world, "h", 4);
-            world_beat(world, "r2", "run", 2, NULL);
-            assert_int_equal(seen_count(world, LANE_JOB), 2);
-        }
-        world_break_lane(world, "r1");
-        assert_int_equal(seen_count(world, LANE_JOB), 0);
-    }
-    world_result(world, "r2", "run:h/0", token_of(world, "run:h/0"), "ok");
-    assert_int_equal(seen_count(world, LANE_JOB), 0);
-    world_result(world, "r2", "run:h/1", token_of(world, "run:h/1"), "ok");
-    expect_job(world, "r2", "run:g/0");
-    assert_int_equal(seen_count(world, LANE_JOB), 1);
-    world_result(world, "r2", "run:g/0", token_of(world, "run:g/0"), "ok");
-    assert_int_equal(seen_count(world, LANE_JOB), 2); /* back to the queue */
-    world_close(world);
-}
-
-static void a_worker_kept_for_a_suspect_is_free_again_when_the_suspect_is_cancelled(void **state)
-{
-    (void)state;
-    struct world *world = world_open();
-    world_reach_run(world, "g", 1);
-    for (unsigned death = 0; death < 2; death++) {
-        world_beat(world, "r1", "run", 1, NULL);
-        expect_job(world, "r1", "run:g/0");
-        world_break_lane(world, "r1");
-    }
-    world_reach_run(world, "h", 2);
-    world_beat(world, "r2", "run", 2, "run:h/0", (uint64_t)1, NULL); /* busy with h/0 */
-    assert_int_equal(seen_count(world, LANE_JOB), 0);                /* and kept for g/0 */
-    world_cancel(world, "g/0", NULL, NULL);
-    expect_job(world, "r2", "run:h/1");
-    world_close(world);
-}
-
-static void a_poison_job_is_set_aside_and_no_innocent_is(void **state)
-{
-    (void)state;
-    struct world *world = world_open();
-    world_reach_run(world, "g", 16);
-    unsigned workers = 0, done = 0, set_aside = 0;
-    char worker[16] = "";
-    while (done + set_aside < 16) {
-        assert_true(workers < 100);
-        snprintf(worker, sizeof(worker), "r%u", ++workers);
-        world_beat(world, worker, "run", 16, NULL);
-        for (;;) { /* g/5 kills whoever has it; the others end before it does, one by one */
-            const struct seen *job = seen_nth(world, LANE_JOB, 0);
-            bool poison = false;
-            for (size_t i = 0; (job = seen_nth(world, LANE_JOB, i)); i++)
-                poison |= strcmp(job->rollout, "g/5") == 0;
-            if (poison || !seen_nth(world, LANE_JOB, 0))
-                break;
-            struct seen first = *seen_nth(world, LANE_JOB, 0);
-            world_result(world, worker, first.job, first.token, "ok");
-            done += seen_count(world, PERSIST_RUN);
-        }
-        world_break_lane(world, worker);
-        if (seen_nth(world, PERSIST_END, 0)) {
-            expect_end(world, "g/5", OUTCOME_INFRA);
-            set_aside++;
-        }
-    }
-    assert_int_equal(set_aside, 1);
-    assert_int_equal(done, 15);
-    world_close(world);
-}
-
-static void a_suspect_that_succeeds_is_cleared(void **state)
-{
-    (void)state;
-    struct world *world = world_open();
-    world_reach_run(world, "g", 1);
-    for (unsigned death = 0; death < 3; death++) {
-        world_beat(world, "r1", "run", 1, NULL);
-        expect_job(world, "r1", "run:g/0");
-        world_break_lane(world, "r1");
-    }
-    world_beat(world, "r1", "run", 1, NULL);
-    world_result(world, "r1", "run:g/0", expect_job(world, "r1", "run:g/0"), "ok");
-    world_beat(world, "e1", "eval", 2, NULL);
-    expect_job(world, "e1", "eval:g/0");
-    world_break_lane(world, "e1");
-    world_break_lane(world, "r1");
-    world_reach_eval(world, "h", "ok");
-    world_beat(world, "e2", "eval", 2, NULL);
-    assert_int_equal(seen_count(world, LANE_JOB), 2); /* a first death as any: not alone */
-    world_close(world);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -596,18 +350,6 @@ int main(void)
         cmocka_unit_test(a_worker_whose_work_stands_still_is_lost_until_it_gets_on),
         cmocka_unit_test(a_hung_worker_that_falls_silent_is_forgotten),
         cmocka_unit_test(nothing_is_sent_to_a_hung_worker_not_even_where_it_moved),
-        cmocka_unit_test(a_result_that_comes_twice_counts_once_and_is_acknowledged_twice),
-        cmocka_unit_test(a_late_result_of_a_queued_job_wins_and_takes_it_from_the_queue),
-        cmocka_unit_test(a_late_result_wins_over_the_other_holder_who_is_cancelled),
-        cmocka_unit_test(a_late_infra_fault_does_not_disturb_who_is_at_work),
-        cmocka_unit_test(a_failed_dispatch_is_not_adopted_from_a_beat_that_still_lists_it),
-        cmocka_unit_test(a_job_given_back_is_handed_to_another_at_once),
-        cmocka_unit_test(a_deadline_takes_the_job_away_and_counts_as_infra),
-        cmocka_unit_test(a_suspect_reruns_then_runs_alone_and_only_then_is_blamed),
-        cmocka_unit_test(a_busy_worker_is_kept_from_new_work_until_it_can_take_a_suspect_alone),
-        cmocka_unit_test(a_worker_kept_for_a_suspect_is_free_again_when_the_suspect_is_cancelled),
-        cmocka_unit_test(a_poison_job_is_set_aside_and_no_innocent_is),
-        cmocka_unit_test(a_suspect_that_succeeds_is_cleared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

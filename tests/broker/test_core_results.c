@@ -1,0 +1,130 @@
+/* Results that come late, twice or never. */
+#include "tests/broker/core_world.h"
+
+static void a_result_that_comes_twice_counts_once_and_is_acknowledged_twice(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    world_reach_run(world, "g", 1);
+    world_beat(world, "r1", "run", 1, NULL);
+    uint64_t token = expect_job(world, "r1", "run:g/0");
+    world_result(world, "r1", "run:g/0", token, "ok");
+    assert_int_equal(seen_count(world, PERSIST_RUN), 1);
+    world_result(world, "r1", "run:g/0", token, "ok");
+    assert_int_equal(seen_count(world, PERSIST_RUN), 0);
+    assert_true(was_told(world, "r1", MSG_result_ack, "run:g/0"));
+    world_close(world);
+}
+
+static void a_late_result_of_a_queued_job_wins_and_takes_it_from_the_queue(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    world_reach_run(world, "g", 1);
+    world_beat(world, "r1", "run", 1, NULL);
+    uint64_t token = expect_job(world, "r1", "run:g/0");
+    world_break_lane(world, "r1");
+    world_result(world, "r1", "run:g/0", token, "ok");
+    assert_int_equal(seen_count(world, PERSIST_RUN), 1);
+    world_beat(world, "r2", "run", 1, NULL);
+    assert_int_equal(seen_count(world, LANE_JOB), 0);
+    world_close(world);
+}
+
+static void a_late_result_wins_over_the_other_holder_who_is_cancelled(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    world_reach_run(world, "g", 1);
+    world_beat(world, "r1", "run", 1, NULL);
+    uint64_t first = expect_job(world, "r1", "run:g/0");
+    world_break_lane(world, "r1");
+    world_beat(world, "r2", "run", 1, NULL);
+    uint64_t second = expect_job(world, "r2", "run:g/0");
+    world_result(world, "r1", "run:g/0", first, "ok");
+    assert_int_equal(seen_count(world, PERSIST_RUN), 1);
+    assert_true(was_told(world, "r2", MSG_job_cancel, "run:g/0"));
+    world_result(world, "r2", "run:g/0", second, "ok");
+    assert_int_equal(seen_count(world, PERSIST_RUN), 0);
+    assert_true(was_told(world, "r2", MSG_result_ack, "run:g/0"));
+    world_close(world);
+}
+
+static void a_late_infra_fault_does_not_disturb_who_is_at_work(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    world_reach_run(world, "g", 1);
+    world_beat(world, "r1", "run", 1, NULL);
+    uint64_t first = expect_job(world, "r1", "run:g/0");
+    world_break_lane(world, "r1");
+    world_beat(world, "r2", "run", 1, NULL);
+    expect_job(world, "r2", "run:g/0");
+    world_result(world, "r1", "run:g/0", first, "infra");
+    world_get(world, "g/0");
+    assert_string_equal(expect_answer(world, MSG_rollout_state)->worker, "r2");
+    world_close(world);
+}
+
+static void a_failed_dispatch_is_not_adopted_from_a_beat_that_still_lists_it(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    world_reach_run(world, "g", 1);
+    world_beat(world, "r1", "run", 1, NULL);
+    uint64_t token = expect_job(world, "r1", "run:g/0");
+    world_result(world, "r1", "run:g/0", token, "infra");
+    world_beat_with(world, "r1", "run", (struct beat){.draining = true}, "run:g/0", token, NULL);
+    world_wait(world, 600); /* queued again */
+    world_beat_with(world, "r1", "run", (struct beat){.draining = true}, "run:g/0", token, NULL);
+    world_get(world, "g/0");
+    assert_string_equal(expect_answer(world, MSG_rollout_state)->state, "queued");
+    world_close(world);
+}
+
+static void a_job_given_back_is_handed_to_another_at_once(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    world_reach_run(world, "g", 1);
+    world_beat(world, "r1", "run", 1, NULL);
+    uint64_t token = expect_job(world, "r1", "run:g/0");
+    world_beat(world, "r2", "run", 1, NULL);
+    world_beat_with(world, "r1", "run", (struct beat){.draining = true}, "run:g/0", token, NULL);
+    world_result(world, "r1", "run:g/0", token, "cancelled");
+    expect_job(world, "r2", "run:g/0");
+    world_close(world);
+}
+
+static void a_deadline_takes_the_job_away_and_counts_as_infra(void **state)
+{
+    (void)state;
+    struct world *world = world_create();
+    world->settings.infra_budget = 1;
+    world->settings.beat_timeout_ms = 1000000;
+    world_start(world);
+    world_reach_run(world, "g", 1);
+    world_beat(world, "r1", "run", 1, NULL);
+    expect_job(world, "r1", "run:g/0");
+    world_wait(world, 20000 + 30000 - 1);
+    assert_int_equal(seen_count(world, PERSIST_END), 0);
+    world_wait(world, 1);
+    assert_true(was_told(world, "r1", MSG_job_cancel, "run:g/0"));
+    const struct seen *end = expect_end(world, "g/0", OUTCOME_INFRA);
+    assert_non_null(strstr(end->end_detail, "no result within 50 s"));
+    world_close(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_result_that_comes_twice_counts_once_and_is_acknowledged_twice),
+        cmocka_unit_test(a_late_result_of_a_queued_job_wins_and_takes_it_from_the_queue),
+        cmocka_unit_test(a_late_result_wins_over_the_other_holder_who_is_cancelled),
+        cmocka_unit_test(a_late_infra_fault_does_not_disturb_who_is_at_work),
+        cmocka_unit_test(a_failed_dispatch_is_not_adopted_from_a_beat_that_still_lists_it),
+        cmocka_unit_test(a_job_given_back_is_handed_to_another_at_once),
+        cmocka_unit_test(a_deadline_takes_the_job_away_and_counts_as_infra),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
