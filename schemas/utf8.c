@@ -20,10 +20,22 @@ size_t utf8_sequence(struct slice s)
     return overlong || surrogate || past_end ? 0 : len;
 }
 
+/* How many bytes at the start of `s` are ASCII and not NUL, looked at eight at a time. */
+static size_t ascii_prefix(struct slice s)
+{
+    size_t at = 0;
+    for (uint64_t word; at + sizeof(word) <= s.len; at += sizeof(word)) {
+        memcpy(&word, s.data + at, sizeof(word));
+        if ((word | (word - 0x0101010101010101u)) & 0x8080808080808080u)
+            break;
+    }
+    return at;
+}
+
 /* How many bytes at the start of `s` are whole sequences. */
 static size_t valid_prefix(struct slice s)
 {
-    size_t at = 0, len;
+    size_t at = ascii_prefix(s), len;
     while (at < s.len && (len = utf8_sequence(slice_of(s.data + at, s.len - at))) > 0)
         at += len;
     return at;
