@@ -72,8 +72,8 @@ def chatml(messages, form="<|im_start|>{role}\n{content}<|im_end|>\n"):
 
 TEMPLATES = {
     "chatml": chatml,
-    "trim": lambda messages: chatml([dict(m, content=m["content"].strip()) for m in messages]),
-    "squeeze": lambda messages: chatml([dict(m, content=" ".join(m["content"].split()) + "!") for m in messages]),
+    "trim": lambda messages: chatml([dict(m, content=m["content"].strip(" \t\n\v\f\r")) for m in messages]),
+    "squeeze": lambda messages: chatml([dict(m, content=re.sub(r"\s+", " ", m["content"])) for m in messages]),
     "upper": lambda messages: chatml([dict(m, content=m["content"].upper()) for m in messages]),
     "plain": lambda messages: chatml(messages, "{role}: {content}\n"),
     "history": lambda messages: chatml(
@@ -241,6 +241,7 @@ class Engine:
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
     def log_message(self, *args):
         pass

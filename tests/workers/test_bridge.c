@@ -133,9 +133,9 @@ static void a_reply_that_no_special_token_ends_cannot_be_bridged(void **state)
     (void)state;
     struct frame frame = {0};
     struct fail fail = {0};
-    assert_int_equal(build(&frame, "\nuser: ", "\nassistant: ", &fail), -EPROTO);
+    assert_int_equal(build(&frame, "\nuser: ", "\nassistant: ", &fail), -ENOTSUP);
     frame_finish(&frame);
-    assert_int_equal(build(&frame, "\n<|end|>user: ", "\n", &fail), -EPROTO);
+    assert_int_equal(build(&frame, "\n<|end|>user: ", "\n", &fail), -ENOTSUP);
     assert_non_null(strstr(fail.text, "does not end a reply with a special token"));
     frame_finish(&frame);
 }
@@ -149,7 +149,7 @@ static void too_many_parts_are_refused_and_nothing_leaks(void **state)
     for (int i = 0; i < FRAME_PARTS_MAX; i++)
         buffer_append_str(&before, "<|end|>x");
     AUTO_FREE char *text = buffer_take_str(&before);
-    assert_int_equal(build(&frame, text, "", &fail), -EPROTO);
+    assert_int_equal(build(&frame, text, "", &fail), -ENOTSUP);
     frame_finish(&frame);
 }
 
@@ -182,7 +182,7 @@ static void content_whose_ids_hold_a_special_of_the_frame_is_refused(void **stat
     struct fail fail = {0};
     assert_int_equal(build(&frame, "<|end|>u:", "<|start|>", &fail), 0);
     struct tokens bridge = {0}, content = {.ids = (uint32_t[]){'u', ':', START, 'x'}, .count = 4};
-    assert_int_equal(frame_assemble(&frame, END, &content, &bridge, &fail), -EPROTO);
+    assert_int_equal(frame_assemble(&frame, END, &content, &bridge, &fail), -ENOTSUP);
     assert_non_null(strstr(fail.text, "special token 256"));
     assert_int_equal(bridge.count, 0);
     frame_finish(&frame);

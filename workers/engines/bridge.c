@@ -148,9 +148,9 @@ int frame_build(struct frame *frame, const struct frame_tail *tail,
     if (!push_pieces(frame, tail->before, specials, count, &left) ||
         !push_content(frame, left, joined) || !push_pieces(frame, after, specials, count, &right) ||
         !push_literal(frame, right))
-        return fail_set(fail, -EPROTO, "the chat template writes too many parts around a turn");
+        return fail_set(fail, -ENOTSUP, "the chat template writes too many parts around a turn");
     if (frame->parts[0].kind != FRAME_SPECIAL)
-        return fail_set(fail, -EPROTO,
+        return fail_set(fail, -ENOTSUP,
                         "the chat template does not end a reply with a special token, so a turn "
                         "cannot follow it exactly");
     return 0;
@@ -207,7 +207,7 @@ int frame_assemble(const struct frame *frame, uint32_t last, const struct tokens
 {
     for (size_t i = 0; i < content->count; i++)
         if (frame_has_special(frame, content->ids[i]))
-            return fail_set(fail, -EPROTO, "the tokenizer made special token %u of plain content",
+            return fail_set(fail, -ENOTSUP, "the tokenizer made special token %u of plain content",
                             content->ids[i]);
     bool ok = true;
     for (size_t i = 0; ok && i < frame->part_count; i++) {

@@ -55,7 +55,7 @@ bool frame_tail_find(struct slice rendered, struct frame_tail *ret);
  */
 bool frame_learn_trim(struct frame *frame, const struct frame_tail *plain,
                       const struct frame_tail *padded, const char *left, const char *right);
-/* Cuts the tail at special tokens. -EPROTO with a sentence when it cannot be a frame. */
+/* Cuts the tail at special tokens. -ENOTSUP with a sentence when it cannot be a frame. */
 int frame_build(struct frame *frame, const struct frame_tail *tail,
                 const struct frame_special *specials, size_t count, struct fail *fail);
 void frame_finish(struct frame *frame);
@@ -63,7 +63,7 @@ void frame_finish(struct frame *frame);
 /* The text to encode, in one piece and with special tokens off, for this content. */
 bool frame_text(const struct frame *frame, struct slice content, struct buffer *ret);
 /*
- * The bridge after `last`, with that text's ids in their place. -EPROTO when they hold a
+ * The bridge after `last`, with that text's ids in their place. -ENOTSUP when they hold a
  * special token of the frame: content must never become a role.
  */
 int frame_assemble(const struct frame *frame, uint32_t last, const struct tokens *content,

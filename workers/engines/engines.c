@@ -127,6 +127,8 @@ static int engine_try(struct engine *engine, int (*act)(void *arg, struct fail *
         int code = act(arg, &now);
         if (code == -ETIMEDOUT && fiber_is_late())
             return fail_set(fail, why.code ? why.code : code, "%s", why.code ? why.text : now.text);
+        if (code == -ENOTSUP) /* it would be the same again */
+            return fail_set(fail, -EPROTO, "%s", now.text);
         if (!is_transient(code))
             return code < 0 ? fail_set(fail, code, "%s", now.text) : 0;
         engine_doubt(engine, code);
@@ -167,7 +169,7 @@ static int describe(void *arg, struct fail *fail)
         if (error != -ENOTSUP)
             return error;
     }
-    return fail_set(fail, -EPROTO, "%s speaks no dialect that is known here", engine->url);
+    return fail_set(fail, -ENOTSUP, "%s speaks no dialect that is known here", engine->url);
 }
 
 static int frame(void *arg, struct fail *fail)

@@ -33,7 +33,7 @@ static int render_tail(struct engine *engine, size_t rounds, const char *content
         return error;
     return frame_tail_find(buffer_peek(text), ret)
                ? 0
-               : fail_set(fail, -EPROTO, "the chat template does not give back a turn unchanged");
+               : fail_set(fail, -ENOTSUP, "the chat template does not give back a turn unchanged");
 }
 
 /* ---- special tokens ---------------------------------------------------------------------- */
@@ -145,9 +145,9 @@ static int learn(struct engine *engine, struct frame *ret, struct fail *fail)
     if (error < 0)
         return error;
     if (!slice_equal(first.before, later.before) || !slice_equal(first.after, later.after))
-        return fail_set(fail, -EPROTO, "the chat template writes a later turn in another way");
+        return fail_set(fail, -ENOTSUP, "the chat template writes a later turn in another way");
     if (!frame_learn_trim(ret, &first, &padded, PAD_LEFT, PAD_RIGHT))
-        return fail_set(fail, -EPROTO, "the chat template rewrites the blanks around a turn");
+        return fail_set(fail, -ENOTSUP, "the chat template rewrites the blanks around a turn");
     return cut(engine, &first, ret, fail);
 }
 
@@ -192,7 +192,7 @@ static int prove_content(struct engine *engine, const struct frame *frame, const
     if (error == 0 &&
         (bridge.count > whole.count || memcmp(whole.ids + (whole.count - bridge.count), bridge.ids,
                                               bridge.count * sizeof(*bridge.ids)) != 0))
-        error = fail_set(fail, -EPROTO,
+        error = fail_set(fail, -ENOTSUP,
                          "turns cannot be put together as the chat template does: "
                          "the content \"%.40s\" comes out in other tokens",
                          content);

@@ -7,7 +7,10 @@
 
 #include "workers/engines/dialect.h"
 
-/* *ret is empty before; frame_finish it also after an error. */
+/*
+ * *ret is empty before; frame_finish it also after an error. -ENOTSUP: this template cannot be
+ * bridged exactly, and the sentence says why.
+ */
 int framing_learn(struct engine *engine, struct frame *ret, struct fail *fail);
 
 /* One bridge with a given frame; the engine's tokenizer is asked once. */
