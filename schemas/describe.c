@@ -23,12 +23,17 @@ static const struct outcome_row {
 #undef OUTCOME
 };
 
-/* A table's cell: a '<' would begin a tag, a '|' end the cell. */
-static void put_cell(const char *text)
+/* In Markdown a '<' would begin a tag, and a '|' end a table's cell. */
+static void put_text(const char *text)
 {
-    putchar(' ');
     for (; *text; text++)
         *text == '<' ? fputs("&lt;", stdout) : *text == '|' ? fputs("\\|", stdout) : putchar(*text);
+}
+
+static void put_last_cell(const char *text)
+{
+    printf("| ");
+    put_text(text);
     puts(" |");
 }
 
@@ -140,17 +145,16 @@ static void put_bounds(const struct field *field)
 
 static void put_message(const struct message *message)
 {
-    printf("\n### `%s`\n\nFrom %s %s. %s\n\n", message->wire,
-           message->sender == SENDER_BROKER ? "the" : "a", sender_words[message->sender],
-           message->doc);
-    printf("| field | type | required | bounds | meaning |\n|---|---|---|---|---|\n");
+    printf("\n### `%s`\n\nFrom %s %s. ", message->wire,
+           message->sender == SENDER_BROKER ? "the" : "a", sender_words[message->sender]);
+    put_text(message->doc);
+    printf("\n\n| field | type | required | bounds | meaning |\n|---|---|---|---|---|\n");
     for (size_t i = 0; i < message->field_count; i++) {
         const struct field *field = &message->fields[i];
         printf("| `%s` | %s | %s |", field->name, type_words[field->type],
                field->need == FIELD_REQUIRED ? "yes" : "");
         put_bounds(field);
-        putchar('|');
-        put_cell(field->doc);
+        put_last_cell(field->doc);
     }
 }
 
@@ -295,8 +299,7 @@ static void put_task_row(const struct task_row *row)
         printf("`%s`", row->default_value);
     printf(" |");
     put_limits(row);
-    putchar('|');
-    put_cell(row->doc);
+    put_last_cell(row->doc);
 }
 
 static void put_section(const char *title, const char *parent)
