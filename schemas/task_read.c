@@ -106,10 +106,9 @@ static bool read_image(const struct task_place *place, const json_t *value)
 
 static bool is_among(const char *text, const char *words)
 {
-    size_t len = strlen(text);
     for (const char *at = words; at; at = strchr(at, '|')) {
         at += *at == '|';
-        if (len > 0 && strncmp(at, text, len) == 0 && (at[len] == '|' || at[len] == '\0'))
+        if (slice_is(slice_of(at, strcspn(at, "|")), text))
             return true;
     }
     return false;
