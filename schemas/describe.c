@@ -220,7 +220,7 @@ static const char tasks_notes[] =
     "that are not go in as `base64`.\n\n"
     "## Scoring\n\n"
     "| `eval.kind` | reward |\n|---|---|\n"
-    "| `command` | `eval.command` runs in a fresh sandbox that holds the image, what init left, what the agent left, and `eval.files`, which the agent never saw. Exit status 0 is 1.0 and 1 is 0.0; with `eval.reward_file`, exit status 0 takes the reward from that file. Anything else is a broken evaluator: outcome `task`, no reward. |\n"
+    "| `command` | `eval.command` runs in a fresh sandbox that holds the image, what init left, what the agent left, and `eval.files`, which the agent never saw. Exit status 0 is 1.0, 1 to 125 is 0.0; with `eval.reward_file`, exit status 0 takes the reward from that file. Anything else is a broken evaluator: outcome `task`, no reward. |\n"
     "| `math` | 1.0 when the agent's last `\\boxed{}` equals `eval.answer`, else 0.0. |\n"
     "| `none` | No reward. |\n\n"
     "A field of another kind than the task's own is refused, so that an `eval.command` without\n"

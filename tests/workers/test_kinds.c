@@ -392,7 +392,8 @@ FIBER_TEST(the_exit_status_is_the_reward_and_others_are_a_broken_evaluator)
 {
     expect_reward(COMMAND("echo good"), 1.0, "the evaluator exited with 0: good");
     expect_reward(COMMAND("echo bad; false"), 0.0, "the evaluator exited with 1: bad");
-    expect_no_reward(COMMAND("echo odd; exit 2"), OUTCOME_TASK, "broken, it exited with 2: odd");
+    expect_reward(COMMAND("grep word no-such-file"), 0.0, "the evaluator exited with 2");
+    expect_no_reward(COMMAND("echo odd; exit 126"), OUTCOME_TASK, "broken, it exited with 126: odd");
     expect_no_reward(COMMAND("no-such-program"), OUTCOME_TASK, "exited with 127");
     expect_no_reward(COMMAND("kill -9 $$"), OUTCOME_TASK, "was killed by signal 9");
     expect_no_reward(COMMAND("echo slow; sleep 100"), OUTCOME_TASK,

@@ -17,7 +17,8 @@
 #include "workers/kinds/stage_room.h"
 #include "workers/tree.h"
 
-enum { OUTPUT_MAX = 16384, TAIL_MAX = 1200, NUMBER_MAX = 64 };
+/* What lies above FAILED_MAX is the shell's own: 126 cannot run, 127 not found, 128 + a signal. */
+enum { OUTPUT_MAX = 16384, TAIL_MAX = 1200, NUMBER_MAX = 64, FAILED_MAX = 125 };
 
 /* ---- the evaluator's own layer ------------------------------------------------------------ */
 
@@ -145,8 +146,9 @@ static void judge(struct job *job, struct stage_room *room, const struct sandbox
                 sandbox_breach(room->sandbox));
     else if (ended && output->status == 0 && job->task->eval_reward_file)
         judge_file(job, room);
-    else if (ended && output->status <= 1 && !job->task->eval_reward_file)
-        evaluator_reward(job, output->status == 0 ? 1.0 : 0.0, "the evaluator %s: %s", how, tail);
+    else if (ended && output->status <= FAILED_MAX && !job->task->eval_reward_file)
+        evaluator_reward(job, output->status == 0 ? 1.0 : 0.0, "the evaluator %s%s%s", how,
+                         *tail ? ": " : "", tail);
     else
         job_end(job, OUTCOME_TASK, "the evaluator is broken, it %s: %s", how, tail);
 }
@@ -172,6 +174,6 @@ static void command_run(struct job *job)
 const struct evaluator evaluator_command = {
     .name = "command",
     .doc =
-        "Runs eval.command in a fresh sandbox: exit status 0 is 1, 1 is 0; or what the reward file says.",
+        "Runs eval.command in a fresh sandbox: exit status 0 is 1, 1 to 125 is 0; or what the reward file says.",
     .run = command_run,
 };
