@@ -1,0 +1,95 @@
+"""The demo's tasks on a real model: what a trajectory says was sampled is what the engine reported, id for id."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+import urllib.request
+
+from harness import SOURCE, Engine, Service, check_trajectories, free_ports, wait_until
+
+SERVER, MODEL = os.environ.get("SLUICE_LLAMA_SERVER"), os.environ.get("SLUICE_MODEL")
+TASKS = os.path.join(SOURCE, "client", "demo", "tasks.jsonl")
+
+
+class Llama:
+    """A real llama.cpp server with a real model."""
+
+    def __enter__(self):
+        port = free_ports(1, start=10000)
+        self.url = f"http://127.0.0.1:{port}"
+        self.log = tempfile.TemporaryFile()
+        self.process = subprocess.Popen([SERVER, "-m", MODEL, "--host", "127.0.0.1", "--port", str(port),
+                                         "-c", "16384", "-np", "4"], stdout=self.log, stderr=self.log)
+        wait_until(self.is_healthy, 120, "the real engine is up")
+        return self
+
+    def is_healthy(self):
+        assert self.process.poll() is None, "the real engine ended"
+        try:
+            return urllib.request.urlopen(self.url + "/health", timeout=5).status == 200
+        except OSError:
+            return False
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(30)
+        self.log.close()
+
+
+def recorded_calls(engine):
+    """(prompt ids, sampled ids) -> log-probabilities, as the recording proxy saw the engine report them."""
+    calls = {}
+    for line in engine.log():
+        if line["path"] != "/completion" or line["status"] != 200:
+            continue
+        request, answer = line["request"], line["answer"]
+        request = request if isinstance(request, dict) else json.loads(request)
+        answer = answer if isinstance(answer, dict) else json.loads(answer)
+        calls.setdefault((tuple(request["prompt"]), tuple(answer["tokens"])), []).append(
+            {entry["id"]: entry["logprob"] for entry in answer["completion_probabilities"]})
+    return calls
+
+
+class RealModel(unittest.TestCase):
+    def test_the_demo_is_token_exact_also_when_a_worker_and_the_broker_are_killed(self):
+        with open(TASKS, encoding="utf-8") as lines:
+            tasks = [json.loads(line) for line in lines]
+        with Llama() as llama, Engine(proxy=llama.url) as engine, Service(engines=[engine.url]) as service:
+            waiting, out = service.submit(tasks, "real", samples=2, wait=False)
+            ended = lambda: sum(stream["head"] for stream in service.status()["streams"])
+            wait_until(lambda: ended() >= 2, 300, "two rollouts ended")
+            service.kill("sluice-worker", "run")
+            wait_until(lambda: (service.status() or {"streams": []}) and ended() >= 4, 300, "two more")
+            service.kill("sluice-broker")
+            trajectories = service.finish(waiting, out, timeout=500)
+            check_trajectories(self, trajectories, len(tasks), 2)
+            self.check_against(recorded_calls(engine), trajectories)
+            print(f"{len(trajectories)} trajectories, rewards {[t.get('reward') for t in trajectories]}", flush=True)
+
+    def check_against(self, calls, trajectories):
+        sampled = 0
+        for t in trajectories:
+            for trace in t["traces"]:
+                ids = trace["token_ids"]
+                for turn in trace["turns"]:
+                    start, end = turn["offset"], turn["offset"] + turn["length"]
+                    if turn["role"] != "assistant":
+                        self.assertNotIn(1, trace["mask"][start:end])
+                        continue
+                    key = (tuple(ids[:start]), tuple(ids[start:end]))
+                    self.assertIn(key, calls, f"{t['rollout']}: the engine never reported this turn")
+                    self.assertEqual(set(trace["mask"][start:end]), {1})
+                    reported = [logprob for call in calls[key] for logprob in call.values()]
+                    for logprob in trace["logprobs"][start:end]:
+                        self.assertTrue(any(abs(logprob - other) < 1e-4 for other in reported + [0.0]), logprob)
+                    sampled += end - start
+        self.assertGreater(sampled, 100)
+
+
+if __name__ == "__main__":
+    if not (SERVER and MODEL and os.path.exists(SERVER) and os.path.exists(MODEL)):
+        print("skipped: no real engine (SLUICE_LLAMA_SERVER and SLUICE_MODEL are not set; bash tests/run.sh sets them)")
+        sys.exit(77)
+    unittest.main()
