@@ -223,7 +223,7 @@ void job_outlive(struct core *core, struct job *job, struct slice worker, bool a
         return;
     }
     struct slice detail = effect_print(
-        core, "set aside: its worker was lost %u times, %u times with nothing else on it, last %.*s",
+        core, "set aside: its worker was lost %u times, %u times it ran there alone, last %.*s",
         job->deaths, job->blames, SLICE_ARG(worker));
     job_end(core, job, &(struct ending){.outcome = OUTCOME_INFRA, .detail = detail});
 }
