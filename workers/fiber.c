@@ -37,7 +37,7 @@ struct fiber {
 
 static __thread struct fiber *current;
 
-/* ---- stacks ------------------------------------------------------------------------------- */
+/* ---- stacks ----------------------------------------------------------------------------- */
 
 struct stack { /* a free one, at its own lowest byte */
     struct stack *next;
@@ -77,7 +77,7 @@ static void stack_destroy(uint8_t *memory)
     stacks_free_count++;
 }
 
-/* ---- switching: always between the loop's stack and a fiber's ------------------------------ */
+/* ---- switching: always between the loop's stack and a fiber's --------------------------- */
 
 static void fiber_destroy(struct fiber *fiber)
 {
@@ -130,7 +130,10 @@ static void fiber_resume(struct fiber *fiber, int reason)
     switch_in(fiber);
 }
 
-static bool is_stopped(const struct fiber *fiber) { return fiber->cancelled && fiber->shields == 0; }
+static bool is_stopped(const struct fiber *fiber)
+{
+    return fiber->cancelled && fiber->shields == 0;
+}
 
 static void fiber_soon(void *arg)
 {
@@ -144,7 +147,7 @@ static void fiber_soon(void *arg)
         fiber_resume(fiber, 0);
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------- */
 
 struct fiber *fiber_start(struct loop *loop, void (*run)(void *arg), void (*ended)(void *arg),
                           void *arg)
@@ -182,9 +185,18 @@ void fiber_wake(struct fiber *fiber)
         loop_post(fiber->loop, &fiber->soon);
 }
 
-struct fiber *fiber_current(void) { return current; }
-struct loop *fiber_loop(void) { return current->loop; }
-bool fiber_is_cancelled(void) { return current->cancelled; }
+struct fiber *fiber_current(void)
+{
+    return current;
+}
+struct loop *fiber_loop(void)
+{
+    return current->loop;
+}
+bool fiber_is_cancelled(void)
+{
+    return current->cancelled;
+}
 
 void fiber_shield(bool on)
 {
@@ -192,9 +204,12 @@ void fiber_shield(bool on)
     assert(current->shields >= 0);
 }
 
-/* ---- deadlines ------------------------------------------------------------------------------ */
+/* ---- deadlines -------------------------------------------------------------------------- */
 
-int64_t fiber_deadline(void) { return current->deadlines[current->depth]; }
+int64_t fiber_deadline(void)
+{
+    return current->deadlines[current->depth];
+}
 
 /* What is set to the value below the top closes a bracket; anything else opens one. */
 int64_t fiber_set_deadline(int64_t deadline_ms)
@@ -212,7 +227,7 @@ int64_t fiber_set_deadline(int64_t deadline_ms)
     return before;
 }
 
-/* ---- awaiting ------------------------------------------------------------------------------- */
+/* ---- awaiting --------------------------------------------------------------------------- */
 
 static void timer_due(void *arg)
 {
@@ -257,7 +272,10 @@ static int park(struct fiber *fiber, int64_t timeout_ms)
     return fiber->reason;
 }
 
-static void fd_ready(void *arg, uint32_t events) { fiber_resume(arg, (int)(events & INT_MAX)); }
+static void fd_ready(void *arg, uint32_t events)
+{
+    fiber_resume(arg, (int)(events & INT_MAX));
+}
 
 int await_fd(int fd, uint32_t events, int64_t timeout_ms)
 {

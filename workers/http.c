@@ -32,7 +32,7 @@ struct request {
     char words[CURL_ERROR_SIZE];
 };
 
-/* ---- curl on the loop: curl says what to watch and when to call again --------------------- */
+/* ---- curl on the loop: curl says what to watch and when to call again ------------------- */
 
 static void wake_done(struct http *http)
 {
@@ -66,7 +66,8 @@ static void socket_ready(void *arg, uint32_t events)
 {
     struct http_watch *watch = arg;
     int flags = (events & (EPOLLIN | EPOLLHUP) ? CURL_CSELECT_IN : 0) |
-                (events & EPOLLOUT ? CURL_CSELECT_OUT : 0) | (events & EPOLLERR ? CURL_CSELECT_ERR : 0);
+                (events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
+                (events & EPOLLERR ? CURL_CSELECT_ERR : 0);
     act(watch->http, watch->fd, flags);
 }
 
@@ -123,7 +124,7 @@ static int on_timer(CURLM *multi, long delay_ms, void *arg)
     return http->timer ? 0 : -1;
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- life ------------------------------------------------------------------------------- */
 
 static bool add_header(struct http *http, const char *line)
 {
@@ -169,7 +170,7 @@ void http_destroy(struct http **http)
     curl_global_cleanup();
 }
 
-/* ---- one request ------------------------------------------------------------------------------ */
+/* ---- one request ------------------------------------------------------------------------ */
 
 static size_t on_body(char *bytes, size_t one, size_t len, void *arg)
 {
@@ -214,8 +215,10 @@ static const struct {
     CURLcode code;
     int error;
 } errors[] = {
-    {CURLE_COULDNT_CONNECT, -ECONNREFUSED},   {CURLE_COULDNT_RESOLVE_HOST, -ECONNREFUSED},
-    {CURLE_OPERATION_TIMEDOUT, -ETIMEDOUT},   {CURLE_OUT_OF_MEMORY, -ENOMEM},
+    {CURLE_COULDNT_CONNECT, -ECONNREFUSED},
+    {CURLE_COULDNT_RESOLVE_HOST, -ECONNREFUSED},
+    {CURLE_OPERATION_TIMEDOUT, -ETIMEDOUT},
+    {CURLE_OUT_OF_MEMORY, -ENOMEM},
 };
 
 static int request_result(const struct request *request, struct fail *fail)

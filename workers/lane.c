@@ -14,7 +14,7 @@
 
 enum { FRAME_BYTES = 1024 }; /* names and lengths of a message's fields */
 
-/* ---- where the broker is, and how it sees us ------------------------------------------------ */
+/* ---- where the broker is, and how it sees us -------------------------------------------- */
 
 struct address {
     bool is_ipc;
@@ -33,7 +33,8 @@ static int address_parse(const char *broker, struct address *ret, struct fail *f
     ret->is_ipc = len > lead + end && strncmp(broker, "ipc://", lead) == 0 &&
                   strcmp(broker + len - end, "/front") == 0;
     if (!ret->is_ipc)
-        return fail_set(fail, -EINVAL, "broker %s: not tcp://HOST:PORT or ipc:///DIR/front", broker);
+        return fail_set(fail, -EINVAL, "broker %s: not tcp://HOST:PORT or ipc:///DIR/front",
+                        broker);
     if (len - lead - end >= sizeof(ret->directory))
         return fail_set(fail, -EINVAL, "broker %s: a socket's path must be shorter", broker);
     memcpy(ret->directory, broker + lead, len - lead - end);
@@ -48,7 +49,8 @@ static int find_local_host(const struct address *broker, char ret[128], struct f
     struct addrinfo *found = NULL;
     int wrong = getaddrinfo(broker->host, broker->port, &hints, &found);
     if (wrong)
-        return fail_set(fail, -EHOSTUNREACH, "cannot find %s: %s", broker->host, gai_strerror(wrong));
+        return fail_set(fail, -EHOSTUNREACH, "cannot find %s: %s", broker->host,
+                        gai_strerror(wrong));
     struct sockaddr_storage local;
     socklen_t len = sizeof(local);
     AUTO_CLOSE int fd = socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -69,7 +71,7 @@ static void format_tcp(char *ret, size_t size, const char *host, unsigned port)
     snprintf(ret, size, form, host, port);
 }
 
-/* ---- sockets --------------------------------------------------------------------------------- */
+/* ---- sockets ---------------------------------------------------------------------------- */
 
 /* The longest message the broker sends on a lane: a job.start with every field at its bound. */
 static int64_t message_bytes_max(void)
@@ -92,9 +94,9 @@ static void set_common(void *socket, bool is_ipv6)
     static const struct {
         int option, value;
     } settings[] = {
-        {ZMQ_LINGER, 0},           {ZMQ_TCP_KEEPALIVE, 1},         {ZMQ_TCP_KEEPALIVE_IDLE, 30},
-        {ZMQ_RECONNECT_IVL, 100},  {ZMQ_TCP_KEEPALIVE_INTVL, 10},  {ZMQ_TCP_KEEPALIVE_CNT, 3},
-        {ZMQ_TCP_MAXRT, 30000},    {ZMQ_RECONNECT_IVL_MAX, 1000},  {ZMQ_HANDSHAKE_IVL, 5000},
+        {ZMQ_LINGER, 0},          {ZMQ_TCP_KEEPALIVE, 1},        {ZMQ_TCP_KEEPALIVE_IDLE, 30},
+        {ZMQ_RECONNECT_IVL, 100}, {ZMQ_TCP_KEEPALIVE_INTVL, 10}, {ZMQ_TCP_KEEPALIVE_CNT, 3},
+        {ZMQ_TCP_MAXRT, 30000},   {ZMQ_RECONNECT_IVL_MAX, 1000}, {ZMQ_HANDSHAKE_IVL, 5000},
     };
     for (size_t i = 0; i < sizeof(settings) / sizeof(*settings); i++)
         set_int(socket, settings[i].option, settings[i].value);
@@ -171,7 +173,8 @@ int lane_open(struct lane *lane, void *zmq, const struct lane_plan *plan, struct
     if (!lane->pull || !lane->push) {
         error = fail_set(fail, -errno, "no ZeroMQ socket: %s", zmq_strerror(errno));
     } else {
-        bool is_ipv6 = strchr(broker.host, ':') || (plan->advertise && strchr(plan->advertise, ':'));
+        bool is_ipv6 =
+            strchr(broker.host, ':') || (plan->advertise && strchr(plan->advertise, ':'));
         set_common(lane->pull, is_ipv6);
         set_common(lane->push, is_ipv6);
         set_int(lane->push, ZMQ_IMMEDIATE, 1);
@@ -203,7 +206,7 @@ bool lane_fds(const struct lane *lane, int ret_fds[2])
            zmq_getsockopt(lane->push, ZMQ_FD, &ret_fds[1], &size) == 0;
 }
 
-/* ---- messages ---------------------------------------------------------------------------------- */
+/* ---- messages --------------------------------------------------------------------------- */
 
 static bool socket_is(void *socket, int event)
 {
@@ -239,7 +242,10 @@ bool lane_receive(struct lane *lane, zmq_msg_t *ret)
     return true;
 }
 
-bool lane_can_send(const struct lane *lane) { return socket_is(lane->push, ZMQ_POLLOUT); }
+bool lane_can_send(const struct lane *lane)
+{
+    return socket_is(lane->push, ZMQ_POLLOUT);
+}
 
 bool lane_send(struct lane *lane, zmq_msg_t *message)
 {

@@ -40,7 +40,7 @@ struct loop {
     void *prepare_arg;
 };
 
-/* ---- the heap: heap[0] is due first, a parent before its children --------------------- */
+/* ---- the heap: heap[0] is due first, a parent before its children ----------------------- */
 
 static bool timer_is_before(const struct loop_timer *a, const struct loop_timer *b)
 {
@@ -100,16 +100,17 @@ static bool heap_has_room(struct loop *loop)
     return true;
 }
 
-struct loop_timer *loop_after(struct loop *loop, int64_t delay_ms, void (*due)(void *arg), void *arg)
+struct loop_timer *loop_after(struct loop *loop, int64_t delay_ms, void (*due)(void *arg),
+                              void *arg)
 {
     struct loop_timer *timer = heap_has_room(loop) ? malloc(sizeof(*timer)) : NULL;
     if (!timer)
         return NULL;
-    int64_t delay_us = delay_ms < 0 ? 0 : delay_ms < INT64_MAX / 4000 ? delay_ms * 1000 : INT64_MAX / 4;
-    *timer = (struct loop_timer){.due_us = clock_us() + delay_us,
-                                 .order = loop->timers_made++,
-                                 .due = due,
-                                 .arg = arg};
+    int64_t delay_us = delay_ms < 0                  ? 0
+                       : delay_ms < INT64_MAX / 4000 ? delay_ms * 1000
+                                                     : INT64_MAX / 4;
+    *timer = (struct loop_timer){
+        .due_us = clock_us() + delay_us, .order = loop->timers_made++, .due = due, .arg = arg};
     heap_rise(loop, timer, loop->timer_count++);
     return timer;
 }
@@ -327,6 +328,12 @@ void loop_run(struct loop *loop)
     }
 }
 
-void loop_stop(struct loop *loop) { loop->stopped = true; }
+void loop_stop(struct loop *loop)
+{
+    loop->stopped = true;
+}
 
-uint64_t loop_progress(const struct loop *loop) { return loop->progress; }
+uint64_t loop_progress(const struct loop *loop)
+{
+    return loop->progress;
+}

@@ -26,13 +26,15 @@ bool loop_rewatch(struct loop *loop, struct loop_watch *watch, uint32_t events);
 /* NULL-safe; may be called from any callback, also the watch's own. */
 void loop_unwatch(struct loop *loop, struct loop_watch **watch);
 
-struct loop_timer *loop_after(struct loop *loop, int64_t delay_ms, void (*due)(void *arg), void *arg);
+struct loop_timer *loop_after(struct loop *loop, int64_t delay_ms, void (*due)(void *arg),
+                              void *arg);
 /* NULL-safe; after a timer fired its pointer is gone: set it NULL in the callback. */
 void loop_cancel(struct loop *loop, struct loop_timer **timer);
 
 /*
  * Runs `run` once at the loop's next turn. The caller owns `soon` (zeroed before its first use),
- * which must stay until it ran or loop_unpost; posting it again before that does nothing. Never fails.
+ * which must stay until it ran or loop_unpost; posting it again before that does nothing. Never
+ * fails.
  */
 struct loop_soon {
     struct loop_soon *next, **link; /* link: what points here, NULL when not posted */

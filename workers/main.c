@@ -60,7 +60,8 @@ static int run(struct options *options)
     if (options_make_directories(options, &fail) < 0 || scratch_create(&scratch, &fail) < 0)
         return complain(END_NO_DIRECTORY, &fail);
     struct spawner *spawner = spawner_start(scratch.path, &fail);
-    int status = spawner ? work(&options->plan, spawner, &is_clean) : complain(END_NO_SPAWNER, &fail);
+    int status =
+        spawner ? work(&options->plan, spawner, &is_clean) : complain(END_NO_SPAWNER, &fail);
     scratch_remove(&scratch);
     if (!is_clean)
         _exit(status); /* a fiber would not end: its stack still points to what is here */

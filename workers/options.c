@@ -26,9 +26,10 @@ static const struct option long_options[] = {
 
 void options_print_help(FILE *out)
 {
-    fprintf(out, "sluice-worker init|run|eval [OPTION ...]\n\n"
-                 "Does the jobs of one stage: takes them from the broker one per slot, sends each result\n"
-                 "until it is acknowledged, and outlives the broker. Any number, on any node, at any time.\n\n");
+    fputs("sluice-worker init|run|eval [OPTION ...]\n\n"
+          "Does the jobs of one stage: takes them from the broker, one per slot, sends each result\n"
+          "until it is acknowledged, and outlives the broker. Any number, on any node.\n\n",
+          out);
     static const struct {
         const char *word, *argument, *standard, *doc;
     } rows[] = {
@@ -38,21 +39,21 @@ void options_print_help(FILE *out)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         char head[64];
-        snprintf(head, sizeof(head), "--%s %s", rows[i].word, rows[i].argument ? rows[i].argument : "");
+        snprintf(head, sizeof(head), "--%s %s", rows[i].word,
+                 rows[i].argument ? rows[i].argument : "");
         fprintf(out, "  %-19s %s", head, rows[i].doc);
         fprintf(out, rows[i].standard[0] ? "\n%22s(%s)\n" : "\n", "", rows[i].standard);
     }
-    fprintf(out,
-            "\nSIGTERM and SIGINT drain it: no new job, a last beat, then it ends; a second one: at once.\n"
-            "Prints `worker ready stage=STAGE id=ID lane=ENDPOINT` once it can be given jobs.\n"
-            "Ends with 0 after a signal, 2 for a wrong command line, 3 when it cannot make its\n"
-            "directories, 4 when it cannot start the spawner of sandboxes or the spawner died, 5 when\n"
-            "it cannot open its sockets.\n"
-            "SLUICE_LOG=debug|info|warn|error sets what it says on stderr.\n\n"
-            "  sluice-worker run --broker tcp://10.0.0.1:5750 --slots 64 --data /shared/sluice\n");
+    fputs("\nSIGTERM and SIGINT drain it: no new job, a last beat, the end; a second one: at once.\n"
+          "Prints `worker ready stage=STAGE id=ID lane=ENDPOINT` once it can be given jobs.\n"
+          "Ends with 0 after a signal, 2 for a wrong command line, 3 when it cannot make its\n"
+          "directories, 4 when the spawner of sandboxes does not start or died, 5 when it cannot\n"
+          "open its sockets. SLUICE_LOG=debug|info|warn|error sets what it says on stderr.\n\n"
+          "  sluice-worker run --broker tcp://10.0.0.1:5750 --slots 64 --data /shared/sluice\n",
+          out);
 }
 
-/* ---- values ------------------------------------------------------------------------------------ */
+/* ---- values ----------------------------------------------------------------------------- */
 
 static bool parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *ret)
 {
@@ -130,7 +131,8 @@ static int take_option(int id, const char *word, const char *value, struct optio
 
 static int take_stage(int argc, char **argv, struct options *ret, struct fail *fail)
 {
-    static const uint64_t slots[STAGE_COUNT] = {[STAGE_INIT] = 4, [STAGE_RUN] = 32, [STAGE_EVAL] = 4};
+    static const uint64_t slots[STAGE_COUNT] = {
+        [STAGE_INIT] = 4, [STAGE_RUN] = 32, [STAGE_EVAL] = 4};
     if (optind + 1 != argc || !stage_parse(slice_from_str(argv[optind]), &ret->plan.stage))
         return fail_set(fail, -EINVAL, "say which stage to work on: init, run or eval");
     if (ret->plan.slots == 0)
@@ -177,7 +179,7 @@ void options_finish(struct options *options)
     free(take_ptr(&options->cache));
 }
 
-/* ---- directories ------------------------------------------------------------------------------ */
+/* ---- directories ------------------------------------------------------------------------ */
 
 static int make_directory(char **path, struct fail *fail)
 {

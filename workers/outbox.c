@@ -23,7 +23,7 @@ struct outbox_entry {
     char job[];
 };
 
-/* ---- parcels --------------------------------------------------------------------------- */
+/* ---- parcels ---------------------------------------------------------------------------- */
 
 static void parcel_release(struct parcel *parcel)
 {
@@ -39,7 +39,10 @@ static void parcel_sent(void *data, void *hint)
     parcel_release(hint);
 }
 
-static bool parcel_is_in_flight(struct parcel *parcel) { return atomic_load(&parcel->owners) > 1; }
+static bool parcel_is_in_flight(struct parcel *parcel)
+{
+    return atomic_load(&parcel->owners) > 1;
+}
 
 static bool parcel_send(struct parcel *parcel, struct lane *lane)
 {
@@ -50,7 +53,7 @@ static bool parcel_send(struct parcel *parcel, struct lane *lane)
     return lane_send(lane, &message);
 }
 
-/* ---- entries ------------------------------------------------------------------------------ */
+/* ---- entries ---------------------------------------------------------------------------- */
 
 void outbox_init(struct outbox *outbox)
 {
@@ -59,7 +62,8 @@ void outbox_init(struct outbox *outbox)
     TAILQ_INIT(&outbox->waiting);
 }
 
-static void entry_remove(struct outbox *outbox, struct outbox_list *list, struct outbox_entry *entry)
+static void entry_remove(struct outbox *outbox, struct outbox_list *list,
+                         struct outbox_entry *entry)
 {
     TAILQ_REMOVE(list, entry, links);
     outbox->count--;
@@ -80,8 +84,8 @@ static struct outbox_entry *list_find(const struct outbox_list *list, struct sli
 {
     struct outbox_entry *entry;
     TAILQ_FOREACH(entry, list, links)
-        if (slice_equal(slice_of(entry->job, entry->job_len), job))
-            return entry;
+    if (slice_equal(slice_of(entry->job, entry->job_len), job))
+        return entry;
     return NULL;
 }
 
@@ -129,7 +133,7 @@ void outbox_forget(struct outbox *outbox, struct slice job, uint64_t token)
     }
 }
 
-/* ---- sending ------------------------------------------------------------------------------ */
+/* ---- sending ---------------------------------------------------------------------------- */
 
 /* One whose bytes are still on their way stays, and is looked at again when it is next due. */
 static void entry_resend(struct outbox *outbox, struct outbox_entry *entry)
@@ -189,8 +193,8 @@ bool outbox_list_jobs(const struct outbox *outbox, struct buffer *packed)
     for (int i = 0; i < 2; i++) {
         struct outbox_entry *entry;
         TAILQ_FOREACH(entry, lists[i], links)
-            if (!jobs_append(packed, slice_of(entry->job, entry->job_len), entry->token))
-                return false;
+        if (!jobs_append(packed, slice_of(entry->job, entry->job_len), entry->token))
+            return false;
     }
     return true;
 }

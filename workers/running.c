@@ -19,12 +19,12 @@ struct running_job *running_find(const struct running *running, struct slice job
 {
     struct running_job *at;
     TAILQ_FOREACH(at, &running->live, links)
-        if (slice_equal(at->job.start.job, job))
-            return at;
+    if (slice_equal(at->job.start.job, job))
+        return at;
     return NULL;
 }
 
-/* ---- one job, in its fiber --------------------------------------------------------------- */
+/* ---- one job, in its fiber -------------------------------------------------------------- */
 
 static void work_stage(struct job *job, const struct task_kind *kind, enum stage stage)
 {
@@ -85,7 +85,7 @@ static void work_ended(void *arg)
     running_job_destroy(self);
 }
 
-/* ---- all of them --------------------------------------------------------------------------- */
+/* ---- all of them ------------------------------------------------------------------------ */
 
 bool running_start(struct running *running, struct slice bytes)
 {
@@ -127,7 +127,7 @@ bool running_list_jobs(const struct running *running, struct buffer *packed)
 {
     const struct running_job *at;
     TAILQ_FOREACH(at, &running->live, links)
-        if (!jobs_append(packed, at->job.start.job, at->token))
-            return false;
+    if (!jobs_append(packed, at->job.start.job, at->token))
+        return false;
     return true;
 }

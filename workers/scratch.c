@@ -25,7 +25,10 @@ static int remove_one(const char *path, const struct stat *about, int type, stru
 }
 
 /* Never follows a link nor leaves the file system. */
-static void remove_tree(const char *path) { nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT); }
+static void remove_tree(const char *path)
+{
+    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
 
 static bool is_dead(const char *directory)
 {
@@ -48,7 +51,8 @@ static void sweep(const char *parent)
     for (struct dirent *entry; (entry = readdir(directory));) {
         char path[512];
         if (strncmp(entry->d_name, prefix, sizeof(prefix) - 1) != 0 ||
-            (size_t)snprintf(path, sizeof(path), "%s/%s", parent, entry->d_name) >= sizeof(path) - 8)
+            (size_t)snprintf(path, sizeof(path), "%s/%s", parent, entry->d_name) >=
+                sizeof(path) - 8)
             continue;
         if (is_dead(path))
             remove_tree(path);

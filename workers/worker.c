@@ -19,7 +19,7 @@ enum {
     CONNECTIONS_MIN = 16
 };
 
-/* ---- the beat ------------------------------------------------------------------------------- */
+/* ---- the beat --------------------------------------------------------------------------- */
 
 /* While the outbox is full it says it has no slot beyond those it holds. */
 static uint64_t slots_to_say(const struct worker *worker)
@@ -44,7 +44,8 @@ static bool beat_encode(struct worker *worker, struct buffer *out)
         .progress = loop_progress(worker->context.loop),
         .draining = worker->state != WORKER_WORKING,
         .epoch = worker->epoch,
-        .jobs = {buffer_peek(&packed), (uint32_t)(worker->running.live_count + worker->outbox.count)},
+        .jobs = {buffer_peek(&packed),
+                 (uint32_t)(worker->running.live_count + worker->outbox.count)},
     };
     struct refusal no;
     if (message_encode(MSG_worker_beat, &beat, out, &no))
@@ -98,8 +99,14 @@ static bool receive_one(struct worker *worker)
     return true;
 }
 
-static void no_more(void *arg) { (void)arg; }
-static void readable(void *arg, uint32_t events) { (void)arg, (void)events; }
+static void no_more(void *arg)
+{
+    (void)arg;
+}
+static void readable(void *arg, uint32_t events)
+{
+    (void)arg, (void)events;
+}
 
 /* Before each wait: all that is there is read (a bound at a time), all that can be sent is sent. */
 static void pump(void *arg)
@@ -114,7 +121,7 @@ static void pump(void *arg)
     outbox_flush(&worker->outbox, &worker->lane, clock_ms());
 }
 
-/* ---- jobs' ends -------------------------------------------------------------------------------- */
+/* ---- jobs' ends ------------------------------------------------------------------------- */
 
 static void job_ended(void *arg, struct running_job *ended)
 {
@@ -135,7 +142,7 @@ static void job_ended(void *arg, struct running_job *ended)
     worker_stop_when_idle(worker);
 }
 
-/* ---- life --------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------- */
 
 static int make_id(struct worker *worker, struct fail *fail)
 {
@@ -214,8 +221,7 @@ struct worker *worker_create(const struct worker_plan *plan, struct spawner *spa
     outbox_init(&worker->outbox);
     running_init(&worker->running, &worker->context, job_ended, worker);
     if (make_id(worker, fail) < 0 || make_context(worker, fail) < 0 ||
-        open_lane(worker, fail) < 0 ||
-        watch_all(worker, fail) < 0)
+        open_lane(worker, fail) < 0 || watch_all(worker, fail) < 0)
         worker_destroy(&worker);
     return worker;
 }
@@ -244,8 +250,14 @@ bool worker_destroy(struct worker **worker)
     return true;
 }
 
-const char *worker_id(const struct worker *worker) { return worker->id; }
-const char *worker_lane(const struct worker *worker) { return worker->lane.endpoint; }
+const char *worker_id(const struct worker *worker)
+{
+    return worker->id;
+}
+const char *worker_lane(const struct worker *worker)
+{
+    return worker->lane.endpoint;
+}
 
 bool worker_run(struct worker *worker)
 {

@@ -26,7 +26,8 @@ static void leave_overdue(void *arg)
 {
     struct worker *worker = arg;
     worker->leave_timer = NULL;
-    log_event(LOG_WARN, "worker.stuck", "jobs=%zu action=left-behind", worker->running.leaving_count);
+    log_event(LOG_WARN, "worker.stuck", "jobs=%zu action=left-behind",
+              worker->running.leaving_count);
     loop_stop(worker->context.loop);
 }
 

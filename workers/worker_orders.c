@@ -12,8 +12,26 @@ static void handle_hello(struct worker *worker, const struct msg_lane_hello *hel
     outbox_resend_all(&worker->outbox);
 }
 
-/* What cannot be taken is dropped: the broker sees it missing in the beat and gives it elsewhere. */
-static void handle_start(struct worker *worker, const struct msg_job_start *start, struct slice bytes)
+/* NULL when the job was started, else why it was not. */
+static const char *take_job(struct worker *worker, const struct msg_job_start *start,
+                            struct slice bytes)
+{
+    if (!slice_is(start->stage, stage_wire(worker->plan.stage)))
+        return "another stage";
+    if (worker->state != WORKER_WORKING)
+        return "draining";
+    if (worker->running.live_count >= worker->plan.slots)
+        return "no slot";
+    if (worker->running.leaving_count > worker->plan.slots)
+        return "cancelled jobs linger";
+    if (outbox_is_full(&worker->outbox))
+        return "outbox full";
+    return running_start(&worker->running, bytes) ? NULL : "out of memory";
+}
+
+/* What is dropped the broker sees missing in the beat, and gives elsewhere. */
+static void handle_start(struct worker *worker, const struct msg_job_start *start,
+                         struct slice bytes)
 {
     struct running_job *known = running_find(&worker->running, start->job);
     if (known) {
@@ -24,16 +42,13 @@ static void handle_start(struct worker *worker, const struct msg_job_start *star
         outbox_resend(&worker->outbox, start->job);
         return;
     }
-    const char *why = !slice_is(start->stage, stage_wire(worker->plan.stage)) ? "another stage"
-                      : worker->state != WORKER_WORKING                       ? "draining"
-                      : worker->running.live_count >= worker->plan.slots      ? "no slot"
-                      : worker->running.leaving_count > worker->plan.slots    ? "cancelled jobs linger"
-                      : outbox_is_full(&worker->outbox)                       ? "outbox full"
-                      : !running_start(&worker->running, bytes)               ? "out of memory"
-                                                                              : NULL;
-    log_event(why ? LOG_INFO : LOG_DEBUG, why ? "job.dropped" : "job.started",
-              "job=%.*s token=%llu%s%s", SLICE_ARG(start->job), (unsigned long long)start->token,
-              why ? " why=" : "", why ? why : "");
+    const char *why = take_job(worker, start, bytes);
+    if (why)
+        log_event(LOG_INFO, "job.dropped", "job=%.*s token=%llu why=\"%s\"", SLICE_ARG(start->job),
+                  (unsigned long long)start->token, why);
+    else
+        log_event(LOG_DEBUG, "job.started", "job=%.*s token=%llu", SLICE_ARG(start->job),
+                  (unsigned long long)start->token);
 }
 
 static void handle_cancel(struct worker *worker, const struct msg_job_cancel *cancel)
@@ -65,7 +80,8 @@ bool worker_obey(struct worker *worker, struct slice bytes, struct refusal *no)
     if (!message_peek(bytes, &id, no))
         return false;
     if (id != MSG_lane_hello && id != MSG_job_start && id != MSG_job_cancel && id != MSG_result_ack)
-        return refuse(no, REFUSAL_UNKNOWN_MESSAGE, NULL, "%s is not for a lane", message_get(id)->wire);
+        return refuse(no, REFUSAL_UNKNOWN_MESSAGE, NULL, "%s is not for a lane",
+                      message_get(id)->wire);
     if (!message_decode(id, bytes, &message, no))
         return false;
     if (id == MSG_lane_hello)

@@ -69,7 +69,7 @@ static void run_all(void)
     assert_int_equal(living, 0);
 }
 
-/* ---- running ------------------------------------------------------------------------ */
+/* ---- running ---------------------------------------------------------------------------- */
 
 static void set_flag(void *arg)
 {
@@ -167,7 +167,7 @@ static void a_stack_overflow_hits_the_guard_and_no_other_stack(void **state)
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
 }
 
-/* ---- descriptors ---------------------------------------------------------------------- */
+/* ---- descriptors ------------------------------------------------------------------------ */
 
 struct link {
     int from, to, result;
@@ -254,7 +254,10 @@ static void a_closed_descriptor_is_an_error_and_not_a_wait(void **state)
 
 /* ---- cancelling ------------------------------------------------------------------------- */
 
-static void cancel(void *arg) { fiber_cancel(arg); }
+static void cancel(void *arg)
+{
+    fiber_cancel(arg);
+}
 
 static void a_parked_fiber_wakes_cancelled_and_the_others_go_on(void **state)
 {
@@ -327,7 +330,7 @@ static void a_shield_holds_off_a_cancel_until_the_last_is_down(void **state)
     assert_int_equal(results[2], -ECANCELED);
 }
 
-/* ---- deadlines ---------------------------------------------------------------------------- */
+/* ---- deadlines -------------------------------------------------------------------------- */
 
 static void sleep_past_deadline(void *arg)
 {
@@ -404,7 +407,7 @@ static void bracketed_deadlines_take_no_room(void **state)
     run_all();
 }
 
-/* ---- waking --------------------------------------------------------------------------------- */
+/* ---- waking ----------------------------------------------------------------------------- */
 
 static struct fiber *sleeper;
 
@@ -413,7 +416,7 @@ static void await_wakes(void *arg)
     (void)arg;
     results[0] = await_wake(10000);
     results[1] = await_wake(5);
-    results[2] = await_sleep(10); /* a wake meanwhile does not cut this short ... */
+    results[2] = await_sleep(10);   /* a wake meanwhile does not cut this short ... */
     results[3] = await_wake(10000); /* ... and is kept for this */
 }
 

@@ -26,7 +26,7 @@ static int listener, connections, open_now, living, serving;
 static struct fiber *acceptor;
 static char last_head[4096];
 
-/* ---- the server ---------------------------------------------------------------------- */
+/* ---- the server ------------------------------------------------------------------------- */
 
 static bool write_all(int fd, const char *data, size_t len)
 {
@@ -39,6 +39,11 @@ static bool write_all(int fd, const char *data, size_t len)
     return true;
 }
 
+static bool write_text(int fd, const char *text)
+{
+    return write_all(fd, text, strlen(text));
+}
+
 static bool answer(int fd, const char *status, const char *body)
 {
     AUTO_BUFFER out = {0};
@@ -49,7 +54,7 @@ static bool answer(int fd, const char *status, const char *body)
 static bool answer_endlessly(int fd)
 {
     static char block[65536];
-    write_all(fd, "HTTP/1.1 200 OK\r\n\r\n", 19);
+    write_text(fd, "HTTP/1.1 200 OK\r\n\r\n");
     while (write_all(fd, block, sizeof(block)))
         ;
     return false;
@@ -64,9 +69,10 @@ static bool serve_one(int fd, const char *head, const char *body)
     if (strstr(head, "/busy "))
         return answer(fd, "503 Service Unavailable", "loading");
     if (strstr(head, "/moved "))
-        return write_all(fd, "HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n", 70);
+        return write_text(fd, "HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\n"
+                              "Content-Length: 0\r\n\r\n");
     if (strstr(head, "/cut "))
-        return write_all(fd, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nfew", 43) && false;
+        return write_text(fd, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nfew") && false;
     if (strstr(head, "/endless "))
         return answer_endlessly(fd);
     if (strstr(head, "/silent ")) {
@@ -81,7 +87,8 @@ static bool read_request(int fd, char *head, size_t size, char **body)
     size_t len = 0;
     for (head[0] = '\0';; head[len] = '\0') {
         char *end = strstr(head, "\r\n\r\n"), *length = strcasestr(head, "Content-Length:");
-        if (end && (size_t)(head + len - end - 4) >= (length ? strtoul(length + 15, NULL, 10) : 0)) {
+        if (end &&
+            (size_t)(head + len - end - 4) >= (length ? strtoul(length + 15, NULL, 10) : 0)) {
             *end = '\0';
             *body = end + 4;
             return true;
@@ -124,7 +131,7 @@ static void accept_all(void *arg)
     }
 }
 
-/* ---- around each test -------------------------------------------------------------------- */
+/* ---- around each test ------------------------------------------------------------------- */
 
 static int set_up(void **state)
 {
@@ -223,7 +230,7 @@ static void ask(struct ask *ask)
     run_all();
 }
 
-/* ---- tests --------------------------------------------------------------------------------- */
+/* ---- tests ------------------------------------------------------------------------------ */
 
 static void a_get_brings_the_body_and_the_status(void **state)
 {
@@ -348,7 +355,10 @@ static void past_the_deadline_the_connection_closes(void **state)
     assert_in_range(clock_ms() - begin, 50, 2000); /* the server saw it close, or 5 s */
 }
 
-static void cancel(void *arg) { fiber_cancel(arg); }
+static void cancel(void *arg)
+{
+    fiber_cancel(arg);
+}
 
 static void a_cancel_closes_the_connection_at_once(void **state)
 {

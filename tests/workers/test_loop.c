@@ -29,7 +29,10 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void stop(void *arg) { loop_stop(arg ? arg : loop); }
+static void stop(void *arg)
+{
+    loop_stop(arg ? arg : loop);
+}
 
 static void out_of_time(void *arg)
 {
@@ -45,11 +48,14 @@ static void run(void)
     loop_cancel(loop, &bound);
 }
 
-/* ---- timers ------------------------------------------------------------------- */
+/* ---- timers ----------------------------------------------------------------------------- */
 
 static int order[1000], order_count;
 
-static void note(void *arg) { order[order_count++] = *(int *)arg; }
+static void note(void *arg)
+{
+    order[order_count++] = *(int *)arg;
+}
 
 static void timers_fire_by_time_and_among_equals_by_age(void **state)
 {
@@ -69,7 +75,10 @@ static void timers_fire_by_time_and_among_equals_by_age(void **state)
 
 static int64_t fired_at_us[200];
 
-static void note_time(void *arg) { *(int64_t *)arg = clock_us(); }
+static void note_time(void *arg)
+{
+    *(int64_t *)arg = clock_us();
+}
 
 static void a_timer_never_fires_early(void **state)
 {
@@ -153,7 +162,7 @@ static void a_timer_that_always_renews_itself_does_not_starve_descriptors(void *
     close(ends[1]);
 }
 
-/* ---- watches ------------------------------------------------------------------ */
+/* ---- watches ---------------------------------------------------------------------------- */
 
 static struct loop_watch *watches[2];
 static int pipes[2][2], calls;
@@ -260,7 +269,7 @@ static void unwatching_nothing_is_allowed(void **state)
     loop_cancel(loop, &timer);
 }
 
-/* ---- posts and turns ------------------------------------------------------------ */
+/* ---- posts and turns -------------------------------------------------------------------- */
 
 struct posted {
     struct loop_soon soon;
@@ -301,7 +310,8 @@ static void a_post_from_a_post_waits_for_the_next_turn(void **state)
 static void an_unposted_post_does_not_run(void **state)
 {
     (void)state;
-    struct posted a = {.soon = {.run = posted_run, .arg = &a}}, b = {.soon = {.run = posted_run, .arg = &b}};
+    struct posted a = {.soon = {.run = posted_run, .arg = &a}},
+                  b = {.soon = {.run = posted_run, .arg = &b}};
     loop_post(loop, &a.soon);
     loop_post(loop, &b.soon);
     loop_unpost(loop, &b.soon);
@@ -311,7 +321,10 @@ static void an_unposted_post_does_not_run(void **state)
     assert_int_equal(b.runs, 0);
 }
 
-static void count_call(void *arg) { ++*(int *)arg; }
+static void count_call(void *arg)
+{
+    ++*(int *)arg;
+}
 
 static void prepare_runs_before_each_wait(void **state)
 {

@@ -4,7 +4,7 @@
 #include <ftw.h>
 #include <sys/stat.h>
 
-/* ---- around each test ----------------------------------------------------------------------- */
+/* ---- around each test ------------------------------------------------------------------- */
 
 static int set_up(void **state)
 {
@@ -48,7 +48,7 @@ static int count_scratch(void)
     return count;
 }
 
-/* ---- beats ------------------------------------------------------------------------------------ */
+/* ---- beats ------------------------------------------------------------------------------ */
 
 static void a_worker_says_it_is_ready_and_beats(void **state)
 {
@@ -104,7 +104,7 @@ static void lanes_and_sink_may_be_ipc(void **state)
     assert_int_equal(worker_stop(&worker), 0);
 }
 
-/* ---- jobs and results -------------------------------------------------------------------------- */
+/* ---- jobs and results ------------------------------------------------------------------- */
 
 static void a_result_is_kept_and_listed_until_it_is_acknowledged(void **state)
 {
@@ -297,7 +297,8 @@ static void a_task_that_is_refused_ends_as_the_tasks_fault(void **state)
     (void)state;
     static const struct {
         const char *task, *why;
-    } tasks[] = {{"{}", "task"}, {"[1,2", "task"}, {"{\"task\":\"t\",\"kind\":\"unheard-of\"}", "kind"}};
+    } tasks[] = {
+        {"{}", "task"}, {"[1,2", "task"}, {"{\"task\":\"t\",\"kind\":\"unheard-of\"}", "kind"}};
     struct worker_process worker = worker_start("run");
     open_lane(1);
     for (int i = 0; i < 3; i++) {
@@ -339,13 +340,15 @@ static void ten_thousand_jobs_are_each_answered_once(void **state)
         seen[number] = true;
         say_ack(job, heard.result.token);
     }
-    print_message("%d no-op jobs, %.0f jobs/s\n", JOBS, JOBS * 1e6 / (double)(clock_us() - begin_us));
+    print_message("%d no-op jobs, %.0f jobs/s\n", JOBS,
+                  JOBS * 1e6 / (double)(clock_us() - begin_us));
     assert_true(repeated < JOBS / 10); /* only those whose acknowledgement took over 2 s */
     hear_beat_until(heard.beat.jobs.count == 0);
     assert_int_equal(worker_stop(&worker), 0);
 }
 
-/* ---- what comes over the lane is not trusted ------------------------------------------------------ */
+/* ---- what comes over the lane is not trusted
+ * ------------------------------------------------------ */
 
 static void nonsense_on_the_lane_is_dropped_and_work_goes_on(void **state)
 {
@@ -379,7 +382,8 @@ static void nonsense_on_the_lane_is_dropped_and_work_goes_on(void **state)
     assert_int_equal(worker_stop(&worker), 0);
 }
 
-/* ---- the end ---------------------------------------------------------------------------------------- */
+/* ---- the end
+ * ---------------------------------------------------------------------------------------- */
 
 static void a_worker_told_to_stop_drains_first(void **state)
 {
@@ -442,6 +446,7 @@ static void a_worker_whose_spawner_died_ends_with_4(void **state)
         skip(); /* a kernel without CONFIG_PROC_CHILDREN */
     assert_int_equal(fscanf(children, "%d", &spawner), 1);
     fclose(children);
+    hear_beat(); /* it has found the broker */
     kill(spawner, SIGKILL);
     hear_beat_until(heard.beat.draining);
     assert_int_equal(worker_wait(&worker), 4);
@@ -497,16 +502,24 @@ static void a_worker_may_end_with_its_parent(void **state)
         poll(NULL, 0, 10); /* it is no child of ours: its directory goes last */
 }
 
-/* ---- the command line ---------------------------------------------------------------------------------- */
+/* ---- the command line
+ * ---------------------------------------------------------------------------------- */
 
 static void a_wrong_command_line_ends_with_2(void **state)
 {
     (void)state;
     static const char *const wrong[][2] = {
-        {"walk", NULL},          {NULL, NULL},          {"run", "--slots=0"},
-        {"run", "--slots=many"}, {"run", "--no-such"},  {"run", "--lane-ports=30000-40000"},
-        {"run", "--grace=-1"},   {"run", "--lane-ports=9-1"}, {"run", "eval"},
-        {"run", "--advertise="}, {"run", "--lane-ports=20000-"},
+        {"walk", NULL},
+        {NULL, NULL},
+        {"run", "--slots=0"},
+        {"run", "--slots=many"},
+        {"run", "--no-such"},
+        {"run", "--lane-ports=30000-40000"},
+        {"run", "--grace=-1"},
+        {"run", "--lane-ports=9-1"},
+        {"run", "eval"},
+        {"run", "--advertise="},
+        {"run", "--lane-ports=20000-"},
     };
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
         struct worker_process worker = worker_launch(wrong[i][0], wrong[i][1], NULL);

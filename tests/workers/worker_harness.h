@@ -171,9 +171,12 @@ static uint64_t say_start_as(const char *job, uint64_t token, const char *task, 
     return token;
 }
 
-static uint64_t say_start(const char *job) { return say_start_as(job, ++next_token, noop_task, NULL); }
+static uint64_t say_start(const char *job)
+{
+    return say_start_as(job, ++next_token, noop_task, NULL);
+}
 
-/* ---- waiting for what the worker says ----------------------------------------------------- */
+/* ---- waiting for what the worker says --------------------------------------------------- */
 
 static bool beat_has(const char *job)
 {
@@ -204,9 +207,9 @@ static const struct msg_worker_beat *hear_beat(void)
     }
 }
 
-#define hear_beat_until(condition)                                                             \
-    for (int64_t end_ = clock_ms() + BOUND_MS; hear_beat() && !(condition);)                   \
-        if (clock_ms() > end_)                                                                 \
+#define hear_beat_until(condition)                                                                 \
+    for (int64_t end_ = clock_ms() + BOUND_MS; hear_beat() && !(condition);)                       \
+        if (clock_ms() > end_)                                                                     \
             fail_msg("no beat with " #condition);
 
 /* The next result, which must be of this job; beats on the way are passed over. */
@@ -239,7 +242,7 @@ static void open_lane(uint64_t epoch)
     hear_beat_until(heard.beat.epoch == epoch);
 }
 
-/* ---- the engine ----------------------------------------------------------------------------- */
+/* ---- the engine ------------------------------------------------------------------------- */
 
 static int engine_listener = -1;
 static char engine_url[64];
@@ -293,7 +296,7 @@ static void engine_stop(int fd)
         close(fd);
 }
 
-/* ---- the worker ------------------------------------------------------------------------------ */
+/* ---- the worker ------------------------------------------------------------------------- */
 
 struct worker_process {
     pid_t pid;
@@ -301,7 +304,7 @@ struct worker_process {
     char said[512]; /* its first line */
 };
 
-static char directory[128]; /* TMPDIR and everything else of one test */
+static char directory[128];    /* TMPDIR and everything else of one test */
 static pid_t workers_alive[8]; /* ended by worker_kill_all if a test fails half-way */
 
 static void worker_exec(const char *const *argv, int out)
@@ -377,12 +380,12 @@ static void worker_hear(struct worker_process *worker)
     worker->said[len] = '\0';
 }
 
-#define worker_start(...)                                                                      \
-    ({                                                                                         \
-        struct worker_process made_ = worker_launch(__VA_ARGS__, NULL);                        \
-        worker_hear(&made_);                                                                   \
-        assert_memory_equal(made_.said, "worker ready", 12);                                   \
-        made_;                                                                                 \
+#define worker_start(...)                                                                          \
+    ({                                                                                             \
+        struct worker_process made_ = worker_launch(__VA_ARGS__, NULL);                            \
+        worker_hear(&made_);                                                                       \
+        assert_memory_equal(made_.said, "worker ready", 12);                                       \
+        made_;                                                                                     \
     })
 
 /* Its exit status, or 256 + signal. It is killed, and the test fails, if it does not end. */
