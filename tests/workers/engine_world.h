@@ -30,6 +30,7 @@ struct world {
     pid_t pid;
     char folder[64], log[96], url[64];
     struct loop *loop;
+    bool owns_loop;
     struct http *http;
     struct engines *engines;
     int running; /* fibers */
@@ -91,10 +92,14 @@ static inline void world_engine_start(struct world *world, const char *script, c
              child_start(&world->pid, (char *const *)argv));
 }
 
-/* script: its JSON with ' for ". proxy: record this server instead (NULL: none). */
-static inline void world_open(struct world *world, const char *script, const char *proxy)
+/*
+ * script: its JSON with ' for ". proxy: record this server instead (NULL: none). loop: to run on;
+ * NULL: one of its own.
+ */
+static inline void world_open_on(struct world *world, struct loop *loop, const char *script,
+                                 const char *proxy)
 {
-    *world = (struct world){.folder = "/tmp/sluice-engine-XXXXXX"};
+    *world = (struct world){.folder = "/tmp/sluice-engine-XXXXXX", .owns_loop = !loop};
     assert_non_null(mkdtemp(world->folder));
     snprintf(world->log, sizeof(world->log), "%s/log.jsonl", world->folder);
     AUTO_FREE char *json = strdup(script ? script : "{}");
@@ -102,7 +107,7 @@ static inline void world_open(struct world *world, const char *script, const cha
         if (*at == '\'')
             *at = '"';
     world_engine_start(world, json, proxy);
-    world->loop = loop_create();
+    world->loop = loop ? loop : loop_create();
     assert_non_null(world->loop);
     struct fail fail = {0};
     world->http = http_create(world->loop, 64, &fail);
@@ -111,11 +116,17 @@ static inline void world_open(struct world *world, const char *script, const cha
     assert_non_null(world->engines);
 }
 
+static inline void world_open(struct world *world, const char *script, const char *proxy)
+{
+    world_open_on(world, NULL, script, proxy);
+}
+
 static inline void world_close(struct world *world)
 {
     engines_destroy(&world->engines);
     http_destroy(&world->http);
-    loop_destroy(&world->loop);
+    if (world->owns_loop)
+        loop_destroy(&world->loop);
     child_stop(&world->pid);
     char path[128];
     snprintf(path, sizeof(path), "%s/script.json", world->folder);

@@ -69,6 +69,7 @@ int dialogue_open(struct dialogue *dialogue, struct agent_run *run, const char *
 {
     *dialogue = (struct dialogue){.run = run, .call_start_ms = clock_ms()};
     const struct task *task = run->task;
+    snprintf(run->record->agent, sizeof(run->record->agent), "%s", task->agent_kind);
     bool has_system = task->message_count > 0 && strcmp(task->messages[0].role, "system") == 0;
     size_t added = system && !has_system;
     AUTO_FREE struct task_message *messages = calloc(task->message_count + 1, sizeof(*messages));
