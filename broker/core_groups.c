@@ -164,6 +164,20 @@ static struct slice rollout_name(struct core *core, const struct rollout *rollou
     return effect_print(core, "%s/%u", rollout->job.group->id, rollout->job.sample);
 }
 
+/* The evaluator's words; before them the run's, where the agent used up its budget. */
+static struct slice end_detail(struct core *core, const struct rollout *rollout,
+                               const struct ending *ending)
+{
+    enum { DETAIL_MAX = 4096 };
+    const char *run = rollout->detail ? rollout->detail : "";
+    bool is_joined = ending->outcome == OUTCOME_AGENT && *run && ending->detail.len &&
+                     !slice_is(ending->detail, run) &&
+                     strlen(run) + 2 + ending->detail.len <= DETAIL_MAX;
+    if (is_joined)
+        return effect_print(core, "%s; %.*s", run, SLICE_ARG(ending->detail));
+    return ending->detail.len ? ending->detail : effect_copy(core, slice_from_str(run));
+}
+
 static struct core_end describe_end(struct core *core, const struct rollout *rollout,
                                     const struct ending *ending)
 {
@@ -182,8 +196,7 @@ static struct core_end describe_end(struct core *core, const struct rollout *rol
         .trainable = ending->trainable,
         .has_reward = ending->has_reward,
         .reward = ending->reward,
-        .detail = ending->detail.len ? ending->detail
-                                     : effect_copy(core, slice_from_str(rollout->detail)),
+        .detail = end_detail(core, rollout, ending),
         .init_layer = effect_copy(core, slice_from_str(work->init_layer)),
         .engine = effect_copy(core, engine_url(rollout->engine)),
         .wait_ms = work->init_wait_ms + rollout->wait_ms,

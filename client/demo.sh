@@ -66,7 +66,9 @@ if [ -z "$engine" ]; then
     settings=$(bash "$here/client/engine.sh")
     eval "$settings"
     port=$(free_port 8080)
+    # Its threads spin while they wait for each other: on few cores, one that sleeps is much faster.
     "$SLUICE_LLAMA_SERVER" -m "$SLUICE_MODEL" --host 127.0.0.1 --port "$port" -c 16384 -np 4 \
+        -t $(($(nproc) > 3 ? $(nproc) / 2 : 1)) --poll 0 \
         >"$out/llama-server.log" 2>&1 &
     pids+=($!)
     engine=http://127.0.0.1:$port

@@ -67,6 +67,8 @@ static bool check_eval(const struct task *task, struct refusal *no)
 static bool refuse_json(const json_error_t *error, struct refusal *no)
 {
     enum refusal_reason reason = REFUSAL_MALFORMED;
+    if (!error->text[0]) /* what jansson says when a container cannot be allocated */
+        return refuse(no, REFUSAL_TOO_LARGE, "", "no memory to read the task's JSON");
     switch (json_error_code(error)) {
     case json_error_invalid_utf8:
     case json_error_null_character:

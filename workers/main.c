@@ -10,7 +10,6 @@
 
 #include "common/log.h"
 #include "workers/options.h"
-#include "workers/scratch.h"
 
 enum { END_WRONG_USE = 2, END_NO_DIRECTORY = 3, END_NO_SPAWNER = 4, END_NO_SOCKET = 5 };
 
@@ -54,15 +53,13 @@ static int work(const struct worker_plan *plan, struct spawner *spawner, bool *r
 /* The spawner is forked while this process is small and single. */
 static int run(struct options *options)
 {
-    struct scratch scratch;
     struct fail fail;
     bool is_clean = true;
-    if (options_make_directories(options, &fail) < 0 || scratch_create(&scratch, &fail) < 0)
+    if (options_make_directories(options, &fail) < 0)
         return complain(END_NO_DIRECTORY, &fail);
-    struct spawner *spawner = spawner_start(scratch.path, &fail);
+    struct spawner *spawner = spawner_start(options->mount_point, &fail);
     int status =
         spawner ? work(&options->plan, spawner, &is_clean) : complain(END_NO_SPAWNER, &fail);
-    scratch_remove(&scratch);
     if (!is_clean)
         _exit(status); /* a fiber would not end: its stack still points to what is here */
     return status;

@@ -177,6 +177,7 @@ void options_finish(struct options *options)
 {
     free(take_ptr(&options->store));
     free(take_ptr(&options->cache));
+    free(take_ptr(&options->mount_point));
 }
 
 /* ---- directories ------------------------------------------------------------------------ */
@@ -205,6 +206,12 @@ int options_make_directories(struct options *options, struct fail *fail)
     int error = make_directory(&options->store, fail);
     if (error == 0)
         error = make_directory(&options->cache, fail);
+    if (error == 0 && asprintf(&options->mount_point, "%s/.mount", options->cache) < 0) {
+        options->mount_point = NULL;
+        error = fail_set(fail, -ENOMEM, "out of memory");
+    }
+    if (error == 0)
+        error = make_directory(&options->mount_point, fail);
     options->plan.store = options->store;
     options->plan.cache = options->cache;
     return error;

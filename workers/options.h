@@ -10,6 +10,7 @@ struct options {
     struct worker_plan plan; /* store and cache still as given; options_finish frees what it made */
     bool with_parent, help;
     char *store, *cache;
+    char *mount_point; /* an empty directory of the cache that every sandbox covers with its tmpfs */
 };
 
 /* 0, or -EINVAL with a sentence. The caller calls options_finish in either case. */
@@ -17,7 +18,7 @@ int options_parse(int argc, char **argv, struct options *ret, struct fail *fail)
 void options_finish(struct options *options);
 void options_print_help(FILE *out);
 
-/* Makes store and cache where they are missing; their paths become absolute. */
+/* Makes store, cache and mount point where they are missing; their paths become absolute. */
 int options_make_directories(struct options *options, struct fail *fail);
 
 #endif

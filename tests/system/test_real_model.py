@@ -21,7 +21,7 @@ class Llama:
         self.url = f"http://127.0.0.1:{port}"
         self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen([SERVER, "-m", MODEL, "--host", "127.0.0.1", "--port", str(port),
-                                         "-c", "16384", "-np", "4"], stdout=self.log, stderr=self.log)
+                                         "-c", "16384", "-np", "4", "-t", "1", "--poll", "0"], stdout=self.log, stderr=self.log)
         wait_until(self.is_healthy, 120, "the real engine is up")
         return self
 

@@ -135,6 +135,28 @@ FIBER_TEST(a_fork_bomb_is_bounded)
     sandbox_close(&sandbox);
 }
 
+/* For an ordinary user: the limit holds for those inside, and pid 1 keeps some room above it. */
+FIBER_TEST(a_sandbox_full_of_processes_still_starts_one)
+{
+    struct sandbox_plan plan = host_plan();
+    struct fail fail = {0};
+    pid_t first, second;
+    int fd;
+    plan.processes = 32;
+    struct sandbox *sandbox = open_sandbox(&plan);
+    const char *argv[] = {"/usr/bin/perl", "-e",
+                          "for (1..40) { defined($p = fork) or last; if (!$p) { sleep 1000; exit } }"
+                          "open(F, q(>), q(/tmp/full)); sleep 1000", NULL};
+    const char *plain[] = {"/bin/true", NULL};
+    assert_int_equal(sandbox_start(sandbox, &(struct sandbox_exec){.argv = argv}, &first, &fail), 0);
+    while ((fd = sandbox_open_file(sandbox, "/tmp/full", O_RDONLY, 0, &fail)) == -ENOENT)
+        assert_int_equal(await_sleep(1), 0);
+    close(fd);
+    assert_int_equal(sandbox_start(sandbox, &(struct sandbox_exec){.argv = plain}, &second, &fail), 0);
+    assert_int_equal(sandbox_wait(sandbox, second, &fail), 0);
+    sandbox_close(&sandbox);
+}
+
 FIBER_TEST(a_command_past_its_time_is_killed_with_its_whole_tree)
 {
     struct sandbox *sandbox = open_host();
@@ -150,7 +172,7 @@ FIBER_TEST(a_command_past_its_time_is_killed_with_its_whole_tree)
     assert_string_equal(output.text, "begun\n");
     assert_true(output.seconds < 5);
     free(output.text);
-    expect_text(sandbox, "grep -l sleep /proc/[0-9]*/comm", "");
+    expect_text(sandbox, "grep -ls sleep /proc/[0-9]*/comm", "");
     sandbox_close(&sandbox);
 }
 
@@ -228,6 +250,7 @@ static int group(void)
         TEST(the_disk_is_limited_in_files),
         TEST(a_file_of_holes_may_be_larger_than_the_disk_but_not_beyond_reason),
         TEST(a_fork_bomb_is_bounded),
+        TEST(a_sandbox_full_of_processes_still_starts_one),
         TEST(a_command_past_its_time_is_killed_with_its_whole_tree),
         TEST(a_background_child_that_keeps_the_pipe_does_not_hold_the_command),
         TEST(long_commands_and_long_outputs_pass),

@@ -37,17 +37,6 @@ static int tear_down(void **state)
     return nftw(directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-static int count_scratch(void)
-{
-    int count = 0;
-    DIR *opened = opendir(directory);
-    assert_non_null(opened);
-    for (struct dirent *entry; (entry = readdir(opened));)
-        count += strncmp(entry->d_name, "sluice-worker-", 14) == 0;
-    closedir(opened);
-    return count;
-}
-
 /* ---- beats ------------------------------------------------------------------------------ */
 
 static void a_worker_says_it_is_ready_and_beats(void **state)
@@ -402,7 +391,6 @@ static void a_worker_told_to_stop_drains_first(void **state)
     assert_false(beat_has("run:g/1"));
     say_ack("run:g/0", token);
     assert_int_equal(worker_wait(&worker), 0);
-    assert_int_equal(count_scratch(), 0);
 }
 
 static void after_the_grace_jobs_are_given_back(void **state)
@@ -416,7 +404,6 @@ static void after_the_grace_jobs_are_given_back(void **state)
     hear_beat_until(heard.beat.draining && heard.beat.jobs.count == 0);
     engine_see_close(request);
     assert_int_equal(worker_wait(&worker), 0);
-    assert_int_equal(count_scratch(), 0);
 }
 
 static void a_second_signal_ends_the_wait(void **state)
@@ -450,7 +437,6 @@ static void a_worker_whose_spawner_died_ends_with_4(void **state)
     kill(spawner, SIGKILL);
     hear_beat_until(heard.beat.draining);
     assert_int_equal(worker_wait(&worker), 4);
-    assert_int_equal(count_scratch(), 0);
 }
 
 static void a_worker_without_a_broker_ends_when_told(void **state)
@@ -459,22 +445,6 @@ static void a_worker_without_a_broker_ends_when_told(void **state)
     broker_die();
     struct worker_process worker = worker_start("init");
     assert_int_equal(worker_stop(&worker), 0);
-    assert_int_equal(count_scratch(), 0);
-}
-
-static void what_a_killed_worker_left_is_swept_by_the_next(void **state)
-{
-    (void)state;
-    struct worker_process first = worker_start("run"), living = worker_start("run");
-    assert_int_equal(count_scratch(), 2);
-    kill(first.pid, SIGKILL);
-    worker_wait(&first);
-    assert_int_equal(count_scratch(), 2);
-    struct worker_process next = worker_start("run");
-    assert_int_equal(count_scratch(), 2);
-    assert_int_equal(worker_stop(&living), 0);
-    assert_int_equal(worker_stop(&next), 0);
-    assert_int_equal(count_scratch(), 0);
 }
 
 static void a_worker_may_end_with_its_parent(void **state)
@@ -498,8 +468,6 @@ static void a_worker_may_end_with_its_parent(void **state)
     kill(parent, SIGKILL);
     waitpid(parent, NULL, 0);
     hear_beat_until(heard.beat.draining);
-    for (int64_t end = clock_ms() + BOUND_MS; count_scratch() > 0; assert_true(clock_ms() < end))
-        poll(NULL, 0, 10); /* it is no child of ours: its directory goes last */
 }
 
 /* ---- the command line
@@ -537,7 +505,6 @@ static void each_failure_to_start_has_a_status_of_its_own(void **state)
     const char *taken = strrchr(sink_endpoint, ':') + 1;
     worker = worker_launch("run", "--lane-ports", taken, NULL);
     assert_int_equal(worker_wait(&worker), 5);
-    assert_int_equal(count_scratch(), 0);
 }
 
 static void help_names_every_option(void **state)
@@ -586,7 +553,6 @@ int main(int argc, char **argv)
         TEST(a_second_signal_ends_the_wait),
         TEST(a_worker_whose_spawner_died_ends_with_4),
         TEST(a_worker_without_a_broker_ends_when_told),
-        TEST(what_a_killed_worker_left_is_swept_by_the_next),
         TEST(a_worker_may_end_with_its_parent),
         TEST(a_wrong_command_line_ends_with_2),
         TEST(each_failure_to_start_has_a_status_of_its_own),

@@ -14,7 +14,8 @@
 #include "workers/kinds/kinds.h"
 #include "workers/kinds/stage_room.h"
 
-enum { OUTPUT_MAX = 16384, TAIL_MAX = 1200, PACK_MS = 60000 };
+/* PACK_MS stays below the broker's deadline_grace_ms, after which the job is taken away. */
+enum { OUTPUT_MAX = 16384, TAIL_MAX = 1200, PACK_MS = 20000 };
 
 /* ---- init --------------------------------------------------------------------------------- */
 
@@ -65,8 +66,11 @@ static bool set_up(struct job *job, struct stage_room *room)
     return true;
 }
 
-/* Packs what was written; `whose` fault it is when it is no tree that can be packed. */
-static bool pack(struct job *job, struct stage_room *room, enum outcome whose)
+/*
+ * Packs what was written; `whose` fault it is when it is no tree that can be packed. A pack that is
+ * late must not be scored without its files: `late` is then the outcome.
+ */
+static bool pack(struct job *job, struct stage_room *room, enum outcome whose, enum outcome late)
 {
     struct fail fail = {0};
     int code = layer_pack(&job->context->layers, room->sandbox, &job->result.layer, &fail);
@@ -75,7 +79,7 @@ static bool pack(struct job *job, struct stage_room *room, enum outcome whose)
     if (code == -ENAMETOOLONG)
         job_end(job, whose, "the files cannot be packed: %s", fail.text);
     else
-        stage_end_failed(job, room, code, whose, whose, &fail);
+        stage_end_failed(job, room, code, late, whose, &fail);
     return false;
 }
 
@@ -87,7 +91,7 @@ static void sandbox_init(struct job *job)
     int code = is_empty ? stage_image_check(job->task, &fail) : stage_room_open(&room, job, &fail);
     if (code < 0)
         stage_end_failed(job, &room, code, OUTCOME_TASK, OUTCOME_TASK, &fail);
-    else if (is_empty || (set_up(job, &room) && pack(job, &room, OUTCOME_TASK)))
+    else if (is_empty || (set_up(job, &room) && pack(job, &room, OUTCOME_TASK, OUTCOME_TASK)))
         job_end(job, OUTCOME_OK, "%zu files, %zu set-up commands", job->task->file_count,
                 job->task->setup_count);
     stage_room_close(&room);
@@ -125,7 +129,7 @@ static bool pack_late(struct job *job, struct stage_room *room)
 {
     int64_t outer_ms = fiber_set_deadline(0);
     fiber_set_deadline(clock_ms() + PACK_MS);
-    bool good = pack(job, room, OUTCOME_AGENT);
+    bool good = pack(job, room, OUTCOME_AGENT, OUTCOME_INFRA);
     fiber_set_deadline(0);
     fiber_set_deadline(outer_ms);
     return good;

@@ -94,6 +94,8 @@ void stage_end_failed(struct job *job, const struct stage_room *room, int code, 
         job_end(job, OUTCOME_CANCELLED, "cancelled");
     else if (limit)
         job_end(job, breach, "%s limit", limit);
+    else if (code == -ETIMEDOUT && !(room && room->sandbox))
+        job_end(job, OUTCOME_INFRA, "no sandbox was ready within the time of the stage");
     else if (code == -ETIMEDOUT)
         job_end(job, late, "the time of the stage is up");
     else

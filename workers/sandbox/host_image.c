@@ -71,7 +71,7 @@ int host_image_attach(int root, struct fail *fail)
 /* ---- secrets ------------------------------------------------------------------------ */
 
 /* Root's uid is the sandbox's own when root runs us: what others may not read is covered. */
-enum { SECRETS_MAX = 256, SECRETS_DEPTH_MAX = 6, SEEN_MAX = 50000 };
+enum { SECRETS_MAX = 256, SEEN_MAX = 2000000 };
 
 static struct {
     char *path; /* without the leading slash */
@@ -110,11 +110,14 @@ int host_image_find_secrets(struct fail *fail)
         return fail_set(fail, -errno, "cannot look for secrets: %s", strerror(errno));
     int code = 0;
     FTSENT *entry;
-    for (size_t seen = 0; code == 0 && seen < SEEN_MAX && (entry = fts_read(walk)); seen++) {
+    for (size_t seen = 0; code == 0 && (entry = fts_read(walk)); seen++) {
         bool secret = is_secret(entry);
-        if (secret)
+        if (seen == SEEN_MAX)
+            code = fail_set(fail, -ENOSPC, "more than %d files to look through for secrets: run as "
+                            "an ordinary user", SEEN_MAX);
+        else if (secret)
             code = remember(entry, fail);
-        if (entry->fts_info == FTS_D && (secret || entry->fts_level >= SECRETS_DEPTH_MAX))
+        if (entry->fts_info == FTS_D && secret)
             fts_set(walk, entry, FTS_SKIP);
     }
     fts_close(walk);

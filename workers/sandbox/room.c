@@ -204,6 +204,7 @@ static const struct {
     {"stdout", "/proc/self/fd/1"}, {"stderr", "/proc/self/fd/2"},
 };
 
+/* The host's device nodes, read-only: what is written goes to the device, mode and times stay the host's. */
 static int make_devices(int root, int disk, struct fail *fail)
 {
     AUTO_CLOSE int dev = room_open(root, "dev", O_RDONLY | O_DIRECTORY, 0);
@@ -211,7 +212,8 @@ static int make_devices(int root, int disk, struct fail *fail)
         char host[32];
         snprintf(host, sizeof(host), "/dev/%s", devices[i]);
         AUTO_CLOSE int made = openat(dev, devices[i], O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
-        if (made < 0 || room_attach_clone(AT_FDCWD, host, MOUNT_ATTR_NOSUID, dev, devices[i]) < 0)
+        if (made < 0 || room_attach_clone(AT_FDCWD, host, MOUNT_ATTR_NOSUID | MOUNT_ATTR_RDONLY, dev,
+                                          devices[i]) < 0)
             return refuse(fail, host);
     }
     for (size_t i = 0; i < sizeof(device_links) / sizeof(*device_links); i++)

@@ -160,8 +160,10 @@ static void on_spawner_message(void *arg, struct wire_message *message)
     if (message->head.verb != WIRE_BREACH)
         return;
     for (struct sandbox *it = spawner->sandboxes; it; it = it->next)
-        if (it->id == message->head.id)
+        if (it->id == message->head.id) {
             snprintf(it->breach, sizeof(it->breach), "%.15s", message->text);
+            stop_using(it);
+        }
 }
 
 static void on_spawner_lost(void *arg) { (void)arg; } /* its sandboxes die with it, each heard of */
