@@ -26,7 +26,7 @@
 
 struct core;
 
-/* settings.def makes this struct, `sluice broker --help` and docs/operations.md. */
+/* settings.def makes this struct and `sluice broker --help`. */
 struct core_settings {
     int64_t beat_timeout_ms;    /* 5000: no beat for so long: the worker is lost */
     int64_t hold_grace_ms;      /* 2000: leased but not in the worker's beat: handed out again */
