@@ -222,7 +222,7 @@ static const char tasks_notes[] =
     "| `eval.kind` | reward |\n|---|---|\n"
     "| `command` | `eval.command` runs in a fresh sandbox that holds the image, what init left, what the agent left, and `eval.files`, which the agent never saw. Exit status 0 is 1.0, 1 to 125 is 0.0; with `eval.reward_file`, exit status 0 takes the reward from that file. Anything else is a broken evaluator: outcome `task`, no reward. |\n"
     "| `math` | 1.0 when the agent's last `\\boxed{}` equals `eval.answer`, else 0.0. |\n"
-    "| `none` | No reward. |\n\n"
+    "| `none` | Nothing is judged: the trajectory is trainable and has no reward; the trainer scores it. |\n\n"
     "A field of another kind than the task's own is refused, so that an `eval.command` without\n"
     "`eval.kind` does not go unnoticed.\n\n"
     "## Samples\n\n"
