@@ -211,7 +211,7 @@ FIBER_TEST(holes_stay_holes)
     make_dir(into, sizeof(into), "unpacked");
     /* by an unpacker that is not ours, and one more */
     snprintf(command, sizeof(command),
-             "cd %s && tar xf /proc/self/fd/0 --no-same-owner <&%d && sha256sum < workspace/hole && "
+             "cd %s && tar xf /proc/self/fd/%d --no-same-owner && sha256sum < workspace/hole && "
              "stat -c %%s workspace/empty && du -k workspace/hole",
              into, fd);
     fcntl(fd, F_SETFD, 0);
