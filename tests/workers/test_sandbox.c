@@ -293,7 +293,7 @@ FIBER_TEST(live_until_killed)
     expect_status(sandbox, "true", 0);
     const char *argv[] = {"/bin/bash", "-c", "(setsid sleep 1000 &); trap '' TERM; sleep 1000", NULL};
     assert_int_equal(sandbox_start(sandbox, &(struct sandbox_exec){.argv = argv}, &pid, &fail), 0);
-    assert_int_equal(write(ready_fd, "r", 1), 1);
+    assert_int_equal(write(ready_fd, directory, sizeof(directory)), sizeof(directory));
     sandbox_wait(sandbox, pid, &fail);
 }
 
@@ -301,7 +301,6 @@ FIBER_TEST(live_until_killed)
 static void a_killed_worker_leaves_no_process(void **state)
 {
     int ends[2];
-    char ready;
     (void)state;
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
@@ -314,7 +313,7 @@ static void a_killed_worker_leaves_no_process(void **state)
         _exit(1);
     }
     close(ends[1]);
-    assert_int_equal(read(ends[0], &ready, 1), 1);
+    assert_int_equal(read(ends[0], directory, sizeof(directory)), sizeof(directory)); /* it is ready */
     close(ends[0]);
     assert_int_equal(kill(pid, SIGKILL), 0);
     alarm(20);
@@ -322,6 +321,7 @@ static void a_killed_worker_leaves_no_process(void **state)
         ;
     alarm(0);
     assert_int_equal(errno, ECHILD);
+    assert_int_equal(nftw(directory, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
     prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
 }
 
