@@ -48,7 +48,7 @@ def recorded_calls(engine):
         request = request if isinstance(request, dict) else json.loads(request)
         answer = answer if isinstance(answer, dict) else json.loads(answer)
         calls.setdefault((tuple(request["prompt"]), tuple(answer["tokens"])), []).append(
-            [(entry["id"], entry["logprob"]) for entry in answer["completion_probabilities"]])
+            [(entry["id"], entry["logprob"]) for entry in answer.get("completion_probabilities", [])])
     return calls
 
 
