@@ -13,7 +13,7 @@ if [ "${1:-}" = --quick ]; then rounds=2 count=4000 latencies=100; fi
 
 bash .ci/packages.sh
 cmake --preset release >/dev/null
-cmake --build --preset release >/dev/null
+cmake --build --preset release --target sluice-broker sluice-worker bench_ceiling bench_rollouts | tail -n 1
 build=$PWD/build/release
 data=$(mktemp -d "${TMPDIR:-/tmp}/sluice-bench.XXXXXX")
 pids=()

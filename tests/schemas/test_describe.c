@@ -136,7 +136,7 @@ static void every_refusal_shown_on_the_page_is_the_one_that_comes(void **state)
     AUTO_FREE char *page = take_page("docs/tasks.md");
     char *at = strstr(page, "## When a task is refused");
     assert_non_null(at);
-    struct slice json, reason, field;
+    struct slice json = {0}, reason = {0}, field = {0};
     size_t seen = 0;
     for (; find_between(&at, "\n| `", "` | `", &json); seen++) {
         assert_true(find_between(&at, "` | `", "` | `", &reason));

@@ -153,6 +153,7 @@ static void every_truncation_is_refused(void **state)
 {
     (void)state;
     AUTO_TASK task = parse(full);
+    assert_non_null(task);
     for (size_t len = 0; len < sizeof(full) - 1; len++) {
         AUTO_FREE char *cut = malloc(len + 1);
         assert_non_null(cut);
