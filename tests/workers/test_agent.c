@@ -1,6 +1,7 @@
 /* Agents over a scripted engine and real sandboxes: how each may end, and what it records. */
 #include "agent_world.h"
 
+#include "workers/agents/dialogue.h"
 #include "workers/agents/fence.h"
 
 enum { BYTE_START = 256, BYTE_END = 257 };
@@ -408,6 +409,36 @@ static void a_cancelled_agent_stops_in_the_middle_of_a_command(void **state)
     world_close(&world);
 }
 
+/* It cannot happen by itself: the test puts another id into the record. */
+static void diverge(void *arg)
+{
+    struct attempt *attempt = arg;
+    struct dialogue dialogue;
+    struct fail fail = {0};
+    attempt->run = (struct agent_run){
+        .task = attempt->task, .engine = world_engine(fiber_world), .record = &attempt->record};
+    assert_int_equal(dialogue_open(&dialogue, &attempt->run, NULL, &fail), 0);
+    attempt->record.traces[0].token_ids[0] ^= 1;
+    assert_int_equal(dialogue_sample(&dialogue, &fail), 0);
+    dialogue_close(&dialogue);
+}
+
+static void a_prompt_that_does_not_extend_the_record_starts_a_new_trace_that_says_so(void **state)
+{
+    (void)state;
+    open_world(NULL);
+    struct attempt attempt = {.task = parse_task("{\"task\": \"t\", \"prompt\": \"x\"}")};
+    record_init(&attempt.record);
+    world_run(&world, diverge, &attempt, 0, 1);
+    assert_int_equal(attempt.record.trace_count, 2);
+    assert_string_equal(attempt.record.traces[0].reason, "");
+    assert_non_null(strstr(attempt.record.traces[1].reason, "did not extend"));
+    assert_int_equal(attempt.record.traces[1].turn_count, 2);
+    assert_int_equal(attempt.record.traces[1].token_ids[0], BYTE_START);
+    attempt_finish(&attempt);
+    world_close(&world);
+}
+
 static int group(void)
 {
     const struct CMUnitTest tests[] = {
@@ -428,6 +459,9 @@ static int group(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(
             a_turn_ended_by_another_token_is_closed_as_the_template_does, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_prompt_that_does_not_extend_the_record_starts_a_new_trace_that_says_so, set_up,
+            tear_down),
         cmocka_unit_test_setup_teardown(output_cannot_speak_as_another_role, set_up, tear_down),
         cmocka_unit_test_setup_teardown(time_used_up_by_a_command_is_the_agents, set_up, tear_down),
         cmocka_unit_test_setup_teardown(time_used_up_by_a_silent_engine_is_not, set_up, tear_down),

@@ -26,7 +26,7 @@ static json_t *fixture(const char *name)
 
 /* Positions that were asked for, and what is answered. */
 struct asked {
-    size_t at[64], count;
+    size_t at[64], count; /* at: the first 64 */
 };
 
 static const struct llama_score lead = {-2.5f, {0xf0, 0x9f}, 2}, middle = {-1.5f, {0x98}, 1},
@@ -37,7 +37,9 @@ static int answer_emoji(void *arg, const struct tokens *ids, size_t at, struct l
 {
     (void)fail;
     struct asked *asked = arg;
-    asked->at[asked->count++] = at;
+    if (asked->count < 64)
+        asked->at[asked->count] = at;
+    asked->count++;
     *ret = ids->ids[at] == 10813 ? lead
            : ids->ids[at] == 242 ? middle
            : ids->ids[at] == 2   ? end
@@ -245,6 +247,84 @@ static void probabilities_after_the_samplers_are_not_taken_for_logprobs(void **s
     generation_finish(&generation);
 }
 
+static json_t *odd_value(size_t which)
+{
+    switch (which) {
+    case 0:
+        return json_null();
+    case 1:
+        return json_integer(-1);
+    case 2:
+        return json_integer(JSON_INTEGER_MAX);
+    case 3:
+        return json_real(1e300);
+    case 4:
+        return json_string("\xf0\x9f\x98\x80");
+    case 5:
+        return json_array();
+    case 6:
+        return json_object();
+    default:
+        return json_true();
+    }
+}
+
+enum { ODD_VALUES = 8 };
+
+/* Reads an answer in which one value was replaced; only two results are known. */
+static void read_odd(const json_t *line, const json_t *answer)
+{
+    struct generation generation = {0};
+    struct asked asked = {0};
+    struct fail fail = {0};
+    int code = read_reply(line, answer, &asked, &generation, &fail);
+    assert_true(code == 0 || (code == -EPROTO && fail.text[0]));
+    for (size_t i = 0; code == 0 && i < generation.sampled.count; i++)
+        assert_true(generation.logprobs[i] <= 0 && isfinite(generation.logprobs[i]));
+    generation_finish(&generation);
+}
+
+static void replace_each_member(const json_t *line, json_t *answer, json_t *object)
+{
+    static const char *const keys[] = {"content",
+                                       "tokens",
+                                       "stop_type",
+                                       "tokens_evaluated",
+                                       "timings/cache_n",
+                                       "completion_probabilities",
+                                       "id",
+                                       "logprob",
+                                       "bytes"};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+        json_t *old = json_incref(json_object_get(object, keys[i]));
+        for (size_t which = 0; old && which < ODD_VALUES; which++) {
+            json_object_set_new(object, keys[i], odd_value(which));
+            read_odd(line, answer);
+        }
+        if (old)
+            json_object_set_new(object, keys[i], old);
+    }
+}
+
+static void no_value_of_an_answer_can_be_odd_enough_to_crash_or_to_pass_for_a_logprob(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"completion_length", "completion_emoji",
+                                        "completion_lead_only"};
+    for (size_t i = 0; i < 3; i++) {
+        AUTO_JSON json_t *line = fixture(names[i]);
+        json_t *answer = json_object_get(line, "answer"), *entry;
+        size_t at;
+        replace_each_member(line, answer, answer);
+        json_array_foreach(json_object_get(answer, "completion_probabilities"), at, entry)
+            replace_each_member(line, answer, entry);
+        for (size_t which = 0; which < ODD_VALUES; which++) {
+            AUTO_JSON json_t *odd = odd_value(which);
+            read_odd(line, odd);
+        }
+    }
+}
+
 static void recorded_refusals_get_the_promised_codes(void **state)
 {
     (void)state;
@@ -283,6 +363,7 @@ int main(void)
         cmocka_unit_test(a_question_that_fails_fails_the_answer),
         cmocka_unit_test(a_forced_token_and_one_among_the_most_likely_are_found_with_their_bytes),
         cmocka_unit_test(probabilities_after_the_samplers_are_not_taken_for_logprobs),
+        cmocka_unit_test(no_value_of_an_answer_can_be_odd_enough_to_crash_or_to_pass_for_a_logprob),
         cmocka_unit_test(recorded_refusals_get_the_promised_codes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

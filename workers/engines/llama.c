@@ -24,7 +24,8 @@
 
 enum {
     ANSWER_BYTES = 1 << 20,       /* of an answer, besides its tokens */
-    ANSWER_TOKEN_BYTES = 4 << 10, /* a token of the answer with its entry */
+    ANSWER_TOKEN_BYTES = 1 << 10, /* a token of the answer with its entry; usually 200 */
+    ANSWER_TOKENS_MAX = 1 << 18,  /* so an answer is at most 257 MiB */
     FORCE_BIAS = 10000            /* far above any logit */
 };
 
@@ -222,6 +223,8 @@ static int complete(struct engine *engine, json_t *body, uint64_t tokens, json_t
 {
     if (!body)
         return fail_set(fail, -ENOMEM, "out of memory");
+    if (tokens > ANSWER_TOKENS_MAX)
+        tokens = ANSWER_TOKENS_MAX;
     struct call call = {.http = engine->http,
                         .base = engine->url,
                         .path = "/completion",
