@@ -255,7 +255,7 @@ static json_t *odd_value(size_t which)
     case 1:
         return json_integer(-1);
     case 2:
-        return json_integer(JSON_INTEGER_MAX);
+        return json_integer(INT64_MAX);
     case 3:
         return json_real(1e300);
     case 4:
