@@ -4,6 +4,8 @@
 #include "workers/agents/dialogue.h"
 #include "workers/agents/fence.h"
 
+enum { BYTE_START = 256, BYTE_END = 257 };
+
 #define BASH(command) "```bash\\n" command "\\n```"
 
 static struct world world;
