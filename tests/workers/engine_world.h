@@ -26,6 +26,11 @@
 #include "workers/engines/engine.h"
 #include "workers/fiber.h"
 
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+/* The scripted engine's special tokens; below them a token is a byte. */
+enum { BYTE_START = 256, BYTE_END = 257, BYTE_BOS = 259 };
+
 struct world {
     pid_t pid;
     char folder[64], log[96], url[64];
@@ -185,6 +190,26 @@ static inline size_t log_count(const json_t *log, const char *path)
     json_array_foreach(log, i, line) count +=
         strcmp(json_string_value(json_object_get(line, "path")), path) == 0;
     return count;
+}
+
+static inline void tokens_say(struct tokens *tokens, const char *text)
+{
+    for (; *text; text++)
+        assert_true(tokens_append(tokens, &(uint32_t){(uint8_t)*text}, 1));
+}
+
+/* The ids of a ChatML prompt with one user's turn. */
+static inline struct tokens prompt_of(const char *user)
+{
+    struct tokens prompt = {0};
+    tokens_append(&prompt, &(uint32_t){BYTE_START}, 1);
+    tokens_say(&prompt, "user\n");
+    tokens_say(&prompt, user);
+    tokens_append(&prompt, &(uint32_t){BYTE_END}, 1);
+    tokens_say(&prompt, "\n");
+    tokens_append(&prompt, &(uint32_t){BYTE_START}, 1);
+    tokens_say(&prompt, "assistant\n");
+    return prompt;
 }
 
 #endif

@@ -4,8 +4,6 @@
 #include "workers/agents/dialogue.h"
 #include "workers/agents/fence.h"
 
-enum { BYTE_START = 256, BYTE_END = 257 };
-
 #define BASH(command) "```bash\\n" command "\\n```"
 
 static struct world world;
