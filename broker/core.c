@@ -131,22 +131,32 @@ static uint64_t tag_of(enum message_id id, const void *in)
     return 0;
 }
 
-void core_handle(struct core *core, int64_t now_ms, int64_t wall_ms, struct slice client,
+/* Whether a message of this kind may come from there. */
+static bool is_from(enum message_id id, const struct caller *caller)
+{
+    enum message_sender sender = message_get(id)->sender;
+    bool is_client = sender == SENDER_CLIENT || sender == SENDER_ADMIN;
+    return handlers[id] && is_client == (caller->route.len > 0);
+}
+
+void core_handle(struct core *core, int64_t now_ms, int64_t wall_ms, const struct caller *caller,
                  enum message_id id, const void *in, const struct core_task *task,
                  uint64_t task_hash)
 {
     if (!core_begin(core, now_ms))
         return;
     core->wall_ms = wall_ms;
-    struct call call = {client, id, in, tag_of(id, in), task, task_hash};
-    enum message_sender side = client.len ? SENDER_CLIENT : SENDER_WORKER;
-    if (message_get(id)->sender == side && handlers[id])
-        handlers[id](core, &call);
-    else if (client.len)
-        send_refused(core, &call, REFUSAL_UNKNOWN_MESSAGE, NULL, 0,
-                     "a client may not send %s", message_get(id)->wire);
-    else
+    struct call call = {caller->route, id, in, tag_of(id, in), task, task_hash, caller};
+    if (!is_from(id, caller) && caller->route.len)
+        send_refused(core, &call, REFUSAL_UNKNOWN_MESSAGE, NULL, 0, "a client may not send %s",
+                     message_get(id)->wire);
+    else if (!is_from(id, caller))
         core->counters.mistakes++; /* a worker has no address to refuse it at */
+    else if (message_get(id)->sender == SENDER_ADMIN && !caller->is_admin)
+        send_refused(core, &call, REFUSAL_NOT_ALLOWED, NULL, 0, "only an admin may send %s",
+                     message_get(id)->wire);
+    else
+        handlers[id](core, &call);
 }
 
 /* ---- time -------------------------------------------------------------------------- */

@@ -38,6 +38,19 @@ struct core_settings {
     uint64_t infra_budget;      /* 8: infra outcomes of one job before it becomes the rollout's */
     uint64_t blame_budget;      /* 3: workers a job may kill, alone, before it is set aside as infra */
     uint64_t rollouts_max;      /* 1000000: accepted and not ended; more are refused, queue-full */
+    uint64_t task_budget;       /* 1: task outcomes of one job before it becomes the rollout's */
+    uint64_t breaker_faults;    /* 5: faults in a row of an engine or image before it is set aside ... */
+    int64_t breaker_first_ms;   /* 2000: ... for so long, doubling with each further one ... */
+    int64_t breaker_last_ms;    /* 60000: ... up to this */
+    int64_t tomb_ms;            /* 3600000: how long a cancel of something unknown is remembered */
+    uint64_t task_bytes_max;    /* 8 GiB: tasks accepted and not ended, all together */
+    uint64_t results_max;       /* 1000000: trajectories kept and not acknowledged; then submits are refused */
+    uint64_t results_bytes_max; /* 64 GiB: and their bytes */
+    uint64_t client_percent;    /* 100: of each of the four limits above, what one client may take */
+    uint64_t keep_count;        /* 0: trajectories of a stream kept unacknowledged; 0: until acknowledged */
+    uint64_t keep_bytes;        /* 0 */
+    int64_t keep_ms;            /* 0 */
+    int64_t lost_shown_ms;      /* 600000: how long status.get tells of a lost worker */
 };
 
 struct core_settings core_settings_default(void);
@@ -47,8 +60,18 @@ struct core_settings core_settings_default(void);
 /* Facts of a task that scheduling needs; the shell parses the task (schemas/task.h). */
 struct core_task {
     struct slice id;
+    struct slice image;             /* whose faults are counted together */
     bool needs_engine;
     int64_t limit_ms[STAGE_COUNT];
+    int64_t total_ms;               /* from submit to end */
+    uint64_t bytes;                 /* of its JSON */
+};
+
+/* Who a message came from. Where nobody is asked for a key, all are one admin without a name. */
+struct caller {
+    struct slice route; /* a client's ROUTER identity, where answers go; empty for a worker */
+    struct slice name;  /* of its key; what it submits belongs to this name */
+    bool is_admin;      /* sees what belongs to others */
 };
 
 enum effect_kind {
@@ -60,6 +83,9 @@ enum effect_kind {
                          unless `record` is given (run ended task or infra with a record) */
     PERSIST_ACK,      /* stream acknowledged up to seq */
     PERSIST_ENGINE,   /* engine url added (present true) or removed (false) */
+    PERSIST_TROUBLE,  /* what has gone wrong with a job so far: everything of `trouble` */
+    PERSIST_TOMB,     /* `job` (a group's or rollout's name) of `client` is cancelled ahead of its submit
+                         (present true) or no more (false); ended_ms in end: when, by the wall clock */
     PERSIST_EPOCH,    /* this start's epoch */
     /* then */
     SEND_CLIENT,      /* message bytes to a client */
@@ -70,7 +96,8 @@ enum effect_kind {
     LANE_OPEN,        /* connect a PUSH to worker's lane endpoint */
     LANE_SEND,        /* message bytes to a worker */
     LANE_JOB,         /* load payloads, send job.start to a worker */
-    LANE_CLOSE        /* close the worker's lane; what was in it is revoked */
+    LANE_CLOSE,       /* close the worker's lane; what was in it is revoked */
+    BACK_UP           /* copy the ledger to `detail` (a name), then answer `client` with tag */
 };
 
 /* How a rollout ended; the fields of the trajectory message that are not payload. */
@@ -86,6 +113,16 @@ struct core_end {
     uint64_t wait_ms, init_ms, run_ms, eval_ms, ended_ms;
 };
 
+/*
+ * A job's failures, kept so that budgets outlive the broker. `job` is its name ("run:add-17/3");
+ * a row replaces the rollout's (or, for init, the group's) earlier one, whatever its stage.
+ */
+struct core_trouble {
+    struct slice job;
+    uint64_t attempt, infras, faults, blames, deaths;
+    struct slice history; /* sentences, oldest first, bounded */
+};
+
 struct effect {
     enum effect_kind kind;
     struct slice client;   /* SEND_*: ROUTER identity */
@@ -99,6 +136,9 @@ struct effect {
     bool present;
     struct slice detail, layer_digest, layer, answer, record; /* borrowed from the message in hand */
     struct core_end end;   /* PERSIST_END */
+    struct core_trouble trouble; /* PERSIST_TROUBLE */
+    struct slice owner;    /* PERSIST_GROUP: whose stream and group it is, may be empty */
+    uint64_t priority, lease_ms, accepted_ms; /* PERSIST_GROUP; accepted_ms by the wall clock */
 };
 
 struct effects {
@@ -126,6 +166,7 @@ struct core_group_row {
     bool init_done;
     struct slice init_layer; /* digest or empty */
     uint64_t init_ms;
+    uint64_t priority, lease_ms, accepted_ms; /* as PERSIST_GROUP told them */
 };
 struct core_rollout_row {
     struct slice rollout, group;
@@ -136,23 +177,39 @@ struct core_rollout_row {
     uint64_t run_ms;
     struct slice stream; /* ended */
     uint64_t seq;        /* ended */
+    uint64_t record_bytes, ended_ms; /* ended: what it weighs, and when by the wall clock */
 };
-bool core_restore_stream(struct core *core, struct slice stream, uint64_t first, uint64_t head);
+bool core_restore_stream(struct core *core, struct slice stream, struct slice owner, uint64_t first,
+                         uint64_t head);
 bool core_restore_engine(struct core *core, struct slice url);
 bool core_restore_group(struct core *core, const struct core_group_row *row);
 bool core_restore_rollout(struct core *core, const struct core_rollout_row *row);
+/* After the rollouts. Of a job whose stage is over: nothing is done, true. */
+bool core_restore_trouble(struct core *core, const struct core_trouble *trouble);
+bool core_restore_tomb(struct core *core, struct slice name, struct slice owner, uint64_t wall_ms);
+/* The wall clock of the restart, by which accepted_ms and ended_ms are understood; call it first. */
+void core_restore_clock(struct core *core, int64_t wall_ms);
 
 /* ---- messages and time --------------------------------------------------------- */
 
 /*
- * A message of a client (from FRONT; `client` is its identity) or of a worker (from
- * SINK; `client` is empty). `in` is the decoded struct. For group.submit `task` holds
+ * A message of a client (from FRONT) or of a worker (from SINK; caller->route is empty).
+ * `in` is the decoded struct. For group.submit `task` holds
  * the parsed facts and task_hash; otherwise NULL. Never fails: a peer's mistake
  * becomes a `refused` effect, out of memory stops the process's intake (core_failed).
  */
-void core_handle(struct core *core, int64_t now_ms, int64_t wall_ms, struct slice client,
+void core_handle(struct core *core, int64_t now_ms, int64_t wall_ms, const struct caller *caller,
                  enum message_id id, const void *in, const struct core_task *task,
                  uint64_t task_hash);
+
+/*
+ * May this client read that stream's feed? A stream nobody has named yet becomes the caller's by
+ * asking; an admin's asking does not make it so. False too when no more streams fit.
+ */
+bool core_may_read(struct core *core, const struct caller *caller, struct slice stream);
+
+/* The disk of the ledger is nearly full (or no longer): submits are refused meanwhile. */
+void core_disk_is_low(struct core *core, bool is_low);
 
 /* A lane's connection broke (socket monitor): the worker is lost at once. */
 void core_lane_broke(struct core *core, int64_t now_ms, struct slice worker);

@@ -304,6 +304,7 @@ struct call {
     uint64_t tag;
     const struct core_task *task;
     uint64_t task_hash;
+    const struct caller *caller;
 };
 
 /* Every call that may change something begins so: sets the time; false if the core has failed. */

@@ -7,8 +7,10 @@
 
 enum { SAMPLES_MAX = 1024 }; /* as in messages.def */
 
-bool core_restore_stream(struct core *core, struct slice name, uint64_t first, uint64_t head)
+bool core_restore_stream(struct core *core, struct slice name, struct slice owner, uint64_t first,
+                         uint64_t head)
 {
+    (void)owner;
     struct stream *stream = stream_intern(core, name);
     if (!stream)
         return false;

@@ -4,7 +4,7 @@
 
 #include "schemas/task.h"
 
-enum { LIMIT_DEFAULT_MS = 600000 };
+enum { LIMIT_DEFAULT_MS = 600000, TOTAL_DEFAULT_MS = 604800000 };
 
 /* A refusal of the task's own field, as a field of the submit it came in. */
 static bool refuse_inside(struct refusal *no)
@@ -28,12 +28,16 @@ bool facts_read(struct slice json, struct facts *ret, struct refusal *no)
                       sizeof(ret->id) - 1);
     }
     strcpy(ret->id, task->id);
+    snprintf(ret->image, sizeof(ret->image), "%s", task->image);
     ret->task = (struct core_task){
         .id = slice_from_str(ret->id),
+        .image = slice_from_str(ret->image),
         .needs_engine = task_needs_engine(task),
         .limit_ms = {[STAGE_INIT] = (int64_t)task->limits.init_s * 1000,
                      [STAGE_RUN] = (int64_t)task->limits.run_s * 1000,
-                     [STAGE_EVAL] = (int64_t)task->limits.eval_s * 1000}};
+                     [STAGE_EVAL] = (int64_t)task->limits.eval_s * 1000},
+        .total_ms = (int64_t)task->limits.total_s * 1000,
+        .bytes = json.len};
     task_destroy(task);
     return true;
 }
@@ -42,6 +46,7 @@ void facts_default(struct facts *ret)
 {
     *ret = (struct facts){.id = "unreadable"};
     ret->task.id = slice_from_str(ret->id);
+    ret->task.total_ms = TOTAL_DEFAULT_MS;
     for (int stage = 0; stage < STAGE_COUNT; stage++)
         ret->task.limit_ms[stage] = LIMIT_DEFAULT_MS;
 }

@@ -41,7 +41,7 @@ static int open_signals(struct shell *shell, struct fail *fail)
 
 static bool tell_stream(void *core, struct slice name, uint64_t first, uint64_t head)
 {
-    return core_restore_stream(core, name, first, head);
+    return core_restore_stream(core, name, slice_of(NULL, 0), first, head);
 }
 
 static bool tell_engine(void *core, struct slice url) { return core_restore_engine(core, url); }

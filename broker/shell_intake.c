@@ -144,7 +144,8 @@ static bool read_message(struct letter *letter, bool alone, bool is_client, enum
         return false;
     const struct message *message = message_get(*ret_id);
     *ret_request = message->wire;
-    if (message->sender != (is_client ? SENDER_CLIENT : SENDER_WORKER))
+    bool is_clients = message->sender == SENDER_CLIENT || message->sender == SENDER_ADMIN;
+    if (is_client ? !is_clients : message->sender != SENDER_WORKER)
         return refuse(no, REFUSAL_UNKNOWN_MESSAGE, "", "%s is not sent to this socket",
                       message->wire);
     if (!message_decode(*ret_id, bytes, ret, no))
@@ -167,7 +168,8 @@ static bool handle_letter(struct shell *shell, struct letter *letter, bool alone
     bool is_submit = id == MSG_group_submit;
     const struct msg_group_submit *submit = &message.group_submit;
     uint64_t hash = is_submit ? facts_hash(submit->stream, submit->samples, submit->task) : 0;
-    core_handle(shell->core, now_ms, wall_ms, frame_peek(&letter->from), id, &message,
+    struct caller caller = {.route = frame_peek(&letter->from), .is_admin = true};
+    core_handle(shell->core, now_ms, wall_ms, &caller, id, &message,
                 is_submit ? &letter->facts.task : NULL, hash);
     return true;
 }

@@ -11,7 +11,8 @@
 #include "schemas/task_table.h"
 
 static const char *const type_words[] = {"str", "bin", "uint", "real", "bool", "jobs"};
-static const char *const sender_words[] = {"client", "worker", "broker"};
+static const char *const sender_articles[] = {"a", "an", "a", "the"};
+static const char *const sender_words[] = {"client", "admin", "worker", "broker"};
 
 static const struct outcome_row {
     const char *wire;
@@ -117,8 +118,8 @@ static bool describe_messages_json(void)
 static const char messages_intro[] =
     "# Messages\n\n"
     "Every message that crosses the wire. This page is made from `schemas/messages.def`,\n"
-    "`schemas/refusals.def` and `schemas/outcomes.def` by `sluice-describe messages-md`; a test\n"
-    "compares the two.\n\n"
+    "`schemas/refusals.def`, `schemas/outcomes.def` and `schemas/faults.def` by\n"
+    "`sluice-describe messages-md`; a test compares them.\n\n"
     "A message is one ZeroMQ frame: its name as a MessagePack str, then a MessagePack map of its\n"
     "fields, in any order, and nothing after. (What is published has its topic in a frame of its own\n"
     "before it.) What is read and what is sent pass the same check, and what breaks the schema is\n"
@@ -145,8 +146,8 @@ static void put_bounds(const struct field *field)
 
 static void put_message(const struct message *message)
 {
-    printf("\n### `%s`\n\nFrom %s %s. ", message->wire,
-           message->sender == SENDER_BROKER ? "the" : "a", sender_words[message->sender]);
+    printf("\n### `%s`\n\nFrom %s %s. ", message->wire, sender_articles[message->sender],
+           sender_words[message->sender]);
     put_text(message->doc);
     printf("\n\n| field | type | required | bounds | meaning |\n|---|---|---|---|---|\n");
     for (size_t i = 0; i < message->field_count; i++) {
@@ -174,6 +175,10 @@ static bool describe_messages_md(void)
     for (unsigned i = 0; i < OUTCOME_COUNT; i++)
         printf("| `%s` | %s | %s |\n", outcomes[i].wire, outcomes[i].trainable ? "yes" : "no",
                outcomes[i].doc);
+    printf("\n## Faults\n\nThe `fault` of a `job.result`.\n\n| fault | meaning |\n|---|---|\n");
+#define FAULT(name, wire, doc) printf("| `%s` | %s |\n", wire, doc);
+#include "schemas/faults.def"
+#undef FAULT
     return true;
 }
 

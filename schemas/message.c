@@ -109,6 +109,21 @@ bool outcome_parse(struct slice wire, enum outcome *ret)
     return true;
 }
 
+static const char *const fault_wires[FAULT_COUNT] = {
+    "",
+#define FAULT(name, wire, doc) wire,
+#include "schemas/faults.def"
+#undef FAULT
+};
+
+const char *fault_wire(enum fault fault) { return fault_wires[fault]; }
+
+enum fault fault_parse(struct slice wire)
+{
+    unsigned i;
+    return find_wire(fault_wires, FAULT_COUNT, wire, &i) ? (enum fault)i : FAULT_NONE;
+}
+
 const char *stage_wire(enum stage stage) { return stage_wires[stage]; }
 
 bool stage_parse(struct slice wire, enum stage *ret)

@@ -57,7 +57,7 @@ enum message_id {
 
 enum field_type { FIELD_STR, FIELD_BIN, FIELD_UINT, FIELD_REAL, FIELD_BOOL, FIELD_JOBS };
 enum field_need { FIELD_OPTIONAL, FIELD_REQUIRED };
-enum message_sender { SENDER_CLIENT, SENDER_WORKER, SENDER_BROKER };
+enum message_sender { SENDER_CLIENT, SENDER_ADMIN, SENDER_WORKER, SENDER_BROKER };
 
 struct field {
     const char *name;
@@ -111,6 +111,18 @@ enum outcome {
 const char *outcome_wire(enum outcome outcome);
 bool outcome_parse(struct slice wire, enum outcome *ret);
 bool outcome_is_trainable(enum outcome outcome);
+
+enum fault {
+    FAULT_NONE,
+#define FAULT(name, wire, doc) FAULT_##name,
+#include "schemas/faults.def"
+#undef FAULT
+    FAULT_COUNT
+};
+
+const char *fault_wire(enum fault fault); /* "" for FAULT_NONE */
+/* FAULT_NONE for a word that is none of them. */
+enum fault fault_parse(struct slice wire);
 
 enum stage { STAGE_INIT, STAGE_RUN, STAGE_EVAL, STAGE_COUNT };
 const char *stage_wire(enum stage stage);

@@ -40,6 +40,7 @@ struct task_sampling {
 
 struct task_limits {
     uint64_t init_s, run_s, eval_s; /* a stage's seconds */
+    uint64_t total_s;               /* from submit to end, queues and retries included */
     uint64_t command_s;             /* one tool call's or evaluator command's seconds */
     uint64_t context_tokens;        /* prompt and sampled together; 0: the engine's own limit */
     uint64_t output_bytes;          /* of one command shown to the model */

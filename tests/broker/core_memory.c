@@ -69,7 +69,7 @@ static void settle(struct core *core)
 static void say(struct core *core, const char *client, enum message_id id, const void *in)
 {
     struct core_task task = {.id = TEXT("add"), .needs_engine = true, .limit_ms = {10, 20, 30}};
-    GUARDED(core_handle(core, ++now_ms, 1, TEXT(client), id, in,
+    GUARDED(core_handle(core, ++now_ms, 1, &(struct caller){.route = TEXT(client), .is_admin = true}, id, in,
                         id == MSG_group_submit ? &task : NULL, 1));
     settle(core);
 }
@@ -107,7 +107,7 @@ static void restore(struct core *core)
          .run_detail = TEXT("3 turns"), .engine = TEXT("http://gone:1")},
         {.rollout = TEXT("old/2"), .group = TEXT("old"), .sample = 2, .ended = true, .seq = 1}};
     bool whole = true;
-    GUARDED(whole = core_restore_stream(core, TEXT("train"), 1, 1) &&
+    GUARDED(whole = core_restore_stream(core, TEXT("train"), slice_of(NULL, 0), 1, 1) &&
                     core_restore_engine(core, TEXT("http://there:1")) &&
                     core_restore_group(core, &group));
     for (size_t i = 0; whole && i < 3; i++)
@@ -164,7 +164,7 @@ static void every_failing_allocation_is_noticed_and_nothing_is_left_behind(void 
         live(core);
         assert_int_equal(core_failed(core), has_failed);
         struct msg_status_get status = {.tag = 1};
-        core_handle(core, now_ms, 1, TEXT("operator"), MSG_status_get, &status, NULL, 0);
+        core_handle(core, now_ms, 1, &(struct caller){.route = TEXT("operator"), .is_admin = true}, MSG_status_get, &status, NULL, 0);
         /* A failed core takes nothing in. */
         assert_int_equal(core_effects(core).count, !has_failed);
         core_destroy(&core);

@@ -192,7 +192,7 @@ static inline void start_broker(struct model *model)
     for (unsigned s = 0; s < STREAMS; s++) {
         char name[16], url[32];
         snprintf(name, sizeof(name), "s%u", s);
-        assert_true(core_restore_stream(model->core, slice_from_str(name), model->first[s],
+        assert_true(core_restore_stream(model->core, slice_from_str(name), slice_of(NULL, 0), model->first[s],
                                         model->head[s]));
         snprintf(url, sizeof(url), "http://%u", s);
         if (model->engines[s])
@@ -329,7 +329,7 @@ static inline void send_beat(struct model *model, struct sim_worker *worker)
         .slots = worker->slots, .lane = slice_from_str(lane), .host = slice_from_str("h"),
         .progress = worker->progress, .draining = worker->draining, .epoch = worker->epoch,
         .jobs = {buffer_peek(&packed), (uint32_t)worker->count}};
-    core_handle(model->core, model->now_ms, 1, slice_of(NULL, 0), MSG_worker_beat, &in, NULL, 0);
+    core_handle(model->core, model->now_ms, 1, &(struct caller){.route = slice_of(NULL, 0), .is_admin = true}, MSG_worker_beat, &in, NULL, 0);
     buffer_finish(&packed);
 }
 

@@ -242,7 +242,7 @@ static inline void world_say(struct world *world, const char *client, enum messa
     uint64_t hash = 0;
     for (size_t i = 0; submits && i < ((const struct msg_group_submit *)in)->task.len; i++)
         hash = hash * 31 + ((const struct msg_group_submit *)in)->task.data[i];
-    core_handle(world->core, world->now_ms, WALL_MS, TEXT(client), id, in,
+    core_handle(world->core, world->now_ms, WALL_MS, &(struct caller){.route = TEXT(client), .is_admin = true}, id, in,
                 submits ? &world->task : NULL, hash);
     world_settle(world);
 }

@@ -21,7 +21,7 @@ static void deliver_letters(struct model *model)
             .worker = slice_from_str(letter.worker), .job = slice_from_str(letter.job),
             .token = letter.token, .outcome = slice_from_str(letter.outcome), .ms = 10,
             .reward = 1, .has_reward = is_eval};
-        core_handle(model->core, model->now_ms, 1, slice_of(NULL, 0), MSG_job_result, &in, NULL, 0);
+        core_handle(model->core, model->now_ms, 1, &(struct caller){.route = slice_of(NULL, 0), .is_admin = true}, MSG_job_result, &in, NULL, 0);
     }
 }
 
@@ -85,7 +85,7 @@ static void say(struct model *model, enum message_id id, const void *in)
     struct core_task task = plain;
     if (id == MSG_group_submit)
         task.needs_engine = slice_is(((const struct msg_group_submit *)in)->task, "engine");
-    core_handle(model->core, model->now_ms, 1, slice_from_str("trainer"), id, in,
+    core_handle(model->core, model->now_ms, 1, &(struct caller){.route = slice_from_str("trainer"), .is_admin = true}, id, in,
                 id == MSG_group_submit ? &task : NULL, 1);
 }
 

@@ -27,7 +27,7 @@ static struct world *restart(void)
     struct world *world = world_create();
     world->epoch = 4;
     world_start(world);
-    assert_true(core_restore_stream(world->core, TEXT("train"), 7, 7));
+    assert_true(core_restore_stream(world->core, TEXT("train"), slice_of(NULL, 0), 7, 7));
     assert_true(core_restore_engine(world->core, TEXT("http://127.0.0.1:8080")));
     restore_group(world, "g", 2, false);
     restore_rollout(world, "g", 0, (struct core_rollout_row){0});
@@ -195,7 +195,7 @@ static void a_group_of_which_nothing_is_left_is_still_known(void **state)
     world_start(world);
     struct core_group_row row = {.group = TEXT("old"), .stream = TEXT("train"), .samples = 2,
                                  .task_hash = 0};
-    assert_true(core_restore_stream(world->core, TEXT("train"), 3, 2));
+    assert_true(core_restore_stream(world->core, TEXT("train"), slice_of(NULL, 0), 3, 2));
     assert_true(core_restore_group(world->core, &row)); /* no task: all are forgotten */
     row.group = TEXT("older");
     row.task = world->task; /* a task, and no rollout is told: the same */
@@ -217,7 +217,7 @@ static void a_restored_group_that_has_ended_is_closed(void **state)
     (void)state;
     struct world *world = world_create();
     world_start(world);
-    assert_true(core_restore_stream(world->core, TEXT("train"), 1, 2));
+    assert_true(core_restore_stream(world->core, TEXT("train"), slice_of(NULL, 0), 1, 2));
     restore_group(world, "g", 2, true);
     restore_rollout(world, "g", 0, (struct core_rollout_row){.ended = true, .seq = 2});
     restore_rollout(world, "g", 1, (struct core_rollout_row){.ended = true, .seq = 1});

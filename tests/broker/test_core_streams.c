@@ -129,7 +129,7 @@ static void streams_are_bounded(void **state)
     char name[32];
     for (unsigned i = 0; i < 65536; i++) {
         snprintf(name, sizeof(name), "stream-%u", i);
-        assert_true(core_restore_stream(world->core, TEXT(name), 1, 0));
+        assert_true(core_restore_stream(world->core, TEXT(name), slice_of(NULL, 0), 1, 0));
     }
     world_submit_task(world, "g", "one-more", 1, "{}");
     assert_string_equal(expect_refused(world, REFUSAL_QUEUE_FULL)->field, "stream");

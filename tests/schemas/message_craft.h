@@ -23,7 +23,7 @@ union any {
 #define EACH_MESSAGE(id) (enum message_id id = 0; id < MESSAGE_COUNT; id++)
 
 /* A message of examples but for one field. */
-struct fault {
+struct flaw {
     const struct field *field;
     unsigned times;         /* how often it stands there */
     struct slice value;     /* its bytes; empty: the example's */
@@ -42,7 +42,7 @@ static inline void pack_example(msgpack_packer *packer, const struct field *fiel
     }
 }
 
-static inline void pack_faulty(const struct message *message, const struct fault *fault, size_t extra,
+static inline void pack_faulty(const struct message *message, const struct flaw *fault, size_t extra,
                         struct buffer *out)
 {
     msgpack_packer packer;

@@ -174,7 +174,7 @@ static void assert_bomb_refused(struct slice head, const char *with, size_t repe
     union any any;
     struct refusal no;
     const struct message *message = message_get(MSG_worker_beat);
-    struct fault none = {.field = &message->fields[message->field_count - 1], .times = 0};
+    struct flaw none = {.field = &message->fields[message->field_count - 1], .times = 0};
     msgpack_packer packer;
     pack_faulty(message, &none, 1, &bytes);
     packer_init(&packer, &bytes);

@@ -9,7 +9,7 @@
 
 /* One field at fault, for every field of every message: it is named, and so is why. */
 
-static void assert_refused(enum message_id id, const struct fault *fault,
+static void assert_refused(enum message_id id, const struct flaw *fault,
                            enum refusal_reason reason)
 {
     AUTO_BUFFER bytes = {0};
@@ -29,7 +29,7 @@ static void every_required_field_that_is_missing_is_named(void **state)
     (void)state;
     for EACH_MESSAGE (id)
         for (size_t i = 0; i < message_get(id)->field_count; i++) {
-            struct fault fault = {.field = &message_get(id)->fields[i], .times = 0};
+            struct flaw fault = {.field = &message_get(id)->fields[i], .times = 0};
             AUTO_BUFFER bytes = {0};
             union any any;
             pack_faulty(message_get(id), &fault, 0, &bytes);
@@ -45,7 +45,7 @@ static void every_field_given_twice_is_named(void **state)
     (void)state;
     for EACH_MESSAGE (id)
         for (size_t i = 0; i < message_get(id)->field_count; i++)
-            assert_refused(id, &(struct fault){.field = &message_get(id)->fields[i], .times = 2},
+            assert_refused(id, &(struct flaw){.field = &message_get(id)->fields[i], .times = 2},
                            REFUSAL_DUPLICATE_FIELD);
 }
 
@@ -74,7 +74,7 @@ static void every_field_of_another_type_is_named(void **state)
             for (size_t v = 0; v < sizeof(values) / sizeof(values[0]); v++) {
                 const struct field *field = &message_get(id)->fields[i];
                 if (values[v].is != field->type)
-                    assert_refused(id, &(struct fault){field, 1, values[v].bytes},
+                    assert_refused(id, &(struct flaw){field, 1, values[v].bytes},
                                    REFUSAL_WRONG_TYPE);
             }
 }
@@ -105,7 +105,7 @@ static void assert_bound(enum message_id id, const struct field *field, uint64_t
 {
     AUTO_BUFFER value = {0};
     pack_measure(field, n, &value);
-    struct fault fault = {field, 1, buffer_peek(&value)};
+    struct flaw fault = {field, 1, buffer_peek(&value)};
     if (reason != REFUSAL_NONE) {
         assert_refused(id, &fault, reason);
         return;
@@ -153,7 +153,7 @@ static void every_string_that_is_not_utf8_is_named(void **state)
             for (size_t b = 0; b < sizeof(bad) / sizeof(bad[0]); b++)
                 if (message_get(id)->fields[i].type == FIELD_STR)
                     assert_refused(id,
-                                   &(struct fault){&message_get(id)->fields[i], 1,
+                                   &(struct flaw){&message_get(id)->fields[i], 1,
                                                    slice_of(bad[b], 9)},
                                    REFUSAL_NOT_UTF8);
 }
@@ -168,7 +168,7 @@ static void a_number_that_is_not_finite_is_named(void **state)
         for (size_t i = 0; i < message_get(id)->field_count; i++)
             for (size_t b = 0; b < 3 && message_get(id)->fields[i].type == FIELD_REAL; b++, seen++)
                 assert_refused(id,
-                               &(struct fault){&message_get(id)->fields[i], 1, slice_of(bad[b], 9)},
+                               &(struct flaw){&message_get(id)->fields[i], 1, slice_of(bad[b], 9)},
                                REFUSAL_NOT_FINITE);
     assert_true(seen > 0);
 }
@@ -185,7 +185,7 @@ static void a_field_of_no_name_here_is_refused_by_its_name_cleaned(void **state)
             union any any;
             struct refusal no;
             msgpack_packer packer;
-            pack_faulty(message_get(id), &(struct fault){.times = 1}, 1, &bytes);
+            pack_faulty(message_get(id), &(struct flaw){.times = 1}, 1, &bytes);
             packer_init(&packer, &bytes);
             packer_str(&packer, slice_from_str(names[n].given));
             msgpack_pack_nil(&packer);
