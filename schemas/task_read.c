@@ -236,28 +236,49 @@ bool task_read_value(const struct task_place *place, const json_t *value)
 
 /* ---- defaults ------------------------------------------------------------------------------ */
 
-static json_t *default_of(const struct task_row *row)
+/* A default that is more than a number or a text goes the way of what is given. */
+static bool read_default(const struct task_place *place)
 {
-    switch (row->type) {
+    json_t *value = json_string(place->row->default_value);
+    bool good = value ? task_read_value(place, value) : place_out_of_memory(place);
+    json_decref(value);
+    return good;
+}
+
+/* That a default keeps its own row's bounds is tested, not asked for at every task. */
+static bool set_default(const struct task_place *place)
+{
+    const char *text = place->row->default_value;
+    switch (place->row->type) {
     case TASK_UINT:
-    case TASK_INT:  return json_integer(strtoll(row->default_value, NULL, 10));
-    case TASK_REAL: return json_real(strtod(row->default_value, NULL));
-    default:        return json_string(row->default_value);
+        *(uint64_t *)place_member(place) = strtoull(text, NULL, 10);
+        return true;
+    case TASK_INT:
+        *(int64_t *)place_member(place) = strtoll(text, NULL, 10);
+        return true;
+    case TASK_REAL:
+        *(double *)place_member(place) = strtod(text, NULL);
+        return true;
+    case TASK_NAME:
+    case TASK_TEXT:
+    case TASK_PATH:
+    case TASK_IMAGE:
+    case TASK_WORD:
+        return place_set_text(place, place_member(place), text);
+    default:
+        return read_default(place);
     }
 }
 
-/* Defaults go the way of what is given: one that breaks its row is refused at the first task. */
 bool task_read_defaults(const char *parent, void *base, struct refusal *no)
 {
     for (size_t i = 0; i < task_row_count; i++) {
-        struct task_place place = {.row = &task_rows[i], .base = base, .no = no};
-        if (!place.row->default_value || !task_row_is_in(place.row, parent))
+        const struct task_row *row = &task_rows[i];
+        if (!row->default_value || !task_row_is_in(row, parent))
             continue;
-        json_t *value = default_of(place.row);
-        snprintf(place.shown, sizeof(place.shown), "%s", place.row->path);
-        bool good = value ? task_read_value(&place, value) : place_out_of_memory(&place);
-        json_decref(value);
-        if (!good)
+        struct task_place place = {.row = row, .base = base, .no = no};
+        memcpy(place.shown, row->path, strlen(row->path) + 1);
+        if (!set_default(&place))
             return false;
     }
     return true;

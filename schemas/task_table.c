@@ -29,18 +29,28 @@ const struct task_row task_rows[] = {
 
 const size_t task_row_count = sizeof(task_rows) / sizeof(task_rows[0]);
 
+/* The row's key, where the row stands directly in the object at `parent`; else NULL. */
+static const char *key_in(const struct task_row *row, const char *parent, size_t parent_len)
+{
+    const char *path = row->path;
+    if (parent_len && (strncmp(path, parent, parent_len) != 0 || path[parent_len] != '.'))
+        return NULL;
+    const char *key = path + parent_len + (parent_len > 0);
+    return strchr(key, '.') ? NULL : key;
+}
+
 bool task_row_is_in(const struct task_row *row, const char *parent)
 {
-    const char *last = strrchr(row->path, '.');
-    size_t len = last ? (size_t)(last - row->path) : 0;
-    return strlen(parent) == len && strncmp(row->path, parent, len) == 0;
+    return key_in(row, parent, strlen(parent)) != NULL;
 }
 
 const struct task_row *task_row_find(const char *parent, const char *key)
 {
-    size_t skip = parent[0] ? strlen(parent) + 1 : 0;
-    for (size_t i = 0; i < task_row_count; i++)
-        if (task_row_is_in(&task_rows[i], parent) && strcmp(task_rows[i].path + skip, key) == 0)
+    size_t parent_len = strlen(parent);
+    for (size_t i = 0; i < task_row_count; i++) {
+        const char *own = key_in(&task_rows[i], parent, parent_len);
+        if (own && strcmp(own, key) == 0)
             return &task_rows[i];
+    }
     return NULL;
 }

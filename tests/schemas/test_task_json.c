@@ -106,6 +106,21 @@ static void every_number_has_a_default_within_its_bounds(void **state)
     }
 }
 
+static void every_word_has_a_default_that_is_among_them(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < task_row_count; i++) {
+        const struct task_row *row = &task_rows[i];
+        if (row->type != TASK_WORD || !row->default_value)
+            continue;
+        const char *found = strstr(row->words, row->default_value);
+        size_t len = strlen(row->default_value);
+        assert_non_null(found);
+        assert_true((found == row->words || found[-1] == '|') &&
+                    (found[len] == '|' || found[len] == '\0'));
+    }
+}
+
 /* ---- JSON at fault -------------------------------------------------------------------------- */
 
 static void json_that_is_not_a_good_object_is_refused(void **state)
@@ -210,6 +225,7 @@ int main(void)
         cmocka_unit_test(every_row_refuses_another_type),
         cmocka_unit_test(every_row_refuses_what_is_beyond_its_bounds),
         cmocka_unit_test(every_number_has_a_default_within_its_bounds),
+        cmocka_unit_test(every_word_has_a_default_that_is_among_them),
         cmocka_unit_test(json_that_is_not_a_good_object_is_refused),
         cmocka_unit_test(a_nested_bomb_is_refused),
         cmocka_unit_test(a_task_over_a_mebibyte_is_refused_unread),
