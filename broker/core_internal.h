@@ -4,7 +4,8 @@
  *   core.c           life, which handler a message has, what is due
  *   core_effects.c   the list of effects and the memory they point into
  *   core_jobs.c      a job's places: entering, leaving, leases, failures
- *   core_groups.c    groups and rollouts: submit, ends
+ *   core_groups.c    groups and rollouts: their life and ends
+ *   core_submit.c    group.submit
  *   core_results.c   what a result does, by stage and outcome
  *   core_cancel.c    rollout.cancel
  *   core_workers.c   beats, reconciliation, lost workers

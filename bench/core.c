@@ -1,0 +1,163 @@
+/*
+ * The broker's core by itself, without sockets and disk: bytes per queued rollout, and
+ * rollouts a second through all three stages.
+ *
+ *   bench_core [ROLLOUTS]      one million, if not given
+ */
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "broker/core.h"
+
+enum { SLOTS = 512, WORKERS = 8, CYCLE = 64 };
+
+static uint64_t tag, rollouts = 1000000;
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static size_t heap_bytes(void)
+{
+    struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+}
+
+static struct core *create(void)
+{
+    struct core_settings settings = core_settings_default();
+    settings.rollouts_max = rollouts + 1024;
+    struct core *core = core_create(&settings, 1, 1);
+    core_effects_clear(core);
+    return core;
+}
+
+static void say(struct core *core, const char *client, const char *name, enum message_id id,
+                const void *in)
+{
+    static const struct core_task task = {
+        .id = {(const uint8_t *)"gsm8k-0017", 10}, .limit_ms = {1000000, 1000000, 1000000},
+        .total_ms = 10000000, .bytes = 1024};
+    struct caller caller = {slice_from_str(client), slice_from_str(name), false};
+    core_handle(core, 1, 1, &caller, id, in, id == MSG_group_submit ? &task : NULL, 1);
+}
+
+/* Groups of `samples` until there are `rollouts`, spread over so many clients and streams. */
+static void submit_all(struct core *core, uint64_t samples, unsigned clients, unsigned streams)
+{
+    for (uint64_t i = 0; i < rollouts / samples; i++) {
+        char group[32], stream[32], client[32];
+        snprintf(group, sizeof(group), "group-%llu", (unsigned long long)i);
+        snprintf(client, sizeof(client), "client-%llu", (unsigned long long)(i % clients));
+        snprintf(stream, sizeof(stream), "stream-%llu", (unsigned long long)(i % (clients * streams)));
+        struct msg_group_submit in = {.tag = ++tag, .group = slice_from_str(group),
+                                      .stream = slice_from_str(stream), .samples = samples,
+                                      .task = slice_from_str("{}")};
+        say(core, "route", client, MSG_group_submit, &in);
+        core_effects_clear(core);
+    }
+}
+
+static void measure_memory(uint64_t samples)
+{
+    size_t before = heap_bytes();
+    double begin = seconds();
+    struct core *core = create();
+    submit_all(core, samples, 1, 1);
+    printf("queued, groups of %llu: %.0f bytes per rollout, %.0f rollouts/s accepted\n",
+           (unsigned long long)samples, (double)(heap_bytes() - before) / (double)rollouts,
+           (double)rollouts / (seconds() - begin));
+    core_destroy(&core);
+    malloc_trim(0);
+}
+
+static void hire(struct core *core)
+{
+    static const char *const stages[] = {"init", "run", "eval"};
+    for (unsigned i = 0; i < 3 * WORKERS; i++) {
+        char id[16];
+        snprintf(id, sizeof(id), "w%u", i);
+        struct msg_worker_beat in = {
+            .worker = slice_from_str(id), .stage = slice_from_str(stages[i % 3]), .slots = SLOTS,
+            .lane = slice_from_str("tcp://h:1"), .host = slice_from_str("h"), .progress = 1};
+        say(core, "", "", MSG_worker_beat, &in);
+    }
+}
+
+struct handed {
+    char worker[16], job[64];
+    uint64_t token;
+};
+
+/* Takes up to `room` jobs out of the effects; returns how many, counts the ends. */
+static size_t collect(struct core *core, struct handed *handed, size_t room, uint64_t *ended)
+{
+    size_t count = 0;
+    struct effects effects = core_effects(core);
+    for (size_t i = 0; i < effects.count; i++) {
+        const struct effect *effect = &effects.items[i];
+        *ended += effect->kind == PERSIST_END;
+        if (effect->kind != LANE_JOB || count == room)
+            continue;
+        struct handed *to = &handed[count++];
+        snprintf(to->worker, sizeof(to->worker), "%.*s", SLICE_ARG(effect->worker));
+        snprintf(to->job, sizeof(to->job), "%.*s", SLICE_ARG(effect->job));
+        to->token = effect->token;
+    }
+    core_effects_clear(core);
+    return count;
+}
+
+static void answer(struct core *core, const struct handed *handed)
+{
+    bool is_eval = handed->job[0] == 'e';
+    struct msg_job_result in = {.worker = slice_from_str(handed->worker),
+                                .job = slice_from_str(handed->job), .token = handed->token,
+                                .outcome = slice_from_str("ok"), .reward = 1,
+                                .has_reward = is_eval, .ms = 1};
+    say(core, "", "", MSG_job_result, &in);
+}
+
+static void measure_speed(unsigned clients, unsigned streams)
+{
+    enum { ROOM = 4 * 3 * WORKERS * SLOTS };
+    static struct handed held[ROOM];
+    struct core *core = create();
+    submit_all(core, 8, clients, streams);
+    hire(core);
+    uint64_t ended = 0, jobs = 0;
+    size_t head = 0, tail = 0; /* a ring of what the workers hold, oldest first */
+    double begin = seconds();
+    core_dispatch(core, 1);
+    while (ended < rollouts / 8 * 8) {
+        struct handed fresh[4 * CYCLE + 3 * WORKERS * SLOTS];
+        size_t count = collect(core, fresh, sizeof(fresh) / sizeof(*fresh), &ended);
+        for (size_t i = 0; i < count; i++)
+            held[tail++ % ROOM] = fresh[i];
+        for (unsigned i = 0; i < CYCLE && head < tail; i++, jobs++)
+            answer(core, &held[head++ % ROOM]);
+        core_dispatch(core, 1);
+    }
+    double took = seconds() - begin;
+    printf("%u clients x %u streams: %.0f rollouts/s, %.0f jobs/s\n", clients, streams,
+           (double)ended / took, (double)jobs / took);
+    core_destroy(&core);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        rollouts = strtoull(argv[1], NULL, 10) / 8 * 8;
+    if (!rollouts)
+        return 2;
+    measure_memory(1);
+    measure_memory(8);
+    measure_speed(1, 1);
+    measure_speed(16, 16);
+    return 0;
+}

@@ -1,0 +1,85 @@
+/*
+ * group.submit: what may come in, and why not.
+ */
+#include "broker/core_internal.h"
+
+#include <assert.h>
+
+static void send_accepted(struct core *core, const struct call *call, const struct group *group,
+                          bool known)
+{
+    struct msg_group_accepted accepted = {
+        .tag = call->tag, .group = group_id(group), .samples = group->samples, .known = known};
+    send_client(core, call->client, MSG_group_accepted, &accepted);
+}
+
+static bool is_same_group(const struct group *group, const struct msg_group_submit *in,
+                          uint64_t task_hash)
+{
+    return group->task_hash == task_hash && group->samples == in->samples &&
+           slice_equal(stream_name(group->stream), in->stream);
+}
+
+/* Whether a new group may come in; says why not. */
+static bool admit(struct core *core, const struct call *call)
+{
+    const struct msg_group_submit *in = call->in;
+    if (!name_is_valid(in->group) || !name_is_valid(in->stream)) {
+        const char *field = name_is_valid(in->group) ? "stream" : "group";
+        send_refused(core, call, REFUSAL_BAD_NAME, field, 0,
+                     "group.submit: a %s's name holds no '/', blank or control character", field);
+        return false;
+    }
+    if (core->live + in->samples > core->settings.rollouts_max) {
+        send_refused(core, call, REFUSAL_QUEUE_FULL, NULL, RETRY_AFTER_MS,
+                     "%llu rollouts have not ended, %llu are the limit; try again later",
+                     (unsigned long long)core->live,
+                     (unsigned long long)core->settings.rollouts_max);
+        return false;
+    }
+    if (core->stream_count >= STREAMS_MAX && !stream_find(core, in->stream)) {
+        send_refused(core, call, REFUSAL_QUEUE_FULL, "stream", 0,
+                     "%zu streams are known, no more fit; use one of them", core->stream_count);
+        return false;
+    }
+    if (call->task->needs_engine && core->engines_registered == 0) {
+        send_refused(core, call, REFUSAL_NO_ENGINE, "task", 0,
+                     "the task needs an engine and none is registered: sluice engine add URL");
+        return false;
+    }
+    return true;
+}
+
+void handle_group_submit(struct core *core, const struct call *call)
+{
+    const struct msg_group_submit *in = call->in;
+    assert(call->task);
+    struct group *group = group_find(core, in->group);
+    if (group && !is_same_group(group, in, call->task_hash)) {
+        send_refused(core, call, REFUSAL_GROUP_EXISTS, "group", 0,
+                     "the group %s was submitted with another task, stream or number of samples; "
+                     "choose another id", group->id);
+        return;
+    }
+    if (group) {
+        send_accepted(core, call, group, true);
+        return;
+    }
+    if (!admit(core, call))
+        return;
+    struct stream *stream = stream_intern(core, in->stream);
+    group = stream ? group_create(core, in->group, stream, (uint32_t)in->samples, call->task_hash,
+                                  call->task) : NULL;
+    if (!group)
+        return;
+    group_count(core, group, group->samples);
+    core->accepted += group->samples;
+    core->counters.groups++;
+    struct effect *persist = effect_push(core, PERSIST_GROUP);
+    persist->group = group_id(group);
+    persist->stream = stream_name(stream);
+    persist->samples = group->samples;
+    persist->task = in->task;
+    job_queue(core, &group->work->init, false);
+    send_accepted(core, call, group, false);
+}
