@@ -212,7 +212,7 @@ FIBER_TEST(what_an_agent_leaves_in_the_evaluators_places_decides_nothing)
 
 #define COMMAND(command)                                                                                  \
     "{\"task\":\"t\",\"agent\":{\"kind\":\"none\"},\"eval\":{\"kind\":\"command\",\"command\":\"" command \
-    "\"},\"limits\":{\"memory_mib\":64,\"command_s\":1}}"
+    "\"},\"limits\":{\"memory_mib\":256,\"command_s\":1}}"
 
 FIBER_TEST(the_exit_status_is_the_reward_and_others_are_a_broken_evaluator)
 {
