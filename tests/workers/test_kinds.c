@@ -210,9 +210,10 @@ FIBER_TEST(what_an_agent_leaves_in_the_evaluators_places_decides_nothing)
                   "exited with 1");
 }
 
-#define COMMAND(command)                                                                                  \
-    "{\"task\":\"t\",\"agent\":{\"kind\":\"none\"},\"eval\":{\"kind\":\"command\",\"command\":\"" command \
-    "\"},\"limits\":{\"memory_mib\":256,\"command_s\":1}}"
+#define COMMAND_WITHIN(limits, command)                                                            \
+    "{\"task\":\"t\",\"agent\":{\"kind\":\"none\"},\"limits\":{" limits                              \
+    "},\"eval\":{\"kind\":\"command\",\"command\":\"" command "\"}}"
+#define COMMAND(command) COMMAND_WITHIN("\"command_s\":1", command)
 
 FIBER_TEST(the_exit_status_is_the_reward_and_others_are_a_broken_evaluator)
 {
@@ -224,7 +225,8 @@ FIBER_TEST(the_exit_status_is_the_reward_and_others_are_a_broken_evaluator)
     expect_no_reward(COMMAND("kill -9 $$"), OUTCOME_TASK, "was killed by signal 9");
     expect_no_reward(COMMAND("echo slow; sleep 100"), OUTCOME_TASK,
                      "was stopped after");
-    expect_no_reward(COMMAND("x=x; while :; do x=$x$x; done"), OUTCOME_TASK, "memory limit");
+    expect_no_reward(COMMAND_WITHIN("\"memory_mib\":64", "x=x; while :; do x=$x$x; done"),
+                     OUTCOME_TASK, "memory limit");
 }
 
 #define REWARD(agent, command)                                                                              \
