@@ -139,6 +139,7 @@ struct effect {
     struct core_trouble trouble; /* PERSIST_TROUBLE */
     struct slice owner;    /* PERSIST_GROUP: whose stream and group it is, may be empty */
     uint64_t priority, lease_ms, accepted_ms; /* PERSIST_GROUP; accepted_ms by the wall clock */
+    const struct core_task *facts; /* PERSIST_GROUP: of `task`, borrowed as it is; NULL: not known */
 };
 
 struct effects {

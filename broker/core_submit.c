@@ -87,6 +87,7 @@ void handle_group_submit(struct core *core, const struct call *call)
     persist->owner = client_name(stream->owner);
     persist->priority = group->work->priority;
     persist->task = in->task;
+    persist->facts = call->task;
     job_queue(core, &group->work->init, false);
     send_accepted(core, call, group, false);
 }

@@ -1,8 +1,8 @@
 /*
  * facts.h - what scheduling needs to know of a submitted task, read from its JSON,
  * and the number that tells one content of a group from another. The shell asks for
- * both at a submit, the ledger when it restores a group; they are never stored apart
- * from the task, so they cannot disagree with it.
+ * both at a submit; the ledger keeps them beside the task (ledger.def), and reads them
+ * from it again where it does not.
  */
 #ifndef SLUICE_BROKER_FACTS_H
 #define SLUICE_BROKER_FACTS_H

@@ -1,35 +1,62 @@
 #include "broker/ledger_inner.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 #include "broker/lock.h"
 #include "common/cleanup.h"
 
 enum {
     SWEEP_PER_COMMIT = 64,
-    SWEEP_PER_CHORE = 256,
-    WAL_IDLE_PAGES = 1000,  /* 8 MiB: brought home when there is nothing else to do */
-    WAL_BUSY_PAGES = 32768  /* 256 MiB: brought home whatever there is to do */
+    WAL_BUSY_PAGES = 32768 /* 256 MiB: brought home whatever there is to do */
 };
 
-int ledger_open(struct ledger **ret, const char *dir, struct fail *fail)
+/* ---- opening ----------------------------------------------------------------------- */
+
+static int open_memory(struct ledger *ledger, struct fail *fail)
+{
+    int code = ledger_sql_open(ledger, ":memory:", fail);
+    return code ? code : ledger_schema_make(ledger, fail);
+}
+
+static int open_file(struct ledger *ledger, const struct ledger_options *options, const char *note,
+                     struct fail *fail)
+{
+    int code = ledger_file_prepare(ledger, options->dir, note, fail);
+    if (code == 0)
+        code = ledger_sql_open(ledger, ledger->path, fail);
+    if (code == 0)
+        code = ledger_file_check(ledger, options->check_all, fail);
+    return code ? code : ledger_schema_upgrade(ledger, fail);
+}
+
+static int open_all(struct ledger *ledger, const struct ledger_options *options, struct fail *fail)
+{
+    char note[LOCK_NOTE_SIZE];
+    int code = lock_take(options->dir, &ledger->lock_fd, fail);
+    if (code)
+        return code;
+    lock_read_note(ledger->lock_fd, note);
+    if (asprintf(&ledger->path, "%s/ledger.db", options->dir) < 0 || !ledger_cache_init(ledger))
+        return fail_set(fail, -ENOMEM, "out of memory");
+    code = options->durability == LEDGER_NONE ? open_memory(ledger, fail)
+                                              : open_file(ledger, options, note, fail);
+    if (code == 0)
+        code = ledger_sql_start(ledger, fail);
+    if (code == 0)
+        code = ledger_ask(ledger, LEDGER_LAST_GROUP, NULL, 0, fail);
+    return code < 0 ? code : 0;
+}
+
+int ledger_open(struct ledger **ret, const struct ledger_options *options, struct fail *fail)
 {
     struct ledger *ledger = calloc(1, sizeof(*ledger));
     if (!ledger)
         return fail_set(fail, -ENOMEM, "out of memory");
     ledger->lock_fd = -1;
-    int code = lock_take(dir, &ledger->lock_fd, fail);
-    if (code == 0 && (asprintf(&ledger->path, "%s/ledger.db", dir) < 0 ||
-                      !ledger_cache_init(ledger)))
-        code = fail_set(fail, -ENOMEM, "out of memory");
-    if (code == 0)
-        code = ledger_sql_open(ledger, fail);
-    if (code == 0)
-        code = ledger_ask(ledger, LEDGER_LAST_GROUP, NULL, 0, fail);
-    if (code < 0) {
+    ledger->durability = options->durability;
+    int code = open_all(ledger, options, fail);
+    if (code) {
         ledger_close(&ledger);
         return code;
     }
@@ -62,9 +89,11 @@ int ledger_next_epoch(struct ledger *ledger, uint64_t *ret, struct fail *fail)
     uint64_t epoch = (uint64_t)ledger_number(ledger, LEDGER_GET_EPOCH, 0) + 1;
     ledger_reset(ledger, LEDGER_GET_EPOCH);
     code = ledger_do(ledger, LEDGER_SET_EPOCH, fail, NUMBER(epoch));
-    if (code == 0)
-        *ret = epoch;
-    return code;
+    if (code)
+        return code;
+    ledger_file_mark(ledger, true, NULL); /* unsaid, a -wal that goes away is not missed */
+    *ret = epoch;
+    return 0;
 }
 
 /* ---- transactions ------------------------------------------------------------------ */
@@ -81,22 +110,18 @@ int ledger_begin(struct ledger *ledger, struct fail *fail)
     return run(ledger, LEDGER_BEGIN, fail);
 }
 
-static int checkpoint(struct ledger *ledger, struct fail *fail)
+int ledger_end(struct ledger *ledger, struct fail *fail)
 {
-    int code = sqlite3_wal_checkpoint_v2(ledger->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-    ledger->wal_pages = 0;
-    if (code == SQLITE_OK || code == SQLITE_BUSY) /* busy: somebody reads; a later one does it */
-        return 0;
-    return ledger_broke(ledger, code, fail);
+    return run(ledger, LEDGER_COMMIT, fail);
 }
 
 int ledger_commit(struct ledger *ledger, struct fail *fail)
 {
     int code = ledger_sweep(ledger, SWEEP_PER_COMMIT, fail);
     if (code == 0)
-        code = run(ledger, LEDGER_COMMIT, fail);
+        code = ledger_end(ledger, fail);
     if (code == 0 && ledger->wal_pages > WAL_BUSY_PAGES)
-        code = checkpoint(ledger, fail);
+        code = ledger_checkpoint(ledger, fail);
     return code;
 }
 
@@ -108,28 +133,5 @@ int ledger_read_begin(struct ledger *ledger, struct fail *fail)
 int ledger_read_end(struct ledger *ledger, struct fail *fail)
 {
     ledger_release(ledger);
-    return run(ledger, LEDGER_COMMIT, fail);
-}
-
-/* ---- chores ------------------------------------------------------------------------ */
-
-bool ledger_has_chores(const struct ledger *ledger)
-{
-    return ledger->sweep_due || ledger->wal_pages > WAL_IDLE_PAGES;
-}
-
-static int sweep_alone(struct ledger *ledger, struct fail *fail)
-{
-    int code = ledger_begin(ledger, fail);
-    if (code == 0)
-        code = ledger_sweep(ledger, SWEEP_PER_CHORE, fail);
-    return code ? code : run(ledger, LEDGER_COMMIT, fail);
-}
-
-int ledger_do_chores(struct ledger *ledger, struct fail *fail)
-{
-    ledger_release(ledger);
-    if (ledger->sweep_due)
-        return sweep_alone(ledger, fail);
-    return ledger->wal_pages > WAL_IDLE_PAGES ? checkpoint(ledger, fail) : 0;
+    return ledger_end(ledger, fail);
 }

@@ -1,11 +1,12 @@
 /*
- * ledger.h - the broker's memory on disk: <dir>/ledger.db, SQLite in WAL mode with
- * synchronous=FULL, and <dir>/lock, which keeps a second broker out.
+ * ledger.h - the broker's memory on disk: <dir>/ledger.db, SQLite in WAL mode, and
+ * <dir>/lock, which keeps a second broker out.
  *
  * A cycle's PERSIST_* effects are one transaction: begin, apply each, commit. What
- * ledger_commit returned 0 for survives kill -9 and a power cut. A failed write,
+ * ledger_commit returned 0 for survives what the durability says. A failed write,
  * sync or read is final (-ENOSPC, -EIO, -EBADMSG for a damaged file): the ledger
- * then refuses everything, and its owner stops; a sync is never tried twice.
+ * then refuses everything, and its owner stops; a sync is never tried twice, and a
+ * damaged file is left as it is.
  *
  * Belongs to one thread. Acknowledged rollouts are swept in bounded slices, by commits
  * and by ledger_do_chores. The ids and hashes of groups forgotten last are kept, up to
@@ -19,10 +20,25 @@
 
 struct ledger;
 
-enum { LEDGER_FORGOTTEN_MAX = 100000 };
+enum { LEDGER_FORGOTTEN_MAX = 100000, LEDGER_TOMBS_MAX = 100000 };
 
-/* Makes `dir` and the file where they are not there yet. */
-int ledger_open(struct ledger **ret, const char *dir, struct fail *fail);
+enum ledger_durability {
+    LEDGER_FULL,    /* a commit survives a power cut */
+    LEDGER_PROCESS, /* it survives the broker's end, kill -9 included, but no power cut */
+    LEDGER_NONE     /* nothing survives: no file is made */
+};
+
+struct ledger_options {
+    const char *dir;
+    enum ledger_durability durability;
+    bool check_all; /* read all of the file at open, however large */
+};
+
+/*
+ * Makes the directory and the file where they are not there yet, and brings a file of an
+ * earlier version up to this one; -EPROTO: the file is of a later one.
+ */
+int ledger_open(struct ledger **ret, const struct ledger_options *options, struct fail *fail);
 /* Checkpoints unless something failed; what was not committed is not kept. NULL-safe. */
 void ledger_close(struct ledger **ledger);
 
@@ -31,16 +47,21 @@ int ledger_next_epoch(struct ledger *ledger, uint64_t *ret, struct fail *fail);
 
 /*
  * Tells a reader all there is: streams, engines, groups, each group's rollouts after
- * it. Rollouts that have not ended, or ended and are kept, are told; a group of which
- * no rollout is told is forgotten. Slices are good during the call. A callback's false
- * ends it with -ENOMEM.
+ * it and then what went wrong with them, tombs. Rollouts that have not ended, or ended and
+ * are kept, are told; a group of which no rollout is told is forgotten; troubles of what has
+ * ended are not told. Tombs older than `tombs_since_ms` are dropped. Slices are good during
+ * the call. A callback's false ends it with -ENOMEM.
  */
 struct ledger_reader {
     void *context;
-    bool (*stream)(void *context, struct slice name, uint64_t first, uint64_t head);
+    uint64_t tombs_since_ms; /* by the wall clock */
+    bool (*stream)(void *context, struct slice name, struct slice owner, uint64_t first,
+                   uint64_t head);
     bool (*engine)(void *context, struct slice url);
     bool (*group)(void *context, const struct core_group_row *row);
     bool (*rollout)(void *context, const struct core_rollout_row *row);
+    bool (*trouble)(void *context, const struct core_trouble *trouble);
+    bool (*tomb)(void *context, struct slice name, struct slice owner, uint64_t wall_ms);
 };
 int ledger_restore(struct ledger *ledger, const struct ledger_reader *reader, struct fail *fail);
 

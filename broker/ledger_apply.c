@@ -15,16 +15,40 @@ static int get_stream(struct ledger *ledger, struct slice name, int64_t *ret, st
     return code ? code : ledger_find_stream(ledger, name, ret, fail);
 }
 
+/* Whose it is, is said with each of its groups. */
+static int own_stream(struct ledger *ledger, const struct effect *effect, int64_t *ret,
+                      struct fail *fail)
+{
+    int code = get_stream(ledger, effect->stream, ret, fail);
+    return code ? code : ledger_do(ledger, LEDGER_OWN_STREAM, fail, NUMBER(*ret),
+                                   TEXT(effect->owner));
+}
+
+static int add_group(struct ledger *ledger, const struct effect *effect, int64_t number,
+                     int64_t stream, struct fail *fail)
+{
+    const struct core_task *facts = effect->facts;
+    uint64_t hash = facts_hash(effect->stream, effect->samples, effect->task);
+#define FACT(value) (facts ? NUMBER(value) : NOTHING)
+    return ledger_do(ledger, LEDGER_ADD_GROUP, fail, NUMBER(number), TEXT(effect->group),
+                     NUMBER(stream), NUMBER(effect->samples), NUMBER(hash),
+                     NUMBER(effect->priority), NUMBER(effect->lease_ms),
+                     NUMBER(effect->accepted_ms), facts ? TEXT(facts->id) : NOTHING,
+                     facts ? MAYBE_TEXT(facts->image) : NOTHING, FACT(facts->needs_engine),
+                     FACT(facts->limit_ms[STAGE_INIT]), FACT(facts->limit_ms[STAGE_RUN]),
+                     FACT(facts->limit_ms[STAGE_EVAL]), FACT(facts->total_ms),
+                     FACT(facts->bytes), TEXT(effect->task));
+#undef FACT
+}
+
 static int apply_group(struct ledger *ledger, const struct effect *effect, struct fail *fail)
 {
     int64_t stream;
-    int code = get_stream(ledger, effect->stream, &stream, fail);
+    int code = own_stream(ledger, effect, &stream, fail);
     if (code)
         return code;
     int64_t number = ledger->next_group++;
-    uint64_t hash = facts_hash(effect->stream, effect->samples, effect->task);
-    code = ledger_do(ledger, LEDGER_ADD_GROUP, fail, NUMBER(number), TEXT(effect->group),
-                     NUMBER(stream), NUMBER(effect->samples), NUMBER(hash), TEXT(effect->task));
+    code = add_group(ledger, effect, number, stream, fail);
     if (code == 0)
         code = ledger_do(ledger, LEDGER_DROP_FORGOTTEN_GROUP, fail, TEXT(effect->group));
     if (code)
@@ -100,6 +124,46 @@ static int apply_engine(struct ledger *ledger, const struct effect *effect, stru
                      TEXT(effect->engine));
 }
 
+/* "run:add-17/3" as the key of `troubles`, and its stage. */
+static int find_trouble(struct ledger *ledger, struct slice job, int64_t *ret, struct slice *ret_stage,
+                        struct fail *fail)
+{
+    const uint8_t *colon = job.len ? memchr(job.data, ':', job.len) : NULL;
+    if (!colon)
+        return fail_set(fail, -ENOENT, "no job can be called %.*s", SLICE_ARG(job));
+    size_t len = (size_t)(colon - job.data);
+    struct slice name = slice_of(colon + 1, job.len - len - 1);
+    struct cached_group *group;
+    *ret_stage = slice_of(job.data, len);
+    bool is_init = slice_is(*ret_stage, stage_wire(STAGE_INIT));
+    int code = is_init ? ledger_find_group(ledger, name, &group, fail)
+                       : ledger_find_rollout(ledger, name, ret, fail);
+    if (code == 0)
+        *ret = is_init ? trouble_of_init(group->number) : trouble_of_rollout(*ret);
+    return code;
+}
+
+static int apply_trouble(struct ledger *ledger, const struct effect *effect, struct fail *fail)
+{
+    const struct core_trouble *trouble = &effect->trouble;
+    struct slice stage;
+    int64_t job;
+    int code = find_trouble(ledger, trouble->job, &job, &stage, fail);
+    return code ? code : ledger_do(ledger, LEDGER_SET_TROUBLE, fail, NUMBER(job), TEXT(stage),
+                                   NUMBER(trouble->attempt), NUMBER(trouble->infras),
+                                   NUMBER(trouble->faults), NUMBER(trouble->blames),
+                                   NUMBER(trouble->deaths), TEXT(trouble->history));
+}
+
+static int apply_tomb(struct ledger *ledger, const struct effect *effect, struct fail *fail)
+{
+    if (!effect->present)
+        return ledger_do(ledger, LEDGER_DROP_TOMB, fail, TEXT(effect->job), TEXT(effect->client));
+    int code = ledger_do(ledger, LEDGER_ADD_TOMB, fail, TEXT(effect->job), TEXT(effect->client),
+                         NUMBER(effect->end.ended_ms));
+    return code ? code : ledger_do(ledger, LEDGER_TRIM_TOMBS, fail, NUMBER(LEDGER_TOMBS_MAX));
+}
+
 static int apply_epoch(struct ledger *ledger, const struct effect *effect, struct fail *fail)
 {
     return ledger_do(ledger, LEDGER_SET_EPOCH, fail, NUMBER(effect->seq));
@@ -111,6 +175,7 @@ int ledger_apply(struct ledger *ledger, const struct effect *effect, struct fail
         [PERSIST_GROUP] = apply_group, [PERSIST_INIT] = apply_init,
         [PERSIST_RUN] = apply_run,     [PERSIST_END] = apply_end,
         [PERSIST_ACK] = apply_ack,     [PERSIST_ENGINE] = apply_engine,
+        [PERSIST_TROUBLE] = apply_trouble, [PERSIST_TOMB] = apply_tomb,
         [PERSIST_EPOCH] = apply_epoch,
     };
     assert((size_t)effect->kind < sizeof(appliers) / sizeof(*appliers));

@@ -12,14 +12,17 @@
 
 enum ledger_statement {
 #define TABLE(sql)
+#define UPGRADE(version, sql)
 #define STATEMENT(name, sql) LEDGER_##name,
 #include "broker/ledger.def"
 #undef TABLE
+#undef UPGRADE
 #undef STATEMENT
     LEDGER_STATEMENT_COUNT
 };
 
 enum {
+    LEDGER_VERSION = 2, /* of the tables: the file's user_version */
     ROLLOUTS_PER_GROUP = 1024,
     CACHE_ENTRIES = 8192,
     CACHE_REUSED_MAX = 4096,    /* an entry keeps this much memory for its next group */
@@ -39,10 +42,12 @@ struct cached_group {
 struct ledger {
     sqlite3 *db;
     sqlite3_stmt *statements[LEDGER_STATEMENT_COUNT];
+    enum ledger_durability durability;
     char *path;
     int lock_fd;
     struct fail broken; /* once set, the answer to everything */
     bool sweep_due;
+    bool can_shrink, shrink_due, is_shrinking; /* free pages back to the disk */
     int64_t next_group;
     int wal_pages;
     struct cached_group *cache;
@@ -71,10 +76,16 @@ struct value {
 #define MAYBE_TEXT(s) ((struct value){.type = (s).len ? VALUE_TEXT : VALUE_NONE, .bytes = (s)})
 #define MAYBE_BLOB(s) ((struct value){.type = (s).len ? VALUE_BLOB : VALUE_NONE, .bytes = (s)})
 
-int ledger_sql_open(struct ledger *ledger, struct fail *fail);
+/* Opens the database and writes nothing. */
+int ledger_sql_open(struct ledger *ledger, const char *path, struct fail *fail);
+/* Sets the durability and prepares every statement. */
+int ledger_sql_start(struct ledger *ledger, struct fail *fail);
 void ledger_sql_close(struct ledger *ledger);
+int ledger_sql_run(struct ledger *ledger, const char *sql, struct fail *fail);
 /* Remembers and says what SQLite refused. `code` is its result code. */
 int ledger_broke(struct ledger *ledger, int code, struct fail *fail);
+/* The same for damage that we found ourselves. */
+int ledger_damaged(struct ledger *ledger, const char *detail, struct fail *fail);
 
 /* Resets, binds and steps: 1 a row is there (read it, then ledger_reset), 0 done, negative failed. */
 int ledger_ask(struct ledger *ledger, enum ledger_statement statement, const struct value *values,
@@ -99,6 +110,26 @@ bool ledger_is_null(struct ledger *ledger, enum ledger_statement statement, int 
 /* Borrowed until the statement is stepped or reset; empty for NULL. */
 struct slice ledger_slice(struct ledger *ledger, enum ledger_statement statement, int column);
 
+/* ---- ledger_file.c, ledger_wal.c, ledger_schema.c: opening ------------------------------ */
+
+/* Before it is opened: makes a new file, or sees that none has gone. `note` is the lock's. */
+int ledger_file_prepare(struct ledger *ledger, const char *dir, const char *note,
+                        struct fail *fail);
+/* Once it is open: may it be written, and is it whole? Large files only if `all`. */
+int ledger_file_check(struct ledger *ledger, bool all, struct fail *fail);
+/* Notes beside the lock whether there is a -wal that must be there at the next start. */
+int ledger_file_mark(struct ledger *ledger, bool is_open, struct fail *fail);
+/* -EBADMSG with a detail: commits that were acknowledged cannot be read from it. */
+int ledger_wal_check(const char *path, char *ret_detail, size_t size, struct fail *fail);
+int ledger_schema_make(struct ledger *ledger, struct fail *fail);
+int ledger_schema_upgrade(struct ledger *ledger, struct fail *fail);
+
+/* ---- ledger.c, ledger_chores.c ------------------------------------------------------------ */
+
+/* Commits, or ends reading, and no more. */
+int ledger_end(struct ledger *ledger, struct fail *fail);
+int ledger_checkpoint(struct ledger *ledger, struct fail *fail);
+
 /* ---- ledger_cache.c ---------------------------------------------------------------- */
 
 bool ledger_cache_init(struct ledger *ledger);
@@ -118,6 +149,13 @@ int ledger_find_stream(struct ledger *ledger, struct slice name, int64_t *ret, s
 /* "<group>/<sample>" as the rollout's number. */
 int ledger_find_rollout(struct ledger *ledger, struct slice rollout, int64_t *ret,
                         struct fail *fail);
+
+/* Keys of `troubles`: after a rollout's comes the next one's, after the last the init's. */
+static inline int64_t trouble_of_rollout(int64_t rollout) { return 2 * rollout; }
+static inline int64_t trouble_of_init(int64_t group)
+{
+    return 2 * (group * ROLLOUTS_PER_GROUP + ROLLOUTS_PER_GROUP - 1) + 1;
+}
 
 /* ---- ledger_sweep.c ------------------------------------------------------------------ */
 

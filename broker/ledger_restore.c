@@ -1,6 +1,7 @@
 /*
- * Telling a reader all there is. Groups, runs and ends are three cursors in the order of
- * rollout numbers, walked side by side: one pass, and memory for one row of each.
+ * Telling a reader all there is. Groups, ends and troubles are three cursors in the order of
+ * rollout numbers, walked side by side: one pass, and memory for one row of each. Runs are
+ * asked for one by one where there can be one, so that no kept record's page is read.
  */
 #include "broker/ledger_inner.h"
 
@@ -8,6 +9,8 @@
 #include <stdio.h>
 
 #include "broker/facts.h"
+
+enum { JOB_NAME_SIZE = 160 };
 
 struct cursor {
     enum ledger_statement statement;
@@ -38,8 +41,20 @@ static int tell_streams(struct ledger *ledger, const struct ledger_reader *reade
     int code = ledger_ask(ledger, all, NULL, 0, fail);
     for (; code > 0; code = ledger_next(ledger, all, fail))
         if (!reader->stream(reader->context, ledger_slice(ledger, all, 0),
+                            ledger_slice(ledger, all, 3),
                             (uint64_t)ledger_number(ledger, all, 1),
                             (uint64_t)ledger_number(ledger, all, 2)))
+            return out_of_memory(fail);
+    return code;
+}
+
+static int tell_tombs(struct ledger *ledger, const struct ledger_reader *reader, struct fail *fail)
+{
+    enum ledger_statement all = LEDGER_ALL_TOMBS;
+    int code = ledger_ask(ledger, all, NULL, 0, fail);
+    for (; code > 0; code = ledger_next(ledger, all, fail))
+        if (!reader->tomb(reader->context, ledger_slice(ledger, all, 0),
+                          ledger_slice(ledger, all, 1), (uint64_t)ledger_number(ledger, all, 2)))
             return out_of_memory(fail);
     return code;
 }
@@ -70,77 +85,174 @@ static int tell_forgotten_groups(struct ledger *ledger, const struct ledger_read
     return code;
 }
 
+/* What scheduling needs of the task of the group under ALL_GROUPS. */
+static void read_facts(struct ledger *ledger, struct facts *ret)
+{
+    enum ledger_statement all = LEDGER_ALL_GROUPS;
+    if (ledger_is_null(ledger, all, 11)) {
+        if (!facts_read(ledger_slice(ledger, all, 19), ret, NULL))
+            facts_default(ret);
+        return;
+    }
+    ret->task = (struct core_task){
+        .id = ledger_slice(ledger, all, 11),
+        .image = ledger_slice(ledger, all, 12),
+        .needs_engine = ledger_number(ledger, all, 13) != 0,
+        .limit_ms = {[STAGE_INIT] = ledger_number(ledger, all, 14),
+                     [STAGE_RUN] = ledger_number(ledger, all, 15),
+                     [STAGE_EVAL] = ledger_number(ledger, all, 16)},
+        .total_ms = ledger_number(ledger, all, 17),
+        .bytes = (uint64_t)ledger_number(ledger, all, 18)};
+}
+
 static bool tell_group(struct ledger *ledger, const struct ledger_reader *reader)
 {
     enum ledger_statement all = LEDGER_ALL_GROUPS;
     struct facts facts;
-    if (!facts_read(ledger_slice(ledger, all, 5), &facts, NULL))
-        facts_default(&facts);
+    read_facts(ledger, &facts);
     struct core_group_row row = {.group = ledger_slice(ledger, all, 1),
                                  .stream = ledger_slice(ledger, all, 2),
                                  .samples = (uint64_t)ledger_number(ledger, all, 3),
                                  .task_hash = (uint64_t)ledger_number(ledger, all, 4),
                                  .task = facts.task,
-                                 .init_done = ledger_number(ledger, all, 6) != 0,
-                                 .init_layer = ledger_slice(ledger, all, 7),
-                                 .init_ms = (uint64_t)ledger_number(ledger, all, 8)};
+                                 .init_done = ledger_number(ledger, all, 5) != 0,
+                                 .init_layer = ledger_slice(ledger, all, 6),
+                                 .init_ms = (uint64_t)ledger_number(ledger, all, 7),
+                                 .priority = (uint64_t)ledger_number(ledger, all, 8),
+                                 .lease_ms = (uint64_t)ledger_number(ledger, all, 9),
+                                 .accepted_ms = (uint64_t)ledger_number(ledger, all, 10)};
     return reader->group(reader->context, &row);
 }
 
-/* One rollout of the group under ALL_GROUPS; the other cursors stand at it or beyond it. */
-static bool tell_rollout(struct ledger *ledger, const struct ledger_reader *reader,
-                         const struct cursor *runs, const struct cursor *ends, int64_t number)
+/* Fills in what a rollout's run left, if it has ended. */
+static int read_run(struct ledger *ledger, int64_t number, struct core_rollout_row *row,
+                    struct fail *fail)
 {
+    if (!ledger_number(ledger, LEDGER_ALL_GROUPS, 5)) /* no run begins before its group's init */
+        return 0;
+    int code = ledger_ask(ledger, LEDGER_GET_RUN, VALUES(NUMBER(number)), fail);
+    if (code <= 0)
+        return code;
+    row->run_done = outcome_parse(ledger_slice(ledger, LEDGER_GET_RUN, 0), &row->run_outcome);
+    row->run_detail = ledger_slice(ledger, LEDGER_GET_RUN, 1);
+    row->run_ms = (uint64_t)ledger_number(ledger, LEDGER_GET_RUN, 2);
+    row->engine = ledger_slice(ledger, LEDGER_GET_RUN, 3);
+    return 0;
+}
+
+static void read_end(struct ledger *ledger, struct core_rollout_row *row)
+{
+    row->ended = true;
+    row->stream = ledger_slice(ledger, LEDGER_ALL_ENDS, 1);
+    row->seq = (uint64_t)ledger_number(ledger, LEDGER_ALL_ENDS, 2);
+    row->record_bytes = (uint64_t)ledger_number(ledger, LEDGER_ALL_ENDS, 4);
+    row->ended_ms = (uint64_t)ledger_number(ledger, LEDGER_ALL_ENDS, 5);
+}
+
+static bool tell_trouble(struct ledger *ledger, const struct ledger_reader *reader,
+                         struct slice name)
+{
+    enum ledger_statement all = LEDGER_ALL_TROUBLES;
+    char job[JOB_NAME_SIZE];
+    snprintf(job, sizeof(job), "%.*s:%.*s", SLICE_ARG(ledger_slice(ledger, all, 1)),
+             SLICE_ARG(name));
+    struct core_trouble trouble = {.job = slice_from_str(job),
+                                   .attempt = (uint64_t)ledger_number(ledger, all, 2),
+                                   .infras = (uint64_t)ledger_number(ledger, all, 3),
+                                   .faults = (uint64_t)ledger_number(ledger, all, 4),
+                                   .blames = (uint64_t)ledger_number(ledger, all, 5),
+                                   .deaths = (uint64_t)ledger_number(ledger, all, 6),
+                                   .history = ledger_slice(ledger, all, 7)};
+    return reader->trouble(reader->context, &trouble);
+}
+
+/* One rollout of the group under ALL_GROUPS, and what went wrong with it. */
+static int tell_rollout(struct ledger *ledger, const struct ledger_reader *reader,
+                        struct cursor *ends, struct cursor *troubles, int64_t number,
+                        struct fail *fail)
+{
+    int code = advance(ledger, ends, number, fail);
+    if (code)
+        return code;
     bool is_ended = stands_at(ledger, ends, number);
     if (is_ended && !ledger_number(ledger, LEDGER_ALL_ENDS, 3))
-        return true; /* forgotten, or acknowledged and soon to be */
+        return 0; /* forgotten, or acknowledged and soon to be */
     struct slice group = ledger_slice(ledger, LEDGER_ALL_GROUPS, 1);
-    char name[160];
-    snprintf(name, sizeof(name), "%.*s/%d", SLICE_ARG(group), (int)(number % ROLLOUTS_PER_GROUP));
-    struct core_rollout_row row = {.rollout = slice_from_str(name),
+    char name[JOB_NAME_SIZE];
+    int len = snprintf(name, sizeof(name), "%.*s/%d", SLICE_ARG(group),
+                       (int)(number % ROLLOUTS_PER_GROUP));
+    struct core_rollout_row row = {.rollout = slice_of(name, (size_t)len),
                                    .group = group,
-                                   .sample = (uint64_t)(number % ROLLOUTS_PER_GROUP),
-                                   .ended = is_ended};
-    if (is_ended) {
-        row.stream = ledger_slice(ledger, LEDGER_ALL_ENDS, 1);
-        row.seq = (uint64_t)ledger_number(ledger, LEDGER_ALL_ENDS, 2);
-    } else if (stands_at(ledger, runs, number)) {
-        row.run_done = outcome_parse(ledger_slice(ledger, LEDGER_ALL_RUNS, 1), &row.run_outcome);
-        row.run_detail = ledger_slice(ledger, LEDGER_ALL_RUNS, 2);
-        row.run_ms = (uint64_t)ledger_number(ledger, LEDGER_ALL_RUNS, 3);
-        row.engine = ledger_slice(ledger, LEDGER_ALL_RUNS, 4);
+                                   .sample = (uint64_t)(number % ROLLOUTS_PER_GROUP)};
+    if (is_ended)
+        read_end(ledger, &row);
+    else
+        code = read_run(ledger, number, &row, fail);
+    if (code)
+        return code;
+    bool took = reader->rollout(reader->context, &row);
+    ledger_reset(ledger, LEDGER_GET_RUN);
+    if (took && !is_ended) {
+        code = advance(ledger, troubles, trouble_of_rollout(number), fail);
+        if (code == 0 && stands_at(ledger, troubles, trouble_of_rollout(number)))
+            took = tell_trouble(ledger, reader, row.rollout);
     }
-    return reader->rollout(reader->context, &row);
+    return code || took ? code : out_of_memory(fail);
+}
+
+/* The group under ALL_GROUPS, its rollouts, and what went wrong with its init. */
+static int tell_whole_group(struct ledger *ledger, const struct ledger_reader *reader,
+                            struct cursor *ends, struct cursor *troubles, struct fail *fail)
+{
+    if (!tell_group(ledger, reader))
+        return out_of_memory(fail);
+    int64_t group = ledger_number(ledger, LEDGER_ALL_GROUPS, 0);
+    int64_t first = group * ROLLOUTS_PER_GROUP;
+    int64_t samples = ledger_number(ledger, LEDGER_ALL_GROUPS, 3);
+    int code = 0;
+    for (int64_t number = first; code == 0 && number < first + samples; number++)
+        code = tell_rollout(ledger, reader, ends, troubles, number, fail);
+    if (code == 0)
+        code = advance(ledger, troubles, trouble_of_init(group), fail);
+    if (code == 0 && stands_at(ledger, troubles, trouble_of_init(group)) &&
+        !tell_trouble(ledger, reader, ledger_slice(ledger, LEDGER_ALL_GROUPS, 1)))
+        code = out_of_memory(fail);
+    return code;
 }
 
 static int tell_groups(struct ledger *ledger, const struct ledger_reader *reader,
                        struct fail *fail)
 {
-    struct cursor runs = {LEDGER_ALL_RUNS, 0}, ends = {LEDGER_ALL_ENDS, 0};
-    runs.state = ledger_ask(ledger, LEDGER_ALL_RUNS, NULL, 0, fail);
+    struct cursor ends = {LEDGER_ALL_ENDS, 0}, troubles = {LEDGER_ALL_TROUBLES, 0};
     ends.state = ledger_ask(ledger, LEDGER_ALL_ENDS, NULL, 0, fail);
+    if (ends.state < 0)
+        return ends.state;
+    troubles.state = ledger_ask(ledger, LEDGER_ALL_TROUBLES, NULL, 0, fail);
+    if (troubles.state < 0)
+        return troubles.state;
     int code = ledger_ask(ledger, LEDGER_ALL_GROUPS, NULL, 0, fail);
-    for (; code > 0; code = ledger_next(ledger, LEDGER_ALL_GROUPS, fail)) {
-        if (!tell_group(ledger, reader))
-            return out_of_memory(fail);
-        int64_t first = ledger_number(ledger, LEDGER_ALL_GROUPS, 0) * ROLLOUTS_PER_GROUP;
-        int64_t samples = ledger_number(ledger, LEDGER_ALL_GROUPS, 3);
-        for (int64_t number = first; number < first + samples; number++) {
-            code = advance(ledger, &runs, number, fail);
-            if (code == 0)
-                code = advance(ledger, &ends, number, fail);
-            if (code)
-                return code;
-            if (!tell_rollout(ledger, reader, &runs, &ends, number))
-                return out_of_memory(fail);
-        }
+    while (code > 0) {
+        code = tell_whole_group(ledger, reader, &ends, &troubles, fail);
+        if (code == 0)
+            code = ledger_next(ledger, LEDGER_ALL_GROUPS, fail);
     }
-    return code < 0 ? code : runs.state < 0 ? runs.state : ends.state < 0 ? ends.state : 0;
+    return code;
+}
+
+/* Before the snapshot: restoring only reads. */
+static int drop_old_tombs(struct ledger *ledger, uint64_t since_ms, struct fail *fail)
+{
+    int code = ledger_begin(ledger, fail);
+    if (code == 0)
+        code = ledger_do(ledger, LEDGER_DROP_OLD_TOMBS, fail, NUMBER(since_ms));
+    return code ? code : ledger_end(ledger, fail);
 }
 
 int ledger_restore(struct ledger *ledger, const struct ledger_reader *reader, struct fail *fail)
 {
-    int code = ledger_read_begin(ledger, fail);
+    int code = drop_old_tombs(ledger, reader->tombs_since_ms, fail);
+    if (code == 0)
+        code = ledger_read_begin(ledger, fail);
     if (code == 0)
         code = tell_streams(ledger, reader, fail);
     if (code == 0)
@@ -149,7 +261,9 @@ int ledger_restore(struct ledger *ledger, const struct ledger_reader *reader, st
         code = tell_forgotten_groups(ledger, reader, fail);
     if (code == 0)
         code = tell_groups(ledger, reader, fail);
-    for (int all = LEDGER_ALL_STREAMS; all <= LEDGER_ALL_ENDS; all++)
+    if (code == 0)
+        code = tell_tombs(ledger, reader, fail);
+    for (int all = LEDGER_ALL_STREAMS; all <= LEDGER_ALL_TOMBS; all++)
         ledger_reset(ledger, (enum ledger_statement)all);
     return code ? code : ledger_read_end(ledger, fail);
 }

@@ -4,23 +4,17 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "common/cleanup.h"
+
 static const char *const statement_texts[] = {
 #define TABLE(sql)
+#define UPGRADE(version, sql)
 #define STATEMENT(name, sql) sql,
 #include "broker/ledger.def"
 #undef TABLE
+#undef UPGRADE
 #undef STATEMENT
 };
-
-static const char *const table_texts[] = {
-#define TABLE(sql) sql,
-#define STATEMENT(name, sql)
-#include "broker/ledger.def"
-#undef TABLE
-#undef STATEMENT
-};
-
-enum { SCHEMA_VERSION = 1, APPLICATION_ID = 0x534c5543 /* "SLUC" */ };
 
 /* ---- errors ---------------------------------------------------------------------- */
 
@@ -32,9 +26,11 @@ static const struct {
                            "nothing that was acknowledged is lost"},
     {SQLITE_IOERR, -EIO, "the disk refused a read, a write or a sync: see the kernel's log; "
                          "nothing that was acknowledged is lost"},
-    {SQLITE_CORRUPT, -EBADMSG, "the file is damaged: move it and its -wal aside, and start from a "
-                               "backup or from what `sqlite3 FILE .recover` can save"},
-    {SQLITE_NOTADB, -EBADMSG, "this is not a ledger: move it aside, or name another --data"},
+    {SQLITE_CORRUPT, -EBADMSG, "it is damaged, and was left as it is: move it and its -wal aside, "
+                               "and put the newest of backups/ in its place, or what `sqlite3 FILE "
+                               ".recover | sqlite3 NEW` saves (docs/operations.md)"},
+    {SQLITE_NOTADB, -EBADMSG, "this is not a ledger, and was left as it is: move it aside, put the "
+                              "newest of backups/ in its place, or name another --data"},
     {SQLITE_BUSY, -EBUSY, "another program holds it locked: end that program (an open sqlite3?)"},
     {SQLITE_LOCKED, -EBUSY, "another program holds it locked: end that program"},
     {SQLITE_READONLY, -EACCES, "it may not be written: check its owner and mode, and the mount"},
@@ -42,7 +38,7 @@ static const struct {
     {SQLITE_NOMEM, -ENOMEM, "out of memory"},
 };
 
-int ledger_broke(struct ledger *ledger, int code, struct fail *fail)
+static int remember(struct ledger *ledger, int code, const char *detail, struct fail *fail)
 {
     int error = -EIO;
     const char *words = "the database refused";
@@ -52,62 +48,27 @@ int ledger_broke(struct ledger *ledger, int code, struct fail *fail)
             words = refusals[i].words;
         }
     if (ledger->broken.code == 0)
-        fail_set(&ledger->broken, error, "ledger %s: %s (%s)", ledger->path, words,
-                 ledger->db ? sqlite3_errmsg(ledger->db) : sqlite3_errstr(code));
+        fail_set(&ledger->broken, error, "ledger %s: %s (%s)", ledger->path, words, detail);
     return fail_set(fail, ledger->broken.code, "%s", ledger->broken.text);
+}
+
+int ledger_broke(struct ledger *ledger, int code, struct fail *fail)
+{
+    return remember(ledger, code, ledger->db ? sqlite3_errmsg(ledger->db) : sqlite3_errstr(code),
+                    fail);
+}
+
+int ledger_damaged(struct ledger *ledger, const char *detail, struct fail *fail)
+{
+    return remember(ledger, SQLITE_CORRUPT, detail, fail);
 }
 
 /* ---- opening ------------------------------------------------------------------------ */
 
-static int run_text(struct ledger *ledger, const char *sql, struct fail *fail)
+int ledger_sql_run(struct ledger *ledger, const char *sql, struct fail *fail)
 {
     int code = sqlite3_exec(ledger->db, sql, NULL, NULL, NULL);
     return code == SQLITE_OK ? 0 : ledger_broke(ledger, code, fail);
-}
-
-static int get_pragma(struct ledger *ledger, const char *sql, int64_t *ret, struct fail *fail)
-{
-    sqlite3_stmt *statement = NULL;
-    int code = sqlite3_prepare_v2(ledger->db, sql, -1, &statement, NULL);
-    if (code == SQLITE_OK)
-        code = sqlite3_step(statement);
-    if (code == SQLITE_ROW)
-        *ret = sqlite3_column_int64(statement, 0);
-    sqlite3_finalize(statement);
-    return code == SQLITE_ROW ? 0 : ledger_broke(ledger, code, fail);
-}
-
-static int make_tables(struct ledger *ledger, struct fail *fail)
-{
-    int code = run_text(ledger, "BEGIN IMMEDIATE", fail);
-    for (size_t i = 0; code == 0 && i < sizeof(table_texts) / sizeof(*table_texts); i++)
-        code = run_text(ledger, table_texts[i], fail);
-    char mark[96];
-    snprintf(mark, sizeof(mark), "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT",
-             APPLICATION_ID, SCHEMA_VERSION);
-    return code ? code : run_text(ledger, mark, fail);
-}
-
-/* A new file gets its tables; another program's, or another version's, is left alone. */
-static int check_version(struct ledger *ledger, struct fail *fail)
-{
-    int64_t version = 0, application = 0, tables = 0;
-    int code = get_pragma(ledger, "PRAGMA user_version", &version, fail);
-    if (code == 0)
-        code = get_pragma(ledger, "PRAGMA application_id", &application, fail);
-    if (code == 0)
-        code = get_pragma(ledger, "SELECT count(*) FROM sqlite_schema", &tables, fail);
-    if (code)
-        return code;
-    if (tables == 0 && version == 0)
-        return make_tables(ledger, fail);
-    if (application != APPLICATION_ID)
-        return ledger_broke(ledger, SQLITE_NOTADB, fail);
-    if (version == SCHEMA_VERSION)
-        return 0;
-    return fail_set(fail, -EPROTO, "ledger %s has version %lld, and this broker reads version %d: "
-                    "use the broker that wrote it, or name another --data", ledger->path,
-                    (long long)version, SCHEMA_VERSION);
 }
 
 static int prepare_all(struct ledger *ledger, struct fail *fail)
@@ -129,20 +90,27 @@ static int on_wal_grown(void *context, sqlite3 *db, const char *name, int pages)
     return SQLITE_OK;
 }
 
-int ledger_sql_open(struct ledger *ledger, struct fail *fail)
+int ledger_sql_open(struct ledger *ledger, const char *path, struct fail *fail)
 {
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-    int code = sqlite3_open_v2(ledger->path, &ledger->db, flags, NULL);
+    int code = sqlite3_open_v2(path, &ledger->db, flags, NULL);
     if (code != SQLITE_OK)
         return ledger_broke(ledger, code, fail);
     sqlite3_extended_result_codes(ledger->db, 1);
     sqlite3_busy_timeout(ledger->db, 1000);
-    code = run_text(ledger, "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL;"
-                            "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;"
-                            "PRAGMA journal_size_limit = 268435456; PRAGMA cache_size = -131072;"
-                            "PRAGMA temp_store = MEMORY", fail);
+    return 0;
+}
+
+int ledger_sql_start(struct ledger *ledger, struct fail *fail)
+{
+    int code = ledger_sql_run(ledger, ledger->durability == LEDGER_FULL
+                                          ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = OFF",
+                              fail);
     if (code == 0)
-        code = check_version(ledger, fail);
+        code = ledger_sql_run(ledger, "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0;"
+                                      "PRAGMA journal_size_limit = 268435456;"
+                                      "PRAGMA cache_size = -131072; PRAGMA temp_store = MEMORY",
+                              fail);
     if (code == 0)
         code = prepare_all(ledger, fail);
     if (code == 0)
@@ -150,13 +118,14 @@ int ledger_sql_open(struct ledger *ledger, struct fail *fail)
     return code;
 }
 
+/* What a failed sync left in doubt must not be written by closing. */
 void ledger_sql_close(struct ledger *ledger)
 {
     for (int i = 0; i < LEDGER_STATEMENT_COUNT; i++)
-        sqlite3_finalize(ledger->statements[i]);
-    if (ledger->db && ledger->broken.code) /* closing must not write what a failed sync left in doubt */
+        sqlite3_finalize(take_ptr(&ledger->statements[i]));
+    if (ledger->db && (ledger->broken.code || ledger_file_mark(ledger, false, NULL) < 0))
         sqlite3_db_config(ledger->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-    sqlite3_close(ledger->db);
+    sqlite3_close(take_ptr(&ledger->db));
 }
 
 /* ---- asking -------------------------------------------------------------------------- */

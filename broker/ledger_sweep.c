@@ -20,6 +20,8 @@ static int forget_group(struct ledger *ledger, int64_t number, struct fail *fail
     if (code == 0)
         code = ledger_do(ledger, LEDGER_DROP_INIT, fail, NUMBER(number));
     if (code == 0)
+        code = ledger_do(ledger, LEDGER_DROP_TROUBLE, fail, NUMBER(trouble_of_init(number)));
+    if (code == 0)
         code = ledger_do(ledger, LEDGER_DROP_FORGOTTEN, fail, NUMBER(number));
     if (code == 0)
         code = ledger_do(ledger, LEDGER_TRIM_GROUPS, fail, NUMBER(LEDGER_FORGOTTEN_MAX));
@@ -32,6 +34,8 @@ static int forget_rollout(struct ledger *ledger, int64_t stream, int64_t seq, in
     int code = ledger_do(ledger, LEDGER_DROP_END, fail, NUMBER(stream), NUMBER(seq));
     if (code == 0)
         code = ledger_do(ledger, LEDGER_DROP_RUN, fail, NUMBER(rollout));
+    if (code == 0)
+        code = ledger_do(ledger, LEDGER_DROP_TROUBLE, fail, NUMBER(trouble_of_rollout(rollout)));
     if (code == 0)
         code = ledger_do(ledger, LEDGER_FORGET, fail, NUMBER(rollout));
     return code ? code : forget_group(ledger, rollout / ROLLOUTS_PER_GROUP, fail);
@@ -60,6 +64,7 @@ int ledger_sweep(struct ledger *ledger, unsigned limit, struct fail *fail)
         code = ledger_ask(ledger, LEDGER_DUE_STREAM, NULL, 0, fail);
         if (code <= 0) {
             ledger->sweep_due = code != 0;
+            ledger->shrink_due = ledger->can_shrink;
             return code;
         }
         stream = ledger_number(ledger, LEDGER_DUE_STREAM, 0);

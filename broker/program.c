@@ -8,7 +8,8 @@
 #include "broker/shell.h"
 #include "common/log.h"
 
-enum { EXIT_USAGE = 2 };
+/* As in sysexits.h where that has one: 75 to try again later, 76 not to. */
+enum { EXIT_USAGE = 2, EXIT_DISK_FULL = 75, EXIT_DAMAGED = 76 };
 
 /* ---- the tables: options, then settings; getopt's `val` is an option's place in them ------- */
 
@@ -67,9 +68,12 @@ static void print_help(void)
            "accepted goes on. SIGTERM stops it tidily. One broker to a directory.\n"
            "\n"
            "options:\n");
-    for (int i = 0; i < OPTION_COUNT; i++)
-        printf("  --%s %s\n      %s%s%s%s\n", options[i].name, options[i].argument, options[i].doc,
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        char name[64];
+        dashed(options[i].name, name);
+        printf("  --%s %s\n      %s%s%s%s\n", name, options[i].argument, options[i].doc,
                options[i].value[0] ? " [" : "", options[i].value, options[i].value[0] ? "]" : "");
+    }
     printf("  --help\n      This.\n\nsettings:\n");
     for (int i = 0; i < SETTING_COUNT; i++) {
         char name[64];
@@ -118,14 +122,11 @@ static int read_setting(struct command *command, const struct setting *setting, 
     return 0;
 }
 
-static void make_getopt_table(struct option table[ALL_COUNT + 2], char names[SETTING_COUNT][64])
+static void make_getopt_table(struct option table[ALL_COUNT + 2], char names[ALL_COUNT][64])
 {
-    for (int i = 0; i < OPTION_COUNT; i++)
-        table[i] = (struct option){options[i].name, required_argument, NULL, i};
-    for (int i = 0; i < SETTING_COUNT; i++) {
-        dashed(settings[i].name, names[i]);
-        table[OPTION_COUNT + i] =
-            (struct option){names[i], required_argument, NULL, OPTION_COUNT + i};
+    for (int i = 0; i < ALL_COUNT; i++) {
+        dashed(i < OPTION_COUNT ? options[i].name : settings[i - OPTION_COUNT].name, names[i]);
+        table[i] = (struct option){names[i], required_argument, NULL, i};
     }
     table[ALL_COUNT] = (struct option){"help", no_argument, NULL, ALL_COUNT};
     table[ALL_COUNT + 1] = (struct option){0};
@@ -133,7 +134,7 @@ static void make_getopt_table(struct option table[ALL_COUNT + 2], char names[SET
 
 static int read_command(int argc, char **argv, struct command *command)
 {
-    char names[SETTING_COUNT][64];
+    char names[ALL_COUNT][64];
     struct option table[ALL_COUNT + 2];
     make_getopt_table(table, names);
     *command = (struct command){.settings = core_settings_default()};
@@ -165,6 +166,33 @@ static int read_level(const char *text, enum log_level *ret)
             return 0;
         }
     return refuse_usage("--log: '%s' is none of debug, info, warn, error%s", text, "");
+}
+
+/* One of `words`, of which there are `count`. */
+static int read_word(const char *option, const char *text, const char *const *words, int count,
+                     int *ret)
+{
+    for (*ret = 0; *ret < count; ++*ret)
+        if (strcmp(text, words[*ret]) == 0)
+            return 0;
+    return refuse_usage("--%s: '%.30s' is none of its words", option, text);
+}
+
+static int read_ledger(const struct command *command, struct ledger_options *ret)
+{
+    static const char *const durabilities[] = {[LEDGER_FULL] = "full", [LEDGER_PROCESS] = "process",
+                                               [LEDGER_NONE] = "none"};
+    static const char *const checks[] = {"small", "whole"};
+    int durability, check;
+    int code = read_word("durability", command->values[OPTION_durability], durabilities, 3,
+                         &durability);
+    if (code == 0)
+        code = read_word("check-ledger", command->values[OPTION_check_ledger], checks, 2, &check);
+    if (code == 0)
+        *ret = (struct ledger_options){.dir = command->values[OPTION_data],
+                                       .durability = (enum ledger_durability)durability,
+                                       .check_all = check == 1};
+    return code;
 }
 
 /* ---- endpoints ---------------------------------------------------------------------------------------- */
@@ -223,17 +251,17 @@ static int serve(const struct shell_options *shell_options)
                bound->feed, (unsigned long long)shell_epoch(shell));
         fflush(stdout);
         log_event(LOG_INFO, "broker.started", "data=%s front=%s sink=%s feed=%s epoch=%llu",
-                  shell_options->data_dir, bound->front, bound->sink, bound->feed,
+                  shell_options->ledger.dir, bound->front, bound->sink, bound->feed,
                   (unsigned long long)shell_epoch(shell));
         code = shell_serve(shell, &fail);
     }
     shell_close(&shell);
     if (code == 0) {
-        log_event(LOG_INFO, "broker.stopped", "data=%s", shell_options->data_dir);
+        log_event(LOG_INFO, "broker.stopped", "data=%s", shell_options->ledger.dir);
         return EXIT_SUCCESS;
     }
     fprintf(stderr, "sluice-broker: %s\n", fail.text);
-    return EXIT_FAILURE;
+    return code == -ENOSPC ? EXIT_DISK_FULL : code == -EBADMSG ? EXIT_DAMAGED : EXIT_FAILURE;
 }
 
 int program_main(int argc, char **argv)
@@ -250,6 +278,8 @@ int program_main(int argc, char **argv)
     if (code == 0)
         code = read_level(command.values[OPTION_log], &level);
     if (code == 0)
+        code = read_ledger(&command, &shell_options.ledger);
+    if (code == 0)
         code = ipc[0] ? read_ipc(ipc, &shell_options.endpoints)
                       : read_ports(&command, &shell_options.endpoints);
     if (code)
@@ -258,7 +288,6 @@ int program_main(int argc, char **argv)
     if (!ipc[0] && !is_trusted_address(command.values[OPTION_bind]))
         log_event(LOG_WARN, "broker.plaintext", "bind=%s hint=\"anyone who can reach it can use it\"",
                   command.values[OPTION_bind]);
-    shell_options.data_dir = command.values[OPTION_data];
     shell_options.ipc_dir = ipc[0] ? ipc : NULL;
     shell_options.settings = command.settings;
     return serve(&shell_options);

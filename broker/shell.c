@@ -39,35 +39,6 @@ static int open_signals(struct shell *shell, struct fail *fail)
     return shell->signal_fd >= 0 ? 0 : fail_set(fail, -errno, "signalfd: %s", strerror(errno));
 }
 
-static bool tell_stream(void *core, struct slice name, uint64_t first, uint64_t head)
-{
-    return core_restore_stream(core, name, slice_of(NULL, 0), first, head);
-}
-
-static bool tell_engine(void *core, struct slice url) { return core_restore_engine(core, url); }
-
-static bool tell_group(void *core, const struct core_group_row *row)
-{
-    return core_restore_group(core, row);
-}
-
-static bool tell_rollout(void *core, const struct core_rollout_row *row)
-{
-    return core_restore_rollout(core, row);
-}
-
-static int open_core(struct shell *shell, const struct core_settings *settings, struct fail *fail)
-{
-    int code = ledger_next_epoch(shell->ledger, &shell->epoch, fail);
-    if (code)
-        return code;
-    shell->core = core_create(settings, shell->epoch, clock_ms());
-    if (!shell->core)
-        return fail_set(fail, -ENOMEM, "out of memory");
-    struct ledger_reader reader = {shell->core, tell_stream, tell_engine, tell_group, tell_rollout};
-    return ledger_restore(shell->ledger, &reader, fail);
-}
-
 static int open_sockets(struct shell *shell, const struct shell_options *options,
                         struct fail *fail)
 {
@@ -92,11 +63,11 @@ int shell_open(struct shell **ret, const struct shell_options *options, struct f
     if (code == 0)
         code = open_signals(shell, fail);
     if (code == 0)
-        code = ledger_open(&shell->ledger, options->data_dir, fail);
+        code = ledger_open(&shell->ledger, &options->ledger, fail);
     if (code == 0)
         code = open_sockets(shell, options, fail);
     if (code == 0)
-        code = open_core(shell, &options->settings, fail);
+        code = shell_restore(shell, &options->settings, fail);
     if (code) {
         shell_close(&shell);
         return code;

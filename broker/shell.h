@@ -17,6 +17,7 @@
 #define SLUICE_BROKER_SHELL_H
 
 #include "broker/core.h"
+#include "broker/ledger.h"
 #include "common/fail.h"
 
 struct shell;
@@ -29,7 +30,7 @@ struct shell_endpoints {
 };
 
 struct shell_options {
-    const char *data_dir;
+    struct ledger_options ledger; /* its directory is the broker's data directory */
     const char *ipc_dir; /* NULL, or the directory of ipc:// endpoints, which it keeps for itself */
     struct shell_endpoints endpoints;
     struct core_settings settings;

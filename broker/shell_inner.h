@@ -47,6 +47,11 @@ struct shell {
     struct complaint bad_worker_message, undeliverable;
 };
 
+/* ---- shell_restore.c -------------------------------------------------------------------- */
+
+/* Makes the core, of a new epoch, and tells it what the ledger holds. */
+int shell_restore(struct shell *shell, const struct core_settings *settings, struct fail *fail);
+
 /* ---- shell_sockets.c ------------------------------------------------------------------- */
 
 int shell_bind(struct shell *shell, const struct shell_options *options, struct fail *fail);

@@ -27,10 +27,17 @@ struct world {
 
 /* ---- the world -------------------------------------------------------------------------- */
 
+/* As a broker opens it without options. */
+static inline int open_dir(struct ledger **ret, const char *dir, struct fail *fail)
+{
+    struct ledger_options options = {.dir = dir};
+    return ledger_open(ret, &options, fail);
+}
+
 static inline void open_ledger(struct world *world)
 {
     struct fail fail = {0};
-    if (ledger_open(&world->ledger, world->dir, &fail) != 0)
+    if (open_dir(&world->ledger, world->dir, &fail) != 0)
         fail_msg("%s", fail.text);
 }
 
@@ -142,10 +149,12 @@ static inline struct effect ack(const char *stream, uint64_t seq)
 
 /* ---- a restore as text -------------------------------------------------------------------------- */
 
-static inline bool tell_stream(void *context, struct slice name, uint64_t first, uint64_t head)
+static inline bool tell_stream(void *context, struct slice name, struct slice owner, uint64_t first,
+                               uint64_t head)
 {
-    return buffer_printf(context, "stream %.*s %llu..%llu\n", SLICE_ARG(name),
-                         (unsigned long long)first, (unsigned long long)head);
+    return buffer_printf(context, "stream %.*s %llu..%llu%s%.*s\n", SLICE_ARG(name),
+                         (unsigned long long)first, (unsigned long long)head,
+                         owner.len ? " of " : "", SLICE_ARG(owner));
 }
 
 static inline bool tell_engine(void *context, struct slice url)
@@ -174,11 +183,31 @@ static inline bool tell_rollout(void *context, const struct core_rollout_row *ro
     return buffer_printf(context, " %.*s open\n", SLICE_ARG(row->rollout));
 }
 
-static const char *restored(struct world *world)
+static inline bool tell_trouble(void *context, const struct core_trouble *trouble)
+{
+    return buffer_printf(context, " %.*s attempt=%llu infras=%llu faults=%llu blames=%llu deaths=%llu"
+                         " '%.*s'\n", SLICE_ARG(trouble->job), (unsigned long long)trouble->attempt,
+                         (unsigned long long)trouble->infras, (unsigned long long)trouble->faults,
+                         (unsigned long long)trouble->blames, (unsigned long long)trouble->deaths,
+                         SLICE_ARG(trouble->history));
+}
+
+static inline bool tell_tomb(void *context, struct slice name, struct slice owner, uint64_t wall_ms)
+{
+    return buffer_printf(context, "tomb %.*s of %.*s at %llu\n", SLICE_ARG(name), SLICE_ARG(owner),
+                         (unsigned long long)wall_ms);
+}
+
+static inline struct ledger_reader text_reader(struct buffer *told)
+{
+    return (struct ledger_reader){told, 0, tell_stream, tell_engine, tell_group, tell_rollout,
+                                  tell_trouble, tell_tomb};
+}
+
+static inline const char *restored(struct world *world)
 {
     buffer_clear(&world->told);
-    struct ledger_reader reader = {&world->told, tell_stream, tell_engine, tell_group,
-                                   tell_rollout};
+    struct ledger_reader reader = text_reader(&world->told);
     struct fail fail = {0};
     if (ledger_restore(world->ledger, &reader, &fail) != 0)
         fail_msg("%s", fail.text);
@@ -197,6 +226,14 @@ static inline void commit_ended(struct world *world, unsigned count)
                                          end_of("train", i, id, rollout)};
         commit(world, effects, 3);
     }
+}
+
+static inline void do_all_chores(struct world *world)
+{
+    struct fail fail;
+    for (int i = 0; i < 1000 && ledger_has_chores(world->ledger); i++)
+        assert_int_equal(ledger_do_chores(world->ledger, &fail), 0);
+    assert_false(ledger_has_chores(world->ledger));
 }
 
 #endif

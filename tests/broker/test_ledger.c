@@ -159,14 +159,6 @@ static void a_job_that_cannot_be_is_not_found(void **state)
 
 /* ---- tests: forgetting ------------------------------------------------------------------------------ */
 
-static void do_all_chores(struct world *world)
-{
-    struct fail fail;
-    for (int i = 0; i < 1000 && ledger_has_chores(world->ledger); i++)
-        assert_int_equal(ledger_do_chores(world->ledger, &fail), 0);
-    assert_false(ledger_has_chores(world->ledger));
-}
-
 static void what_is_acknowledged_is_forgotten_at_once_and_swept_in_slices(void **state)
 {
     struct world *world = *state;

@@ -24,7 +24,7 @@ static void write_until_killed(const char *dir, unsigned round, int told_fd)
     struct ledger *ledger = NULL;
     char record[20000];
     memset(record, 'r', sizeof(record));
-    if (ledger_open(&ledger, dir, NULL) != 0)
+    if (open_dir(&ledger, dir, NULL) != 0)
         _exit(1);
     for (unsigned i = 1;; i++) {
         char id[32], rollout[40], stream[32];
@@ -88,7 +88,7 @@ static void a_second_broker_is_refused_and_told_the_firsts_pid(void **state)
     struct fail fail;
     char pid[32];
     snprintf(pid, sizeof(pid), "(pid %d)", getpid());
-    assert_int_equal(ledger_open(&second, world->dir, &fail), -EBUSY);
+    assert_int_equal(open_dir(&second, world->dir, &fail), -EBUSY);
     assert_null(second);
     assert_non_null(strstr(fail.text, pid));
     assert_non_null(strstr(fail.text, world->dir));
@@ -99,7 +99,7 @@ static void a_directory_that_cannot_be_made_is_named(void **state)
     (void)state;
     struct ledger *ledger = NULL;
     struct fail fail;
-    assert_int_equal(ledger_open(&ledger, "/dev/null/data", &fail), -ENOTDIR);
+    assert_int_equal(open_dir(&ledger, "/dev/null/data", &fail), -ENOTDIR);
     assert_non_null(strstr(fail.text, "/dev/null/data"));
 }
 
@@ -121,7 +121,7 @@ static void a_file_that_is_no_database_is_named(void **state)
     struct fail fail;
     commit_ended(world, 3);
     damage(world, 0, 100);
-    assert_int_equal(ledger_open(&world->ledger, world->dir, &fail), -EBADMSG);
+    assert_int_equal(open_dir(&world->ledger, world->dir, &fail), -EBADMSG);
     assert_non_null(strstr(fail.text, world->dir));
     assert_non_null(strstr(fail.text, "not a ledger"));
 }
@@ -132,9 +132,8 @@ static void a_damaged_page_is_a_sentence_that_says_what_to_do(void **state)
     struct fail fail = {0};
     commit_ended(world, 300);
     damage(world, 8192, 60 * 8192);
-    int code = ledger_open(&world->ledger, world->dir, &fail);
-    struct ledger_reader reader = {&world->told, tell_stream, tell_engine, tell_group,
-                                   tell_rollout};
+    int code = open_dir(&world->ledger, world->dir, &fail);
+    struct ledger_reader reader = text_reader(&world->told);
     if (code == 0)
         code = ledger_restore(world->ledger, &reader, &fail);
     assert_int_equal(code, -EBADMSG);
@@ -155,7 +154,7 @@ static void a_ledger_of_another_version_is_left_alone(void **state)
     AUTO_CLOSE int fd = open(path, O_WRONLY);
     const uint8_t version_99[] = {0, 0, 0, 99}; /* user_version is the word at 60 */
     assert_int_equal(pwrite(fd, version_99, 4, 60), 4);
-    assert_int_equal(ledger_open(&world->ledger, world->dir, &fail), -EPROTO);
+    assert_int_equal(open_dir(&world->ledger, world->dir, &fail), -EPROTO);
     assert_non_null(strstr(fail.text, "version 99"));
 }
 
@@ -197,7 +196,7 @@ static int fill_small_disk(const char *dir)
     char record[50000] = "";
     if (!enter_small_disk(dir))
         return SMALL_DISK_IMPOSSIBLE;
-    int code = ledger_open(&ledger, dir, &fail);
+    int code = open_dir(&ledger, dir, &fail);
     while (code == 0 && kept < 1000) {
         char id[32], rollout[40];
         snprintf(id, sizeof(id), "g%llu", (unsigned long long)kept);
@@ -213,7 +212,7 @@ static int fill_small_disk(const char *dir)
     bool good = code == -ENOSPC && kept > 0 && strstr(fail.text, "disk is full") &&
                 commit_all(ledger, &one, 1, NULL) == -ENOSPC;
     ledger_close(&ledger);
-    code = ledger_open(&ledger, dir, &fail);
+    code = open_dir(&ledger, dir, &fail);
     struct msg_trajectory got;
     for (uint64_t seq = 1; code == 0 && seq <= kept; seq++)
         code = ledger_load_trajectory(ledger, S("train"), seq, &got, &fail);

@@ -73,6 +73,7 @@ static void bad_usage_is_told_by_name_with_status_2(void **state)
         {{"--data", NULL}, "--data wants a value"},
         {{"--bind", "127.0.0.1", NULL}, "tcp://ADDRESS"},
         {{"--log", "loud", NULL}, "loud"},
+        {{"--durability", "maybe", NULL}, "maybe"},
         {{"--beat-timeout-ms", "5s", NULL}, "100 to 3600000"},
         {{"--rollouts-max", "0", NULL}, "--rollouts-max"},
         {{"stray", NULL}, "stray"},
@@ -92,13 +93,18 @@ static void help_names_every_option_and_setting(void **state)
 #define OPTION(name, argument, value, doc) "--" #name " ",
 #include "broker/options.def"
 #undef OPTION
-        "--beat-timeout-ms ", "--rollouts-max ", "--help",
+        "--beat_timeout_ms ", "--rollouts_max ", "--help",
     };
     char text[16384];
     const char *arguments[] = {"--help", NULL};
     assert_int_equal(world_run(arguments, text, sizeof(text)), 0);
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-        assert_non_null(strstr(text, names[i]));
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        char name[64];
+        snprintf(name, sizeof(name), "%s", names[i]);
+        for (char *at = name; (at = strchr(at, '_'));)
+            *at = '-';
+        assert_non_null(strstr(text, name));
+    }
 }
 
 int main(int argc, char **argv)

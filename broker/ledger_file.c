@@ -1,0 +1,113 @@
+/*
+ * The file itself: made aside and renamed, so that a ledger.db that is there is whole; and
+ * looked at before anything is written to it, so that what is damaged stays as it is.
+ */
+#include "broker/ledger_inner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "broker/lock.h"
+#include "common/cleanup.h"
+
+enum { CHECKED_BYTES_MAX = 256 << 20 }; /* larger files are checked whole only when asked to */
+
+static const char note_full[] = "open full", note_process[] = "open process";
+
+static const char *note_of(const struct ledger *ledger)
+{
+    return ledger->durability == LEDGER_FULL ? note_full : note_process;
+}
+
+/* ---- a new one ------------------------------------------------------------------------ */
+
+static int sync_directory(const char *path, struct fail *fail)
+{
+    AUTO_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || fsync(fd) < 0)
+        return fail_set(fail, -errno, "cannot sync the directory %s: %s", path, strerror(errno));
+    return 0;
+}
+
+static int make_file(struct ledger *ledger, const char *dir, struct fail *fail)
+{
+    AUTO_FREE char *aside = NULL;
+    if (asprintf(&aside, "%s.new", ledger->path) < 0)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    unlink(aside); /* of a start that was cut short */
+    int code = ledger_sql_open(ledger, aside, fail);
+    if (code == 0)
+        code = ledger_schema_make(ledger, fail);
+    ledger_sql_close(ledger);
+    if (code == 0 && rename(aside, ledger->path) < 0)
+        code = fail_set(fail, -errno, "cannot rename %s: %s", aside, strerror(errno));
+    if (code)
+        unlink(aside);
+    return code ? code : sync_directory(dir, fail);
+}
+
+/* ---- what is there ----------------------------------------------------------------------- */
+
+/* Its length, or -1 where there is none. */
+static int64_t length_of(const char *path)
+{
+    struct stat found;
+    return stat(path, &found) == 0 ? (int64_t)found.st_size : -1;
+}
+
+int ledger_file_prepare(struct ledger *ledger, const char *dir, const char *note,
+                        struct fail *fail)
+{
+    AUTO_FREE char *wal = NULL;
+    if (asprintf(&wal, "%s-wal", ledger->path) < 0)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    int64_t bytes = length_of(ledger->path), wal_bytes = length_of(wal);
+    bool was_open = strcmp(note, note_full) == 0 || strcmp(note, note_process) == 0;
+    if (bytes == 0 || (bytes < 0 && wal_bytes > 0))
+        return ledger_damaged(ledger, bytes ? "it is gone, and its -wal is there" : "it is empty",
+                              fail);
+    if (bytes < 0)
+        return make_file(ledger, dir, fail);
+    if (was_open && wal_bytes < 0)
+        return ledger_damaged(ledger, "its -wal is gone, and with it what was acknowledged last; "
+                              "where that is as it should be, remove the file lock beside it", fail);
+    if (wal_bytes < 0 || strcmp(note, note_process) == 0)
+        return 0;
+    char detail[160];
+    int code = ledger_wal_check(wal, detail, sizeof(detail), fail);
+    return code == -EBADMSG ? ledger_damaged(ledger, detail, fail) : code;
+}
+
+static int check_pages(struct ledger *ledger, struct fail *fail)
+{
+    sqlite3_stmt *check = NULL;
+    int code = sqlite3_prepare_v2(ledger->db, "PRAGMA quick_check(1)", -1, &check, NULL);
+    if (code == SQLITE_OK)
+        code = sqlite3_step(check);
+    char detail[160] = "";
+    if (code == SQLITE_ROW)
+        snprintf(detail, sizeof(detail), "%s", (const char *)sqlite3_column_text(check, 0));
+    sqlite3_finalize(check);
+    if (code != SQLITE_ROW)
+        return ledger_broke(ledger, code, fail);
+    detail[strcspn(detail, "\n")] = '\0';
+    return strcmp(detail, "ok") == 0 ? 0 : ledger_damaged(ledger, detail, fail);
+}
+
+int ledger_file_check(struct ledger *ledger, bool all, struct fail *fail)
+{
+    if (sqlite3_db_readonly(ledger->db, "main") == 1)
+        return ledger_broke(ledger, SQLITE_READONLY, fail);
+    if (all || length_of(ledger->path) <= CHECKED_BYTES_MAX)
+        return check_pages(ledger, fail);
+    return 0;
+}
+
+int ledger_file_mark(struct ledger *ledger, bool is_open, struct fail *fail)
+{
+    if (ledger->durability == LEDGER_NONE)
+        return 0;
+    return lock_note(ledger->lock_fd, is_open ? note_of(ledger) : "", fail);
+}

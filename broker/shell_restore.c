@@ -1,0 +1,61 @@
+/* From the ledger's rows to a core that goes on where the last one stopped. */
+#include "broker/shell_inner.h"
+
+#include <errno.h>
+
+#include "common/clock.h"
+
+static bool tell_stream(void *core, struct slice name, struct slice owner, uint64_t first,
+                        uint64_t head)
+{
+    return core_restore_stream(core, name, owner, first, head);
+}
+
+static bool tell_engine(void *core, struct slice url) { return core_restore_engine(core, url); }
+
+static bool tell_group(void *core, const struct core_group_row *row)
+{
+    return core_restore_group(core, row);
+}
+
+static bool tell_rollout(void *core, const struct core_rollout_row *row)
+{
+    return core_restore_rollout(core, row);
+}
+
+static bool tell_trouble(void *core, const struct core_trouble *trouble)
+{
+    (void)core;
+    (void)trouble;
+    return true;
+}
+
+static bool tell_tomb(void *core, struct slice name, struct slice owner, uint64_t wall_ms)
+{
+    (void)core;
+    (void)name;
+    (void)owner;
+    (void)wall_ms;
+    return true;
+}
+
+int shell_restore(struct shell *shell, const struct core_settings *settings, struct fail *fail)
+{
+    int code = ledger_next_epoch(shell->ledger, &shell->epoch, fail);
+    if (code)
+        return code;
+    shell->core = core_create(settings, shell->epoch, clock_ms());
+    if (!shell->core)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    int64_t wall_ms = clock_wall_ms();
+    struct ledger_reader reader = {
+        .context = shell->core,
+        .tombs_since_ms = wall_ms > settings->tomb_ms ? (uint64_t)(wall_ms - settings->tomb_ms) : 0,
+        .stream = tell_stream,
+        .engine = tell_engine,
+        .group = tell_group,
+        .rollout = tell_rollout,
+        .trouble = tell_trouble,
+        .tomb = tell_tomb};
+    return ledger_restore(shell->ledger, &reader, fail);
+}

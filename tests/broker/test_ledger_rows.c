@@ -1,0 +1,223 @@
+/* The ledger: what a restore tells beyond who is where; troubles, tombs, owners, facts. */
+#include "tests/broker/ledger_world.h"
+
+#include "broker/ledger_inner.h"
+
+/* ---- groups, in full ------------------------------------------------------------------------ */
+
+static bool tell_all_of_group(void *context, const struct core_group_row *row)
+{
+    const struct core_task *task = &row->task;
+    return buffer_printf(context, "%.*s p%llu lease=%llu at=%llu %.*s image='%.*s' engine=%d"
+                         " %lld/%lld/%lld total=%lld bytes=%llu\n", SLICE_ARG(row->group),
+                         (unsigned long long)row->priority, (unsigned long long)row->lease_ms,
+                         (unsigned long long)row->accepted_ms, SLICE_ARG(task->id),
+                         SLICE_ARG(task->image), task->needs_engine,
+                         (long long)task->limit_ms[STAGE_INIT], (long long)task->limit_ms[STAGE_RUN],
+                         (long long)task->limit_ms[STAGE_EVAL], (long long)task->total_ms,
+                         (unsigned long long)task->bytes);
+}
+
+static bool tell_weight(void *context, const struct core_rollout_row *row)
+{
+    return buffer_printf(context, " %.*s %llu bytes at %llu\n", SLICE_ARG(row->rollout),
+                         (unsigned long long)row->record_bytes, (unsigned long long)row->ended_ms);
+}
+
+static const char *restored_in_full(struct world *world, uint64_t tombs_since_ms)
+{
+    buffer_clear(&world->told);
+    struct ledger_reader reader = text_reader(&world->told);
+    struct fail fail = {0};
+    reader.group = tell_all_of_group;
+    reader.rollout = tell_weight;
+    reader.tombs_since_ms = tombs_since_ms;
+    if (ledger_restore(world->ledger, &reader, &fail) != 0)
+        fail_msg("%s", fail.text);
+    assert_true(buffer_append(&world->told, "", 1));
+    return (const char *)world->told.data;
+}
+
+static void an_owner_and_what_a_submit_asked_for_come_back(void **state)
+{
+    struct world *world = *state;
+    struct effect mine = group("a", "train", 1);
+    mine.owner = S("ann");
+    mine.priority = 9;
+    mine.lease_ms = 60000;
+    mine.accepted_ms = 1763697600000;
+    commit_one(world, mine);
+    reopen(world);
+    assert_string_equal(restored_in_full(world, 0),
+                        "stream train 1..0 of ann\n"
+                        "a p9 lease=60000 at=1763697600000 add image='host' engine=0 120000/600000/120000"
+                        " total=604800000 bytes=28\n"
+                        " a/0 0 bytes at 0\n");
+    struct effect again = group("b", "train", 1); /* before there were keys */
+    again.owner = S("bob");
+    commit_one(world, again);
+    assert_non_null(strstr(restored_in_full(world, 0), "stream train 1..0 of bob\n"));
+}
+
+static void facts_that_were_said_are_told_without_reading_the_task(void **state)
+{
+    struct world *world = *state;
+    struct core_task facts = {.id = S("other"), .image = S("/img"), .needs_engine = true,
+                              .limit_ms = {1, 2, 3}, .total_ms = 4, .bytes = 5};
+    struct effect said = group("a", "train", 1);
+    said.facts = &facts;
+    commit_one(world, said);
+    reopen(world);
+    assert_string_equal(restored_in_full(world, 0),
+                        "stream train 1..0\n"
+                        "a p0 lease=0 at=0 other image='/img' engine=1 1/2/3 total=4 bytes=5\n"
+                        " a/0 0 bytes at 0\n");
+}
+
+static void a_kept_trajectory_is_told_with_its_weight_and_age(void **state)
+{
+    struct world *world = *state;
+    struct effect cut_short = end_of("train", 2, "a", "a/1");
+    cut_short.record = S("the record of a run that failed");
+    const struct effect effects[] = {group("a", "train", 3), run_of("a/0", S("0123456789")),
+                                     end_of("train", 1, "a", "a/0"), cut_short,
+                                     end_of("train", 3, "a", "a/2")};
+    commit(world, effects, 5);
+    reopen(world);
+    const char *told = restored_in_full(world, 0);
+    assert_non_null(strstr(told, " a/0 10 bytes at 5\n"));
+    assert_non_null(strstr(told, " a/1 31 bytes at 5\n"));
+    assert_non_null(strstr(told, " a/2 0 bytes at 5\n"));
+}
+
+/* ---- troubles --------------------------------------------------------------------------------- */
+
+static struct effect trouble_of(const char *job, uint64_t infras, const char *history)
+{
+    return (struct effect){.kind = PERSIST_TROUBLE,
+                           .trouble = {.job = S(job), .attempt = infras + 1, .infras = infras,
+                                       .faults = 2, .blames = 3, .deaths = 4,
+                                       .history = S(history)}};
+}
+
+static void troubles_are_told_after_what_they_befell(void **state)
+{
+    struct world *world = *state;
+    const struct effect effects[] = {
+        group("a", "train", 3), group("b", "train", 1024),
+        init_of("a", S(""), S("")), trouble_of("run:a/2", 1, "once"),
+        trouble_of("init:b", 5, "its init"), trouble_of("run:b/1023", 6, "the last"),
+        trouble_of("init:a", 7, "another init"), trouble_of("run:a/0", 8, "the first")};
+    commit(world, effects, sizeof(effects) / sizeof(*effects));
+    reopen(world);
+    const char *told = restored(world);
+    assert_non_null(strstr(told, " a/0 open\n run:a/0 attempt=9 infras=8 faults=2 blames=3 deaths=4"
+                                 " 'the first'\n a/1 open\n a/2 open\n run:a/2 attempt=2"));
+    assert_non_null(strstr(told, "'once'\n init:a attempt=8"));
+    assert_non_null(strstr(told, " b/1023 open\n run:b/1023 attempt=7 infras=6"));
+    assert_non_null(strstr(told, "'the last'\n init:b attempt=6 infras=5"));
+}
+
+static void a_jobs_trouble_replaces_the_rollouts_earlier_one_of_any_stage(void **state)
+{
+    struct world *world = *state;
+    const struct effect effects[] = {group("a", "train", 1), trouble_of("run:a/0", 1, "once"),
+                                     trouble_of("run:a/0", 2, "twice"),
+                                     trouble_of("eval:a/0", 1, "its eval")};
+    commit(world, effects, 4);
+    reopen(world);
+    const char *told = restored(world);
+    assert_non_null(strstr(told, " eval:a/0 attempt=2 infras=1"));
+    assert_null(strstr(told, "run:a/0"));
+}
+
+static void an_ended_rollouts_troubles_are_not_told_and_swept_with_it(void **state)
+{
+    struct world *world = *state;
+    const struct effect effects[] = {group("a", "train", 2), trouble_of("run:a/0", 1, "gone"),
+                                     trouble_of("init:a", 1, "gone too"),
+                                     trouble_of("run:a/1", 1, "stays"),
+                                     end_of("train", 1, "a", "a/0")};
+    commit(world, effects, 5);
+    reopen(world);
+    assert_null(strstr(restored(world), "run:a/0"));
+    assert_non_null(strstr(restored(world), "'stays'"));
+    const struct effect last[] = {end_of("train", 2, "a", "a/1"), ack("train", 2)};
+    commit(world, last, 2);
+    do_all_chores(world);
+    assert_int_equal(ledger_ask(world->ledger, LEDGER_ALL_TROUBLES, NULL, 0, NULL), 0);
+}
+
+static void a_trouble_of_no_job_is_refused(void **state)
+{
+    struct world *world = *state;
+    static const char *const jobs[] = {"", "run", "run:", "run:a/9999", "init:nobody"};
+    commit_one(world, group("a", "train", 1));
+    for (size_t i = 0; i < sizeof(jobs) / sizeof(*jobs); i++) {
+        struct effect effect = trouble_of(jobs[i], 1, "");
+        assert_int_equal(ledger_begin(world->ledger, NULL), 0);
+        assert_int_equal(ledger_apply(world->ledger, &effect, NULL), -ENOENT);
+        assert_int_equal(ledger_commit(world->ledger, NULL), 0);
+    }
+}
+
+/* ---- tombs ---------------------------------------------------------------------------------------- */
+
+static struct effect tomb(const char *name, const char *owner, uint64_t wall_ms, bool present)
+{
+    return (struct effect){.kind = PERSIST_TOMB, .job = S(name), .client = S(owner),
+                           .present = present, .end.ended_ms = wall_ms};
+}
+
+static void tombs_come_back_until_they_are_dropped_or_old(void **state)
+{
+    struct world *world = *state;
+    const struct effect effects[] = {tomb("a", "ann", 1000, true), tomb("a", "", 2000, true),
+                                     tomb("a/3", "bob", 3000, true), tomb("b", "bob", 3000, true),
+                                     tomb("b", "bob", 0, false), tomb("c", "bob", 4000, true),
+                                     tomb("c", "ann", 0, false)};
+    commit(world, effects, sizeof(effects) / sizeof(*effects));
+    reopen(world);
+    assert_string_equal(restored_in_full(world, 1001), "tomb a of  at 2000\n"
+                                                       "tomb a/3 of bob at 3000\n"
+                                                       "tomb c of bob at 4000\n");
+    reopen(world); /* and the old one was dropped, not only left out */
+    assert_null(strstr(restored_in_full(world, 0), "ann"));
+}
+
+static void only_so_many_tombs_are_kept_and_the_newest_stay(void **state)
+{
+    struct world *world = *state;
+    char name[32];
+    assert_int_equal(ledger_begin(world->ledger, NULL), 0);
+    for (unsigned i = 0; i < LEDGER_TOMBS_MAX + 5; i++) {
+        snprintf(name, sizeof(name), "t%u", i);
+        struct effect effect = tomb(name, "ann", 1000 + i, true);
+        assert_int_equal(ledger_apply(world->ledger, &effect, NULL), 0);
+    }
+    assert_int_equal(ledger_commit(world->ledger, NULL), 0);
+    const char *told = restored(world);
+    unsigned count = 0;
+    for (const char *at = told; (at = strchr(at, '\n')); at++)
+        count++;
+    assert_int_equal(count, LEDGER_TOMBS_MAX);
+    assert_null(strstr(told, "tomb t4 "));
+    assert_non_null(strstr(told, "tomb t5 "));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(an_owner_and_what_a_submit_asked_for_come_back),
+        TEST(facts_that_were_said_are_told_without_reading_the_task),
+        TEST(a_kept_trajectory_is_told_with_its_weight_and_age),
+        TEST(troubles_are_told_after_what_they_befell),
+        TEST(a_jobs_trouble_replaces_the_rollouts_earlier_one_of_any_stage),
+        TEST(an_ended_rollouts_troubles_are_not_told_and_swept_with_it),
+        TEST(a_trouble_of_no_job_is_refused),
+        TEST(tombs_come_back_until_they_are_dropped_or_old),
+        TEST(only_so_many_tombs_are_kept_and_the_newest_stay),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

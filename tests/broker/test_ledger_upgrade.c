@@ -1,0 +1,165 @@
+/* The ledger: a file of an earlier version opens, and loses nothing. */
+#include "tests/broker/ledger_world.h"
+
+#include <sqlite3.h>
+
+static char *read_all(const char *path)
+{
+    AUTO_FCLOSE FILE *file = fopen(path, "r");
+    AUTO_BUFFER text = {0};
+    char bytes[4096];
+    if (!file)
+        fail_msg("%s is not there", path);
+    for (size_t got; (got = fread(bytes, 1, sizeof(bytes), file)) > 0;)
+        assert_true(buffer_append(&text, bytes, got));
+    assert_true(buffer_append(&text, "", 1));
+    return (char *)take_ptr(&text.data);
+}
+
+/* Makes the ledger's file from the SQL of tests/broker/fixtures, as a broker of then left it. */
+static void make_from(struct world *world, const char *fixture)
+{
+    const char *source = getenv("SLUICE_SOURCE_DIR");
+    char sql_path[512], path[96];
+    ledger_close(&world->ledger);
+    snprintf(sql_path, sizeof(sql_path), "%s/tests/broker/fixtures/%s", source ? source : ".",
+             fixture);
+    snprintf(path, sizeof(path), "%s/ledger.db", world->dir);
+    assert_int_equal(unlink(path), 0);
+    AUTO_FREE char *sql = read_all(sql_path);
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static const char told_of_v1[] = "stream train 1..3\n"
+                                 "stream valid 2..1\n"
+                                 "engine http://e:2\n"
+                                 "group b valid x1 task= init=0  0\n"
+                                 "group a train x3 task=add init=1 sha256:init 35\n"
+                                 " a/0 ended train 1\n"
+                                 " a/1 open\n"
+                                 " a/2 run agent '3 turns' 5100 http://e:1\n"
+                                 "group c train x2 task=add init=0  0\n"
+                                 " c/0 ended train 3\n"
+                                 " c/1 open\n"
+                                 "group d train x1 task=add init=0  0\n"
+                                 " d/0 ended train 2\n"
+                                 "group e train x1 task=think init=0  0\n"
+                                 " e/0 open\n";
+
+static void version_1_restores_what_it_held_and_goes_on(void **state)
+{
+    struct world *world = *state;
+    make_from(world, "ledger_v1.sql");
+    open_ledger(world);
+    assert_string_equal(restored(world), told_of_v1);
+    reopen(world);
+    assert_string_equal(restored(world), told_of_v1);
+    uint64_t epoch;
+    struct msg_trajectory got;
+    assert_int_equal(ledger_next_epoch(world->ledger, &epoch, NULL), 0);
+    assert_int_equal(epoch, 8);
+    assert_int_equal(ledger_load_trajectory(world->ledger, S("train"), 1, &got, NULL), 0);
+    assert_true(slice_is(got.record, "record 0") && slice_is(got.detail, "half"));
+    commit_one(world, group("f", "train", 1));
+    reopen(world);
+    assert_non_null(strstr(restored(world), "group f train x1 task=add init=0  0\n f/0 open\n"));
+}
+
+static bool check_group(void *context, const struct core_group_row *row)
+{
+    if (slice_is(row->group, "e")) { /* its facts were read from the task */
+        assert_true(row->task.needs_engine && slice_is(row->task.image, "/img"));
+        assert_int_equal(row->task.limit_ms[STAGE_RUN], 77000);
+        assert_true(row->task.total_ms > 0 && row->task.bytes > 100);
+    }
+    if (row->task.id.len) { /* its deadline counts from the day it was brought up to date */
+        assert_int_equal(row->priority, 5);
+        assert_true(row->accepted_ms > 1700000000000);
+    }
+    ++*(unsigned *)context;
+    return true;
+}
+
+static bool check_rollout(void *context, const struct core_rollout_row *row)
+{
+    (void)context;
+    if (slice_is(row->rollout, "a/0"))
+        assert_int_equal(row->record_bytes, 8);
+    return true;
+}
+
+static bool ignore_stream(void *context, struct slice name, struct slice owner, uint64_t first,
+                          uint64_t head)
+{
+    (void)context, (void)name, (void)first, (void)head;
+    assert_int_equal(owner.len, 0);
+    return true;
+}
+
+static bool ignore_engine(void *context, struct slice url)
+{
+    (void)context, (void)url;
+    return true;
+}
+
+static void version_1_gets_what_later_ones_know(void **state)
+{
+    struct world *world = *state;
+    unsigned groups = 0;
+    make_from(world, "ledger_v1.sql");
+    open_ledger(world);
+    struct ledger_reader reader = {.context = &groups, .stream = ignore_stream,
+                                   .engine = ignore_engine, .group = check_group,
+                                   .rollout = check_rollout};
+    assert_int_equal(ledger_restore(world->ledger, &reader, NULL), 0);
+    assert_int_equal(groups, 5);
+}
+
+/* Every table's columns, in the order of their names. */
+static char *columns_of(struct world *world)
+{
+    char path[96];
+    AUTO_BUFFER text = {0};
+    sqlite3 *db;
+    sqlite3_stmt *ask;
+    snprintf(path, sizeof(path), "%s/ledger.db", world->dir);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, "SELECT m.name, c.name, c.type, c.\"notnull\", c.dflt_value,"
+                                        " c.pk FROM sqlite_schema m JOIN pragma_table_info(m.name) c"
+                                        " ORDER BY 1, 2", -1, &ask, NULL), SQLITE_OK);
+    while (sqlite3_step(ask) == SQLITE_ROW)
+        for (int column = 0; column < 6; column++) {
+            const char *value = (const char *)sqlite3_column_text(ask, column);
+            assert_true(buffer_printf(&text, "%s%c", value ? value : "-", column < 5 ? ' ' : '\n'));
+        }
+    sqlite3_finalize(ask);
+    sqlite3_close(db);
+    assert_true(buffer_append(&text, "", 1));
+    return (char *)take_ptr(&text.data);
+}
+
+static void an_upgraded_file_has_the_columns_of_a_new_one(void **state)
+{
+    struct world *world = *state;
+    AUTO_FREE char *new = columns_of(world);
+    make_from(world, "ledger_v1.sql");
+    open_ledger(world);
+    AUTO_FREE char *upgraded = columns_of(world);
+    assert_string_equal(upgraded, new);
+    assert_non_null(strstr(new, "tombs owner TEXT"));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(version_1_restores_what_it_held_and_goes_on),
+        TEST(version_1_gets_what_later_ones_know),
+        TEST(an_upgraded_file_has_the_columns_of_a_new_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
