@@ -124,15 +124,17 @@ static int publish(struct shell *shell, struct slice stream, zmq_msg_t *body, st
     return 0;
 }
 
+/* Beyond what subscribers may leave unread, the next head tells them that there is more to fetch. */
 static int do_publish_trajectory(struct shell *shell, const struct effect *effect,
                                  struct fail *fail)
 {
+    if (atomic_load(&shell->feed_held) > FEED_HELD_MAX)
+        return 0;
     int code = make_trajectory(shell, effect->stream, effect->seq, NULL, fail);
     if (code <= 0)
         return code;
     zmq_msg_t body;
-    shell_weigh_feed(shell, shell->out.len);
-    if (!frame_init(&body, &shell->out, NULL))
+    if (!frame_init(&body, &shell->out, &shell->feed_held))
         return fail_set(fail, -ENOMEM, "out of memory");
     return publish(shell, effect->stream, &body, fail);
 }

@@ -13,7 +13,7 @@ enum {
     LETTERS_BYTES_MAX = 64 << 20,   /* ... and their bytes, beyond the last */
     RANGE_BYTES_MAX = 8 << 20,      /* of one stream.fetch's answer, beyond the first */
     FRONT_HELD_MAX = 256 << 20,     /* trajectories that clients have asked for and not read */
-    FEED_HELD_MAX = 64 << 20        /* of the feed, per subscriber */
+    FEED_HELD_MAX = 128 << 20       /* trajectories published that a subscriber has not read */
 };
 
 /* A message, kept until the cycle's effects are done, as they borrow from it. */
@@ -43,7 +43,7 @@ struct shell {
     size_t letter_count, letter_bytes;
     struct buffer out;       /* the message being made */
     atomic_size_t front_held; /* bytes of trajectories FRONT has not sent yet */
-    size_t feed_typical;     /* moving mean of what is published, in bytes */
+    atomic_size_t feed_held;  /* and FEED */
     struct complaint bad_worker_message, undeliverable;
 };
 
@@ -56,8 +56,6 @@ int shell_restore(struct shell *shell, const struct core_settings *settings, str
 
 int shell_bind(struct shell *shell, const struct shell_options *options, struct fail *fail);
 void shell_unbind(struct shell *shell);
-/* Sets FEED's high-water mark from what its messages weigh. */
-void shell_weigh_feed(struct shell *shell, size_t bytes);
 
 /* ---- shell_intake.c --------------------------------------------------------------------- */
 

@@ -10,14 +10,16 @@
 
 /*
  * High-water marks count messages, so their bound in bytes is the mark times the size
- * limit. No ZMTP heartbeats: libzmq 4.3.4 aborts when a socket with them stops reading.
+ * limit. They are set before the first connection and never again: libzmq 4.3.4 tells a change to
+ * pipes that may be gone, and crashes. No ZMTP heartbeats: it aborts when a socket with them stops
+ * reading.
  */
 enum {
     FRONT_MESSAGE_MAX = 4 << 20,  /* a task of 1 MiB, and room to refuse larger ones by name */
     SINK_MESSAGE_MAX = 72 << 20,  /* a record of 64 MiB, a layer, an answer */
     FRONT_SEND_MARK = 1024,       /* more than one stream.fetch's answer */
-    LINGER_MS = 500,
-    FEED_TYPICAL = 16384
+    FEED_SEND_MARK = 8192,        /* small ones; shell_effects.c counts the bytes of large ones */
+    LINGER_MS = 500
 };
 
 struct option {
@@ -35,7 +37,7 @@ static const struct option front_options[] = {
 };
 static const struct option sink_options[] = {{ZMQ_RCVHWM, 64}, {ZMQ_LINGER, 0}};
 static const struct option feed_options[] = {
-    {ZMQ_SNDHWM, FEED_HELD_MAX / FEED_TYPICAL}, {ZMQ_RCVHWM, 1000}, {ZMQ_LINGER, LINGER_MS}};
+    {ZMQ_SNDHWM, FEED_SEND_MARK}, {ZMQ_RCVHWM, 1000}, {ZMQ_LINGER, LINGER_MS}};
 
 struct plan {
     const char *name;
@@ -125,7 +127,6 @@ int shell_bind(struct shell *shell, const struct shell_options *options, struct 
                         &shell->feed, fail);
     if (code)
         return code;
-    shell->feed_typical = FEED_TYPICAL;
     warn_of_port("front", options->endpoints.front);
     warn_of_port("sink", options->endpoints.sink);
     warn_of_port("feed", options->endpoints.feed);
@@ -149,16 +150,4 @@ void shell_unbind(struct shell *shell)
     remove_file(shell, shell->bound.front);
     remove_file(shell, shell->bound.sink);
     remove_file(shell, shell->bound.feed);
-}
-
-void shell_weigh_feed(struct shell *shell, size_t bytes)
-{
-    size_t before = shell->feed_typical;
-    size_t typical = (before * 15 + bytes) / 16 + 1;
-    shell->feed_typical = typical;
-    if (typical / 4096 == before / 4096)
-        return;
-    size_t mark = FEED_HELD_MAX / typical;
-    int value = mark < 8 ? 8 : mark > 65536 ? 65536 : (int)mark;
-    zmq_setsockopt(shell->feed, ZMQ_SNDHWM, &value, sizeof(value));
 }

@@ -1,0 +1,122 @@
+"""What no peer of ours would say, at each of the broker's sockets. Nothing here may be noticed by anybody else."""
+import os
+import socket
+
+import msgpack
+import zmq
+
+GREETING = b"\xff" + b"\0" * 8 + b"\x7f\x03\x00NULL" + b"\0" * 48  # ZMTP 3.0, no security, a client
+
+
+def connect(url):
+    if url.startswith("ipc://"):
+        one = socket.socket(socket.AF_UNIX)
+        one.settimeout(2)
+        one.connect(url[6:])
+        return one
+    host, port = url[6:].rsplit(":", 1)
+    return socket.create_connection((host, int(port)), timeout=2)
+
+
+def raw(url, data):
+    """Bytes at a socket, and gone. Whether anybody listens does not matter."""
+    try:
+        with connect(url) as one:
+            one.sendall(data)
+    except OSError:
+        pass
+
+
+def noise(dice, size=4096):
+    return dice.randbytes(dice.randint(1, size))
+
+
+def handshake(kind):
+    ready = b"\x05READY\x0bSocket-Type" + len(kind).to_bytes(4, "big") + kind
+    return GREETING + b"\x04" + bytes([len(ready)]) + ready
+
+
+def as_peer(url, kind, frames_of, linger_ms=200):
+    """Messages from a socket of libzmq, as a peer that has got through the door would send them."""
+    context = zmq.Context()
+    try:
+        one = context.socket(kind)
+        one.setsockopt(zmq.LINGER, linger_ms)
+        one.setsockopt(zmq.SNDTIMEO, 500)
+        one.connect(url)
+        for frames in frames_of:
+            one.send_multipart(frames)
+        one.close()
+    except zmq.Again:
+        one.close(0)
+    finally:
+        context.term()
+
+
+def message(wire, fields):
+    return msgpack.packb(wire) + msgpack.packb(fields)
+
+
+def broken_messages(dice):
+    """Nearly messages: cut, mistyped, of the wrong side, in too many frames, of another time."""
+    whole = message("group.submit", {"tag": 1, "group": "g", "stream": "s", "samples": 1, "task": "{}"})
+    return [[noise(dice)], [b""], [whole[:dice.randint(0, len(whole))]], [whole + b"\0"], [whole, whole],
+            [msgpack.packb("group.submit") + b"\xdf\xff\xff\xff\xff"], [b"\x91" * 3000],
+            [message("group.submit", {"tag": -1, "group": "a/b", "stream": "\0", "samples": 10**9, "task": []})],
+            [message("stream.fetch", {"tag": 1, "stream": "nobody", "from": 2**64 - 1, "limit": 256})],
+            [message("result.ack", {"job": "run:g/0", "token": 1})],
+            [message("job.result", {"worker": "w", "job": "eval:g/0", "token": 2**63, "outcome": "ok", "ms": 1,
+                                    "reward": 1.0})],
+            [message("worker.beat", {"worker": "w", "stage": "run", "slots": 0, "lane": "tcp://1.2.3.4:1"})]]
+
+
+def at_all(dice, front, sink, feed):
+    """One round of everything."""
+    for url in (front, sink, feed):
+        raw(url, noise(dice))
+        raw(url, GREETING)
+        raw(url, GREETING + noise(dice))
+        raw(url, handshake(dice.choice((b"DEALER", b"PUSH", b"SUB", b"XYZ"))) + b"\x02" + b"\x7f" + b"\xff" * 7 + noise(dice))
+    as_peer(front, zmq.DEALER, broken_messages(dice))
+    as_peer(sink, zmq.PUSH, broken_messages(dice))
+    as_peer(feed, zmq.SUB, [])
+
+
+class SilentReader:
+    """A client that asks and asks and never reads an answer."""
+
+    def __init__(self, front, stream):
+        self.context = zmq.Context()
+        self.socket = self.context.socket(zmq.DEALER)
+        for option, value in ((zmq.LINGER, 0), (zmq.RCVHWM, 1), (zmq.SNDHWM, 10), (zmq.RCVBUF, 4096)):
+            self.socket.setsockopt(option, value)
+        self.socket.connect(front)
+        self.question = message("stream.fetch", {"tag": 1, "stream": stream, "from": 1, "limit": 256})
+
+    def ask(self, times):
+        """How many questions could still be sent."""
+        for sent in range(times):
+            try:
+                self.socket.send(self.question, zmq.DONTWAIT)
+            except zmq.Again:
+                return sent
+        return times
+
+    def close(self):
+        self.socket.close(0)
+        self.context.term()
+
+
+def turn_bytes_over(dice, folder):
+    """Damages one file under `folder`; its path, or None when there is none."""
+    files = sorted(os.path.join(where, name) for where, _, names in os.walk(folder) for name in names)
+    if not files:
+        return None
+    path = dice.choice(files)
+    with open(path, "r+b") as file:
+        size = os.path.getsize(path)
+        file.seek(dice.randrange(max(1, size)))
+        some = file.read(16)
+        file.seek(-len(some), os.SEEK_CUR)
+        file.write(bytes(byte ^ 0xFF for byte in some))
+    return path
