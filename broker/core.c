@@ -52,8 +52,9 @@ struct core *core_create(const struct core_settings *settings, uint64_t epoch, i
     core->start_ms = core->now_ms = now_ms;
     core->heads_ms = now_ms + settings->head_period_ms;
     core->groups.seed = core->streams_by_name.seed = core->workers_by_id.seed =
-        epoch * 0x9e3779b97f4a7c15u;
+        core->clients_by_name.seed = epoch * 0x9e3779b97f4a7c15u;
     list_init(&core->streams);
+    list_init(&core->clients);
     list_init(&core->workers);
     list_init(&core->engines);
     list_init(&core->sweeps);
@@ -73,6 +74,7 @@ void core_destroy(struct core **pointer)
     struct worker *worker;
     struct stream *stream;
     struct engine *engine;
+    struct client *client;
     size_t at = 0;
     if (!core)
         return;
@@ -83,15 +85,20 @@ void core_destroy(struct core **pointer)
         worker_destroy(core, worker);
     LIST_EACH(stream, &core->streams, link)
         stream_destroy(stream);
+    LIST_EACH(client, &core->clients, link)
+        client_destroy(client);
     LIST_EACH(engine, &core->engines, link)
         free(engine);
     sweeps_finish(core);
     table_finish(&core->groups);
     table_finish(&core->streams_by_name);
+    table_finish(&core->clients_by_name);
     table_finish(&core->workers_by_id);
     heap_finish(&core->timers);
-    for (unsigned stage = 0; stage < STAGE_COUNT; stage++)
+    for (unsigned stage = 0; stage < STAGE_COUNT; stage++) {
         heap_finish(&core->free[stage]);
+        heap_finish(&core->rounds[stage].heap);
+    }
     effects_finish(core);
     free(core);
 }

@@ -75,6 +75,8 @@ static void cancel_one(struct core *core, const struct call *call)
                      SLICE_ARG(in->rollout));
         return;
     }
+    if (!owners_allow(core, call, group->stream, "rollout"))
+        return;
     bool is_live = group->work && !group->work->rollouts[sample].ended;
     if (is_live)
         rollout_end(core, &group->work->rollouts[sample], &cancelled);
@@ -85,11 +87,11 @@ static void cancel_many(struct core *core, const struct call *call)
 {
     const struct msg_rollout_cancel *in = call->in;
     struct group *group = group_find(core, in->group);
-    if (group)
-        send_done(core, call, cancel_group(core, group));
-    else
+    if (!group)
         send_refused(core, call, REFUSAL_UNKNOWN_GROUP, "group", 0, "there is no group %.*s",
                      SLICE_ARG(in->group));
+    else if (owners_allow(core, call, group->stream, "group"))
+        send_done(core, call, cancel_group(core, group));
 }
 
 static void cancel_stream(struct core *core, const struct call *call)
@@ -101,6 +103,8 @@ static void cancel_stream(struct core *core, const struct call *call)
                      SLICE_ARG(in->stream));
         return;
     }
+    if (!owners_allow(core, call, stream, "stream"))
+        return;
     if (core->sweep_count >= SWEEPS_MAX) {
         send_refused(core, call, REFUSAL_QUEUE_FULL, NULL, RETRY_AFTER_MS,
                      "%zu streams are being cancelled; try again later", core->sweep_count);

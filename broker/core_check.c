@@ -116,7 +116,7 @@ static verdict check_queues(const struct core *core, const struct census *census
     for (unsigned place = PLACE_ORPHAN; place < PLACE_LEASED; place++)
         for (unsigned stage = 0; stage < STAGE_COUNT; stage++) {
             const struct queue *queue = &core->queues[place][stage];
-            verdict bad = check_queue(queue, (enum place)place, NULL);
+            verdict bad = place == PLACE_QUEUED ? NULL : check_queue(queue, (enum place)place, NULL);
             if (bad)
                 return bad;
             if (queue->count != census->jobs[place][stage])
@@ -241,5 +241,7 @@ const char *core_check(const struct core *core)
         bad = check_workers(core, &census);
     if (!bad)
         bad = check_engines(core);
-    return bad ? bad : check_streams(core);
+    if (!bad)
+        bad = check_streams(core);
+    return bad ? bad : check_shares(core);
 }

@@ -1,6 +1,6 @@
 /*
- * Who gets what. A stage's queue goes, in order, to the worker with the most free
- * slots. A suspect runs alone: on an idle worker, or on one that is kept from new
+ * Who gets what. What is next in a stage (core_share.h) goes to the worker with the
+ * most free slots. A suspect runs alone: on an idle worker, or on one that is kept from new
  * work until it is idle, one a stage at a time.
  */
 #include "broker/core_internal.h"
@@ -38,12 +38,19 @@ static void hand_out(struct core *core, struct job *job, struct worker *worker)
     emit_job(core, job);
 }
 
-/* The first job of a queue that can run; those that lack an engine are parked. */
-static struct job *next_job(struct core *core, enum place place, enum stage stage)
+static struct job *first_job(struct core *core, enum place place, enum stage stage)
 {
     struct queue *queue = &core->queues[place][stage];
-    while (queue->count) {
-        struct job *job = container_of(queue->jobs.next, struct job, link);
+    if (place == PLACE_QUEUED)
+        return share_next(core, stage);
+    return queue->count ? container_of(queue->jobs.next, struct job, link) : NULL;
+}
+
+/* The first job of a place that can run; those that lack an engine are parked. */
+static struct job *next_job(struct core *core, enum place place, enum stage stage)
+{
+    struct job *job;
+    while ((job = first_job(core, place, stage))) {
         if (!job_needs_engine(job) || core->engines_registered)
             return job;
         job_park(core, job);

@@ -63,6 +63,7 @@ static struct group_work *create_work(struct core *core, struct group *group,
         return NULL;
     list_init(&work->link);
     work->serial = ++core->serial;
+    work->priority = PRIORITY_USUAL;
     work->task = core_strdup(core, task->id);
     work->needs_engine = task->needs_engine;
     memcpy(work->limit_ms, task->limit_ms, sizeof(work->limit_ms));
@@ -292,6 +293,8 @@ void handle_rollout_get(struct core *core, const struct call *call)
                      SLICE_ARG(in->rollout));
         return;
     }
+    if (!owners_allow(core, call, group->stream, "rollout"))
+        return;
     uint64_t seq = group->work ? group->work->rollouts[sample].seq
                                : group->seqs ? group->seqs[sample] : 0;
     if (group->work && !group->work->rollouts[sample].ended) {

@@ -7,6 +7,8 @@
  *   core_groups.c    groups and rollouts: their life and ends
  *   core_submit.c    group.submit
  *   core_results.c   what a result does, by stage and outcome
+ *   core_share.c     which job is next: fair shares and priorities
+ *   core_owners.c    whose a stream is, and what others may not do with it
  *   core_cancel.c    rollout.cancel
  *   core_workers.c   beats, reconciliation, lost workers
  *   core_dispatch.c  which worker gets which job
@@ -14,10 +16,11 @@
  *   core_streams.c   numbers, heads, fetch, ack
  *   core_restore.c   the state from the ledger's rows
  *   core_status.c    status.get
- *   core_check.c     the invariants
+ *   core_check.c     the invariants; of shares and limits: core_check_shares.c
  *
  * A job is in exactly one place (job->place) and, but for PLACE_NONE, in the one
- * queue of that place; only core_jobs.c moves it. Streams live as long as the core.
+ * queue of that place; only core_jobs.c moves it. Streams, and the clients that own
+ * them, live as long as the core.
  * What only a live group needs (struct group_work) goes when its last rollout has
  * ended, its rollouts' numbers when they are acknowledged, and its name, by which a
  * late submit is known, when FORGOTTEN_MAX other groups were acknowledged after it.
@@ -28,6 +31,7 @@
 #include "broker/core.h"
 #include "broker/core_heap.h"
 #include "broker/core_list.h"
+#include "broker/core_share.h"
 #include "broker/table.h"
 
 enum {
@@ -41,9 +45,12 @@ enum {
     RETRY_AFTER_MS = 1000,    /* what queue-full suggests */
     FETCH_LIMIT = 16,         /* stream.fetch without a limit */
     HEAD_ROUNDS = 10,         /* idle streams' heads are published every so many periods */
+    STREAM_NAME_MAX = 64,     /* bytes, as in messages.def */
     JOB_NAME_MAX = 140,       /* bytes, as in messages.def */
     ATTEMPTS_MAX = 1000000    /* as in messages.def; dispatches beyond are not counted */
 };
+
+struct call;
 
 /* ---- jobs -------------------------------------------------------------------------- */
 
@@ -133,6 +140,7 @@ struct group_work {
     uint64_t serial;  /* grows with each group */
     char *task, *init_layer;
     bool needs_engine, init_done;
+    uint8_t priority; /* below PRIORITIES */
     int64_t limit_ms[STAGE_COUNT];
     uint64_t init_ms, init_wait_ms;
     struct job init;
@@ -231,10 +239,34 @@ struct engine *engine_choose(const struct core *core, const struct rollout *roll
 /* Makes `engine` (may be NULL) the rollout's. */
 void rollout_set_engine(struct core *core, struct rollout *rollout, struct engine *engine);
 
+/* ---- clients: who owns streams; known for as long as they are ------------------------- */
+
+struct client {
+    struct list link; /* in core->clients */
+    struct client_share shares[STAGE_COUNT];
+    size_t stream_count;
+    uint32_t name_len;
+    char name[]; /* of its key; empty where nobody is asked for one */
+};
+
+struct slice client_name(const struct client *client);
+struct client *client_find(const struct core *core, struct slice name);
+struct client *client_intern(struct core *core, struct slice name); /* NULL: out of memory */
+void client_destroy(struct client *client);
+/* Whether the caller may read, acknowledge, cancel and feed this stream. */
+bool caller_owns(const struct call *call, const struct stream *stream);
+/* The same; refuses, not-allowed, if not. `field` is what named the stream, or a thing of it. */
+bool owners_allow(struct core *core, const struct call *call, const struct stream *stream,
+                  const char *field);
+/* Whether one more stream fits, and is within what the client of this name may have. */
+bool owners_have_room(const struct core *core, struct slice name);
+
 /* ---- streams ----------------------------------------------------------------------- */
 
 struct stream {
     struct list link; /* in core->streams */
+    struct client *owner;
+    struct stream_share shares[STAGE_COUNT];
     struct list live; /* groups with rollouts that have not ended, oldest first */
     struct heap ended; /* groups without, by their last number, until it is acknowledged */
     uint64_t first, head, pending;
@@ -245,7 +277,8 @@ struct stream {
 
 struct slice stream_name(const struct stream *stream);
 struct stream *stream_find(const struct core *core, struct slice name);
-struct stream *stream_intern(struct core *core, struct slice name); /* NULL: out of memory */
+/* A new one belongs to `owner`. NULL when out of memory. */
+struct stream *stream_intern(struct core *core, struct slice name, struct slice owner);
 /* Numbers up to `seq` are acknowledged. */
 void stream_forget(struct core *core, struct stream *stream, uint64_t seq);
 void stream_destroy(struct stream *stream);
@@ -273,11 +306,14 @@ struct core {
     bool failed;
     bool restoring; /* nothing but core_restore_* was called */
 
-    struct table groups, streams_by_name, workers_by_id;
-    struct list streams, workers, engines, sweeps, forgotten;
+    struct table groups, streams_by_name, workers_by_id, clients_by_name;
+    struct list streams, clients, workers, engines, sweeps, forgotten;
     size_t stream_count, engine_count, engines_registered, sweep_count, forgotten_count;
 
-    struct queue queues[PLACE_COUNT][STAGE_COUNT]; /* but for LEASED, which is its workers' */
+    /* LEASED jobs are in their workers' queues, QUEUED ones in their streams' shares; of
+       those only the count is here. */
+    struct queue queues[PLACE_COUNT][STAGE_COUNT];
+    struct round rounds[STAGE_COUNT];       /* of clients with QUEUED jobs */
     size_t leased[STAGE_COUNT];
     struct heap timers;                     /* jobs leased and delayed */
     struct heap free[STAGE_COUNT];          /* workers that may be given jobs, the freest first */
@@ -330,6 +366,8 @@ void handle_job_result(struct core *core, const struct call *call);
 /* Groups whose restored rollouts have all ended are closed. */
 void restore_finish(struct core *core);
 void dispatch_unpark(struct core *core);
+/* A part of core_check: whether shares and clients agree with the jobs there are. */
+const char *check_shares(const struct core *core);
 void sweeps_tick(struct core *core);
 void sweeps_finish(struct core *core);
 

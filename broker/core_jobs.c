@@ -48,6 +48,7 @@ void job_begin_stage(struct job *job, enum stage stage)
 
 /* ---- places: only this section moves jobs ------------------------------------------ */
 
+/* But for QUEUED, whose jobs are in their streams' shares. */
 static struct queue *queue_of(struct core *core, const struct job *job)
 {
     return job->place == PLACE_LEASED ? &job->worker->jobs : &core->queues[job->place][job->stage];
@@ -58,7 +59,9 @@ static void enter(struct core *core, struct job *job, enum place place, bool fro
     job->place = (uint8_t)place;
     job->since_ms = core->now_ms;
     struct queue *queue = queue_of(core, job);
-    if (front)
+    if (place == PLACE_QUEUED)
+        share_push(core, job, front);
+    else if (front)
         list_push_front(&queue->jobs, &job->link);
     else
         list_push_back(&queue->jobs, &job->link);
@@ -85,6 +88,7 @@ static void end_lease(struct core *core, struct job *job)
     struct rollout *rollout = job_rollout(job);
     struct worker *worker = job->worker;
     core->leased[job->stage]--;
+    share_release(core, job);
     if (job->stage == STAGE_RUN && rollout->engine)
         rollout->engine->live--;
     if (worker->solo == job)
@@ -99,8 +103,11 @@ void job_leave(struct core *core, struct job *job)
     if (job->place == PLACE_NONE)
         return;
     count_wait(core, job);
-    list_remove(&job->link);
     queue_of(core, job)->count--;
+    if (job->place == PLACE_QUEUED)
+        share_remove(core, job);
+    else
+        list_remove(&job->link);
     heap_remove(&core->timers, &job->timer);
     if (job->place == PLACE_LEASED)
         end_lease(core, job);
@@ -145,6 +152,7 @@ void job_lease(struct core *core, struct job *job, struct worker *worker, uint64
     enter(core, job, PLACE_LEASED, false);
     set_timer(core, job, core->now_ms + limit_ms + core->settings.deadline_grace_ms);
     core->leased[job->stage]++;
+    share_lease(core, job);
     if (job->stage == STAGE_RUN && rollout->engine)
         rollout->engine->live++;
     if (solo && worker->jobs.count == 1)

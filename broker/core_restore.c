@@ -10,8 +10,7 @@ enum { SAMPLES_MAX = 1024 }; /* as in messages.def */
 bool core_restore_stream(struct core *core, struct slice name, struct slice owner, uint64_t first,
                          uint64_t head)
 {
-    (void)owner;
-    struct stream *stream = stream_intern(core, name);
+    struct stream *stream = stream_intern(core, name, owner);
     if (!stream)
         return false;
     if (head > stream->head)
@@ -31,7 +30,7 @@ bool core_restore_group(struct core *core, const struct core_group_row *row)
 {
     if (row->samples < 1 || row->samples > SAMPLES_MAX || group_find(core, row->group))
         return false;
-    struct stream *stream = stream_intern(core, row->stream);
+    struct stream *stream = stream_intern(core, row->stream, slice_of(NULL, 0));
     struct group *group =
         stream ? group_create(core, row->group, stream, (uint32_t)row->samples, row->task_hash,
                               &row->task) : NULL;
@@ -39,6 +38,7 @@ bool core_restore_group(struct core *core, const struct core_group_row *row)
         return false;
     for (uint32_t k = 0; k < group->samples; k++)
         group->work->rollouts[k].ended = true;
+    group->work->priority = row->priority < PRIORITIES ? (uint8_t)row->priority : PRIORITY_USUAL;
     group->work->init_done = row->init_done;
     group->work->init_layer = core_strdup(core, row->init_layer);
     group->work->init_ms = row->init_ms;

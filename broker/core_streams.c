@@ -12,14 +12,16 @@ struct stream *stream_find(const struct core *core, struct slice name)
     return table_find(&core->streams_by_name, name);
 }
 
-struct stream *stream_intern(struct core *core, struct slice name)
+struct stream *stream_intern(struct core *core, struct slice name, struct slice owner)
 {
     struct stream *stream = stream_find(core, name);
     if (stream)
         return stream;
-    stream = core_alloc(core, 1, sizeof(*stream) + name.len + 1);
+    struct client *client = client_intern(core, owner);
+    stream = client ? core_alloc(core, 1, sizeof(*stream) + name.len + 1) : NULL;
     if (!stream)
         return NULL;
+    stream->owner = client;
     memcpy(stream->name, name.data, name.len);
     stream->name_len = (uint32_t)name.len;
     stream->first = 1;
@@ -31,6 +33,7 @@ struct stream *stream_intern(struct core *core, struct slice name)
     }
     list_push_back(&core->streams, &stream->link);
     core->stream_count++;
+    client->stream_count++;
     return stream;
 }
 
@@ -95,6 +98,8 @@ void handle_stream_fetch(struct core *core, const struct call *call)
 {
     const struct msg_stream_fetch *in = call->in;
     const struct stream *stream = stream_find(core, in->stream);
+    if (stream && !owners_allow(core, call, stream, "stream"))
+        return;
     if (stream && in->from < stream->first) {
         send_refused(core, call, REFUSAL_FORGOTTEN, "from", 0,
                      "trajectories of %s below %llu were acknowledged and are no longer kept; the "
@@ -123,6 +128,8 @@ void handle_stream_ack(struct core *core, const struct call *call)
                      SLICE_ARG(in->stream));
         return;
     }
+    if (!owners_allow(core, call, stream, "stream"))
+        return;
     if (in->seq > stream->head) {
         send_refused(core, call, REFUSAL_TOO_LARGE, "seq", 0,
                      "%s: the newest number is %llu, what has not ended cannot be acknowledged",

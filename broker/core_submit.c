@@ -37,9 +37,9 @@ static bool admit(struct core *core, const struct call *call)
                      (unsigned long long)core->settings.rollouts_max);
         return false;
     }
-    if (core->stream_count >= STREAMS_MAX && !stream_find(core, in->stream)) {
+    if (!stream_find(core, in->stream) && !owners_have_room(core, call->caller->name)) {
         send_refused(core, call, REFUSAL_QUEUE_FULL, "stream", 0,
-                     "%zu streams are known, no more fit; use one of them", core->stream_count);
+                     "no more streams fit, of yours or of all; use one of those you have");
         return false;
     }
     if (call->task->needs_engine && core->engines_registered == 0) {
@@ -54,6 +54,9 @@ void handle_group_submit(struct core *core, const struct call *call)
 {
     const struct msg_group_submit *in = call->in;
     assert(call->task);
+    const struct stream *known = stream_find(core, in->stream);
+    if (known && !owners_allow(core, call, known, "stream"))
+        return;
     struct group *group = group_find(core, in->group);
     if (group && !is_same_group(group, in, call->task_hash)) {
         send_refused(core, call, REFUSAL_GROUP_EXISTS, "group", 0,
@@ -67,7 +70,7 @@ void handle_group_submit(struct core *core, const struct call *call)
     }
     if (!admit(core, call))
         return;
-    struct stream *stream = stream_intern(core, in->stream);
+    struct stream *stream = stream_intern(core, in->stream, call->caller->name);
     group = stream ? group_create(core, in->group, stream, (uint32_t)in->samples, call->task_hash,
                                   call->task) : NULL;
     if (!group)
@@ -75,10 +78,14 @@ void handle_group_submit(struct core *core, const struct call *call)
     group_count(core, group, group->samples);
     core->accepted += group->samples;
     core->counters.groups++;
+    if (in->has_priority)
+        group->work->priority = (uint8_t)in->priority;
     struct effect *persist = effect_push(core, PERSIST_GROUP);
     persist->group = group_id(group);
     persist->stream = stream_name(stream);
     persist->samples = group->samples;
+    persist->owner = client_name(stream->owner);
+    persist->priority = group->work->priority;
     persist->task = in->task;
     persist->facts = call->task;
     job_queue(core, &group->work->init, false);

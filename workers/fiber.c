@@ -30,7 +30,7 @@ struct fiber {
     struct loop_timer *timer; /* of the await in hand */
     int shields, reason;      /* reason: what the await in hand returns */
     bool started, done, parked, cancelled, woken, wants_wake;
-    int64_t deadlines[DEADLINES_NESTED]; /* [depth] holds, those below are to be restored */
+    int64_t deadlines[DEADLINES_NESTED]; /* [depth] holds; [0]: none */
     int depth;
     struct sanitize sanitize;
 };
@@ -211,20 +211,29 @@ int64_t fiber_deadline(void)
     return current->deadlines[current->depth];
 }
 
-/* What is set to the value below the top closes a bracket; anything else opens one. */
-int64_t fiber_set_deadline(int64_t deadline_ms)
+void fiber_lift_deadline(int64_t deadline_ms)
 {
     struct fiber *fiber = current;
-    int64_t before = fiber_deadline();
-    if (fiber->depth > 0 && fiber->deadlines[fiber->depth - 1] == deadline_ms) {
-        fiber->depth--;
-        return before;
-    }
-    if (deadline_ms != 0 && before != 0 && deadline_ms > before)
-        deadline_ms = before;
     assert(fiber->depth + 1 < DEADLINES_NESTED);
     fiber->deadlines[++fiber->depth] = deadline_ms;
-    return before;
+}
+
+void fiber_push_deadline(int64_t deadline_ms)
+{
+    int64_t outer_ms = fiber_deadline();
+    fiber_lift_deadline(outer_ms != 0 && outer_ms < deadline_ms ? outer_ms : deadline_ms);
+}
+
+void fiber_pop_deadline(void)
+{
+    assert(current->depth > 0);
+    current->depth--;
+}
+
+bool fiber_is_late(void)
+{
+    int64_t deadline_ms = fiber_deadline();
+    return deadline_ms != 0 && clock_ms() >= deadline_ms;
 }
 
 /* ---- awaiting --------------------------------------------------------------------------- */
@@ -248,17 +257,11 @@ static int64_t time_left(int64_t timeout_ms)
     return timeout_ms >= 0 && timeout_ms < left_ms ? timeout_ms : left_ms;
 }
 
-static bool is_past_deadline(void)
-{
-    int64_t deadline_ms = fiber_deadline();
-    return deadline_ms != 0 && clock_ms() >= deadline_ms;
-}
-
 /* Why an await need not begin; 0 if it must. */
 static int refuse_await(const struct fiber *fiber)
 {
     assert(fiber); /* only inside a fiber */
-    return is_stopped(fiber) ? -ECANCELED : is_past_deadline() ? -ETIMEDOUT : 0;
+    return is_stopped(fiber) ? -ECANCELED : fiber_is_late() ? -ETIMEDOUT : 0;
 }
 
 static int park(struct fiber *fiber, int64_t timeout_ms)

@@ -32,13 +32,16 @@ bool fiber_is_cancelled(void);     /* the current fiber */
 void fiber_shield(bool on);
 
 /*
- * A deadline (clock_ms) for every await of the current fiber until it is set again;
- * 0 for none. The previous one is returned, so that a callee restores it: the two calls
- * pair like brackets. An inner deadline later than the outer one has no effect, but 0
- * lifts the outer one until it is restored. Past it awaits return -ETIMEDOUT.
+ * Deadlines (clock_ms) of the current fiber's awaits, a stack: past the top one they return
+ * -ETIMEDOUT. `push` never lets an await last longer than the one below does; `lift` puts the
+ * given time, or none at all (0), in the place of whatever lies below, for cleaning up. Each is
+ * undone by one `pop`, but for what is left when the fiber ends.
  */
-int64_t fiber_set_deadline(int64_t deadline_ms);
-int64_t fiber_deadline(void);
+void fiber_push_deadline(int64_t deadline_ms);
+void fiber_lift_deadline(int64_t deadline_ms);
+void fiber_pop_deadline(void);
+int64_t fiber_deadline(void); /* 0: none */
+bool fiber_is_late(void);     /* the deadline has passed */
 
 /* Returns the ready events (> 0), -ETIMEDOUT or -ECANCELED. events as in loop_watch. */
 int await_fd(int fd, uint32_t events, int64_t timeout_ms); /* -1: only the fiber's deadline */

@@ -27,6 +27,7 @@ struct job_context {
 
 struct job_result {
     enum outcome outcome;
+    enum fault fault; /* task and infra: what is to blame, where that is known */
     char detail[2048];
     bool has_reward;
     double reward;
@@ -52,8 +53,11 @@ struct task_kind {
 
 const struct task_kind *task_kind_find(const char *name); /* NULL: no such kind */
 
-/* Sets outcome and detail. */
+/* Sets outcome and detail; nothing in particular is to blame. */
 void job_end(struct job *job, enum outcome outcome, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* As job_end; `fault` is to blame (docs/faults.md). */
+void job_fail(struct job *job, enum outcome outcome, enum fault fault, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 
 #endif

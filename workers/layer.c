@@ -19,6 +19,15 @@ void layer_finish(struct layer *layer)
     layer->digest[0] = '\0';
 }
 
+enum fault layer_fault(int code)
+{
+    static const int of_node[] = {ENOSPC, EDQUOT, EROFS, ENOMEM, EMFILE, ENFILE, EAGAIN};
+    for (size_t i = 0; i < sizeof(of_node) / sizeof(of_node[0]); i++)
+        if (code == -of_node[i])
+            return FAULT_NODE;
+    return FAULT_STORE;
+}
+
 /* ---- the store: written beside, synced, renamed -------------------------------------------- */
 
 static int sync_dir(const char *path, struct fail *fail)
@@ -123,6 +132,7 @@ int layer_pack(const struct layers *layers, struct sandbox *sandbox, struct laye
                struct fail *fail)
 {
     struct layer layer = {0};
+    ret->fault = FAULT_NODE;
     AUTO_CLOSE int tar = open_nameless(layers->cache, fail);
     if (tar < 0)
         return tar;
@@ -133,6 +143,8 @@ int layer_pack(const struct layers *layers, struct sandbox *sandbox, struct laye
     if (seal.size > 0)
         code = offload_run(seal_work, &seal, fail);
     if (code < 0) {
+        bool is_full = code == -ENOSPC || code == -EDQUOT || code == -EROFS; /* the store's disk */
+        ret->fault = is_full ? FAULT_STORE : layer_fault(code);
         layer_finish(&layer);
         return code;
     }

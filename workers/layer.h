@@ -10,6 +10,7 @@
 
 #include "common/buffer.h"
 #include "common/fail.h"
+#include "schemas/message.h"
 #include "workers/sandbox/sandbox.h"
 
 enum { LAYER_INLINE_MAX = 65536 };
@@ -21,11 +22,16 @@ struct layers {
 struct layer {
     char digest[80];      /* "" : nothing was written, no layer */
     struct buffer inlined; /* its bytes when at most LAYER_INLINE_MAX, else empty */
+    enum fault fault;     /* after a failure: whose it is, the node's or the store's */
 };
 
 void layer_finish(struct layer *layer);
 
-/* Packs what the sandbox wrote. In a fiber. */
+/* Whose fault a failure of the store's or the cache's files is: a full disk or no memory is the
+ * node's. */
+enum fault layer_fault(int code);
+
+/* Packs what the sandbox wrote. In a fiber. Of *ret only the fault is written on failure. */
 int layer_pack(const struct layers *layers, struct sandbox *sandbox, struct layer *ret,
                struct fail *fail);
 /*

@@ -47,10 +47,10 @@ static int await_end(struct offload *offload)
         return 0;
     atomic_store(&offload->stop, true);
     fiber_shield(true);
-    int64_t deadline_ms = fiber_set_deadline(0);
+    fiber_lift_deadline(0);
     while (await_fd(offload->done, EPOLLIN, -1) == -EINTR)
         ;
-    fiber_set_deadline(deadline_ms);
+    fiber_pop_deadline();
     fiber_shield(false);
     return code;
 }

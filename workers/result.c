@@ -23,6 +23,13 @@ static void put_products(struct msg_job_result *message, const struct job_result
     message->reward = result->reward;
 }
 
+static void put_fault(struct msg_job_result *message, const struct job_result *result)
+{
+    bool may_blame = result->outcome == OUTCOME_TASK || result->outcome == OUTCOME_INFRA;
+    message->fault = slice_from_str(fault_wire(result->fault));
+    message->has_fault = may_blame && message->fault.len > 0;
+}
+
 bool result_encode(struct job *job, const char *worker, uint64_t token, uint64_t ms,
                    struct buffer *out)
 {
@@ -35,6 +42,7 @@ bool result_encode(struct job *job, const char *worker, uint64_t token, uint64_t
                                   .outcome = slice_from_str(outcome_wire(result->outcome)),
                                   .detail = slice_from_str(result->detail),
                                   .has_detail = result->detail[0] != '\0'};
+    put_fault(&bare, result);
     struct msg_job_result message = bare;
     put_products(&message, result);
     struct refusal no;
@@ -44,6 +52,7 @@ bool result_encode(struct job *job, const char *worker, uint64_t token, uint64_t
     bare.outcome = slice_from_str(outcome_wire(result->outcome));
     bare.detail = slice_from_str(result->detail);
     bare.has_detail = true;
+    put_fault(&bare, result);
     return message_encode(MSG_job_result, &bare, out, &no) && !out->failed;
 }
 

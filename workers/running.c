@@ -38,7 +38,7 @@ static void work_stage(struct job *job, const struct task_kind *kind, enum stage
     };
     job_end(job, OUTCOME_INFRA, "the %s stage of kind %s did not say how it ended",
             stage_wire(stage), kind->name);
-    fiber_set_deadline(clock_ms() + (int64_t)stages[stage].limit_s * 1000);
+    fiber_push_deadline(clock_ms() + (int64_t)stages[stage].limit_s * 1000);
     stages[stage].work(job);
 }
 

@@ -26,8 +26,8 @@ struct seen {
     enum message_id message; /* SEND_CLIENT, LANE_SEND, PUBLISH_HEAD, SEND_RANGE */
     char client[64], worker[160], endpoint[256], job[160], group[128], rollout[160], stream[80];
     char engine[280], detail[512], record[64], reason[64], field[64], text[512];
-    char state[32], stage[16];
-    uint64_t tag, seq, limit, token, attempt, ms, count, samples, first, head, pending, retry_ms;
+    char state[32], stage[16], owner[80];
+    uint64_t priority, tag, seq, limit, token, attempt, ms, count, samples, first, head, pending, retry_ms;
     bool known, present;
     struct core_end end;
     char end_detail[512], end_engine[280], end_layer[96], end_rollout[160];
@@ -49,6 +49,9 @@ struct world {
     size_t seen_count;
     struct handed handed[HANDED_MAX];
     size_t handed_count;
+    const char *name; /* of the client that speaks, or NULL: an admin without one */
+    bool is_admin;    /* where it has a name */
+    uint64_t priority; /* of the next submits; 0: not said (say 10 for 0) */
 };
 
 #define TEXT(s) slice_from_str(s)
@@ -138,7 +141,7 @@ static inline void world_read_effect(struct seen *seen, const struct effect *eff
 {
     *seen = (struct seen){.kind = effect->kind, .message = MESSAGE_COUNT, .tag = effect->tag,
                           .seq = effect->seq, .limit = effect->limit, .token = effect->token,
-                          .attempt = effect->attempt, .ms = effect->ms,
+                          .priority = effect->priority, .attempt = effect->attempt, .ms = effect->ms,
                           .samples = effect->samples, .present = effect->present,
                           .end = effect->end};
     COPY(client, effect->client);
@@ -150,6 +153,7 @@ static inline void world_read_effect(struct seen *seen, const struct effect *eff
     COPY(stream, effect->stream);
     COPY(engine, effect->engine);
     COPY(detail, effect->detail);
+    COPY(owner, effect->owner);
     COPY(record, effect->record);
     COPY(end_detail, effect->end.detail);
     COPY(end_engine, effect->end.engine);
@@ -239,10 +243,11 @@ static inline void world_say(struct world *world, const char *client, enum messa
                              const void *in)
 {
     bool submits = id == MSG_group_submit;
+    struct caller caller = {TEXT(client), TEXT(world->name), !world->name || world->is_admin};
     uint64_t hash = 0;
     for (size_t i = 0; submits && i < ((const struct msg_group_submit *)in)->task.len; i++)
         hash = hash * 31 + ((const struct msg_group_submit *)in)->task.data[i];
-    core_handle(world->core, world->now_ms, WALL_MS, &(struct caller){.route = TEXT(client), .is_admin = true}, id, in,
+    core_handle(world->core, world->now_ms, WALL_MS, &caller, id, in,
                 submits ? &world->task : NULL, hash);
     world_settle(world);
 }
@@ -251,7 +256,9 @@ static inline void world_submit_task(struct world *world, const char *group, con
                                      uint64_t samples, const char *task)
 {
     struct msg_group_submit in = {.tag = 7, .group = TEXT(group), .stream = TEXT(stream),
-                                  .samples = samples, .task = TEXT(task)};
+                                  .samples = samples, .task = TEXT(task),
+                                  .has_priority = world->priority > 0,
+                                  .priority = world->priority % 10};
     world_say(world, "trainer", MSG_group_submit, &in);
 }
 

@@ -5,7 +5,8 @@ static void restore_group(struct world *world, const char *group, uint64_t sampl
 {
     struct core_group_row row = {.group = TEXT(group), .stream = TEXT("train"),
                                  .samples = samples, .task = world->task, .init_done = init_done,
-                                 .init_layer = TEXT(init_done ? "sha256:ab" : ""), .init_ms = 40};
+                                 .init_layer = TEXT(init_done ? "sha256:ab" : ""), .init_ms = 40,
+                                 .priority = 5};
     assert_true(core_restore_group(world->core, &row));
 }
 

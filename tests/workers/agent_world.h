@@ -41,9 +41,10 @@ static inline void attempt_fiber(void *arg)
                                       .sandbox = agent->needs_sandbox ? open_host() : NULL,
                                       .record = &attempt->record};
     if (attempt->deadline_ms)
-        fiber_set_deadline(clock_ms() + attempt->deadline_ms);
+        fiber_push_deadline(clock_ms() + attempt->deadline_ms);
     attempt->outcome = agent->run(&attempt->run);
-    fiber_set_deadline(0);
+    if (attempt->deadline_ms)
+        fiber_pop_deadline();
     if (!attempt->keep_sandbox)
         sandbox_close(&attempt->run.sandbox);
 }

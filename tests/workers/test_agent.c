@@ -352,6 +352,7 @@ static void time_used_up_by_a_silent_engine_is_not(void **state)
         struct attempt attempt = {.json = TASK(""), .deadline_ms = 3000};
         attempt_run(&world, &attempt);
         assert_ended(&attempt, OUTCOME_INFRA, "gave no answer");
+        assert_int_equal(attempt.run.fault, FAULT_ENGINE);
         attempt_finish(&attempt);
         world_close(&world);
     }
@@ -365,6 +366,7 @@ static void an_engine_that_keeps_failing_is_infra_and_the_record_stays_whole(voi
     struct attempt attempt = {.json = TASK("")};
     attempt_run(&world, &attempt);
     assert_ended(&attempt, OUTCOME_INFRA, "log-probabilities");
+    assert_int_equal(attempt.run.fault, FAULT_ENGINE);
     assert_int_equal(turns_in_role(&attempt.record, "assistant"), 1);
     attempt_finish(&attempt);
     world_close(&world);

@@ -27,7 +27,7 @@ static void ask(void *arg)
     struct tokens prompt = prompt_of(asking->user);
     asking->fiber = fiber_current();
     if (asking->deadline_ms)
-        fiber_set_deadline(clock_ms() + asking->deadline_ms);
+        fiber_push_deadline(clock_ms() + asking->deadline_ms);
     asking->code = engine_generate(world_engine(fiber_world), &prompt, &neutral,
                                    asking->max_tokens ? asking->max_tokens : 64, 0,
                                    &asking->generation, &asking->fail);

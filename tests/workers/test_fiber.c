@@ -336,7 +336,7 @@ static void sleep_past_deadline(void *arg)
 {
     (void)arg;
     int64_t begin = clock_ms();
-    assert_int_equal(fiber_set_deadline(begin + 20), 0);
+    fiber_push_deadline(begin + 20);
     results[0] = await_sleep(5);
     results[1] = await_sleep(10000);
     results[2] = await_sleep(0);
@@ -360,26 +360,35 @@ static void nest_deadlines(void *arg)
 {
     (void)arg;
     int64_t now = clock_ms(), outer = now + 5000;
-    assert_int_equal(fiber_set_deadline(outer), 0);
-
-    assert_int_equal(fiber_set_deadline(now + 9000), outer);
-    assert_int_equal(fiber_deadline(), outer); /* later: no effect */
-    fiber_set_deadline(outer);
+    assert_int_equal(fiber_deadline(), 0);
+    fiber_push_deadline(outer);
     assert_int_equal(fiber_deadline(), outer);
 
-    int64_t before = fiber_set_deadline(now + 10);
+    fiber_push_deadline(now + 9000);
+    assert_int_equal(fiber_deadline(), outer); /* later: no effect */
+    fiber_pop_deadline();
+    fiber_push_deadline(outer);
+    fiber_pop_deadline();
+    assert_int_equal(fiber_deadline(), outer);
+
+    fiber_push_deadline(now + 10);
     assert_int_equal(fiber_deadline(), now + 10);
     assert_int_equal(await_sleep(1000), -ETIMEDOUT);
-    fiber_set_deadline(before);
+    assert_true(fiber_is_late());
+    fiber_lift_deadline(0); /* for cleaning up */
+    assert_int_equal(fiber_deadline(), 0);
+    assert_false(fiber_is_late());
+    fiber_push_deadline(now + 8000);
+    assert_int_equal(fiber_deadline(), now + 8000);
+    fiber_pop_deadline();
+    fiber_pop_deadline();
+    fiber_lift_deadline(now + 9000);
+    assert_int_equal(fiber_deadline(), now + 9000);
+    fiber_pop_deadline();
+    assert_int_equal(fiber_deadline(), now + 10);
+    fiber_pop_deadline();
     assert_int_equal(fiber_deadline(), outer);
     assert_int_equal(await_sleep(1), 0);
-
-    before = fiber_set_deadline(0); /* lifts it, for cleaning up */
-    assert_int_equal(fiber_deadline(), 0);
-    int64_t lifted = fiber_set_deadline(now + 9000);
-    assert_int_equal(fiber_deadline(), now + 9000);
-    fiber_set_deadline(lifted);
-    fiber_set_deadline(before);
 }
 
 static void an_inner_deadline_is_never_later_and_the_outer_comes_back(void **state)
@@ -392,11 +401,12 @@ static void an_inner_deadline_is_never_later_and_the_outer_comes_back(void **sta
 static void set_deadlines_for_ever(void *arg)
 {
     (void)arg;
-    fiber_set_deadline(clock_ms() + 60000);
+    int64_t outer_ms = clock_ms() + 60000;
+    fiber_push_deadline(outer_ms);
     for (int i = 0; i < 1000; i++) {
-        int64_t before = fiber_set_deadline(clock_ms() + i % 7 * 20000);
-        fiber_set_deadline(before);
-        assert_int_equal(fiber_deadline(), before);
+        fiber_push_deadline(clock_ms() + i % 7 * 20000);
+        fiber_pop_deadline();
+        assert_int_equal(fiber_deadline(), outer_ms);
     }
 }
 

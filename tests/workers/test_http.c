@@ -178,7 +178,7 @@ static void ask_run(void *arg)
     char url[256];
     snprintf(url, sizeof(url), "%s%s", ask->path[0] == '/' ? base : "", ask->path);
     if (ask->deadline_ms)
-        fiber_set_deadline(clock_ms() + ask->deadline_ms);
+        fiber_push_deadline(clock_ms() + ask->deadline_ms);
     for (int i = 0; i == 0 || i < ask->times; i++) {
         struct http_reply reply;
         ask->error = http_request(http, url, ask->body, ask->body_max ? ask->body_max : 1 << 20,

@@ -77,6 +77,26 @@ static void only_ok_has_a_reward(void **state)
     assert_false(sent.has_reward);
 }
 
+static void a_fault_goes_with_task_and_infra_and_with_nothing_else(void **state)
+{
+    (void)state;
+    job_fail(&job, OUTCOME_INFRA, FAULT_ENGINE, "it hung");
+    encode();
+    assert_true(sent.has_fault && slice_is(sent.fault, "engine"));
+    buffer_clear(&bytes);
+    job_fail(&job, OUTCOME_TASK, FAULT_IMAGE, "it is not there");
+    encode();
+    assert_true(sent.has_fault && slice_is(sent.fault, "image"));
+    buffer_clear(&bytes);
+    job.result.outcome = OUTCOME_AGENT;
+    encode();
+    assert_false(sent.has_fault);
+    buffer_clear(&bytes);
+    job_end(&job, OUTCOME_INFRA, "something else");
+    encode();
+    assert_false(sent.has_fault);
+}
+
 static void an_answer_is_cut_between_characters(void **state)
 {
     (void)state;
@@ -152,6 +172,7 @@ int main(void)
         TEST(what_the_stage_left_is_sent),
         TEST(what_it_did_not_leave_is_absent),
         TEST(only_ok_has_a_reward),
+        TEST(a_fault_goes_with_task_and_infra_and_with_nothing_else),
         TEST(an_answer_is_cut_between_characters),
         TEST(text_that_is_not_utf8_is_repaired_and_sent),
         TEST(a_detail_that_is_too_long_ends_at_a_character),

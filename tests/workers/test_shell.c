@@ -256,9 +256,9 @@ FIBER_TEST(after_a_deadline_the_next_command_finds_a_new_shell)
     struct sandbox_output output;
     struct fail fail = {0};
     expect(shell, "cd /tmp", 0, "");
-    fiber_set_deadline(clock_ms() + 100);
+    fiber_push_deadline(clock_ms() + 100);
     assert_int_equal(shell_run(shell, "sleep 1000", 30000, 100, &output, &fail), -ETIMEDOUT);
-    fiber_set_deadline(0);
+    fiber_pop_deadline();
     expect(shell, "pwd; grep -ls sleep /proc/[0-9]*/comm; true", 0, "/tmp\n");
     shell_close(&shell);
     sandbox_close(&sandbox);

@@ -18,6 +18,7 @@ struct agent_run {
     struct record *record;   /* filled in; also when it fails */
     char *answer;            /* out: the agent's last words; free */
     char detail[1024];       /* out: why it ended, one line */
+    enum fault fault;        /* out: what is to blame for INFRA, where that is known */
 };
 
 struct agent {

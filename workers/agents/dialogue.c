@@ -190,11 +190,6 @@ enum outcome agent_end(struct agent_run *run, enum outcome outcome, const char *
     return outcome;
 }
 
-bool agent_is_late(void)
-{
-    return fiber_deadline() > 0 && clock_ms() >= fiber_deadline();
-}
-
 /*
  * Out of time: the agent's own doing, unless the engine has been silent for much longer than
  * it ever was in this rollout. A dead engine must not look like a slow agent.
@@ -204,10 +199,12 @@ static enum outcome end_late(const struct dialogue *dialogue)
     double silent_s =
         dialogue->call_start_ms > 0 ? (double)(clock_ms() - dialogue->call_start_ms) / 1000 : 0;
     if (silent_s > 0 && (dialogue->turns == 0 ||
-                         silent_s > STALL_FACTOR * dialogue->longest_call_s + STALL_SLACK_S))
+                         silent_s > STALL_FACTOR * dialogue->longest_call_s + STALL_SLACK_S)) {
+        dialogue->run->fault = FAULT_ENGINE;
         return agent_end(dialogue->run, OUTCOME_INFRA,
                          "the engine gave no answer for the last %.1f s of the rollout's time",
                          silent_s);
+    }
     return agent_end(dialogue->run, OUTCOME_AGENT, "time: limits.run_s is used up");
 }
 
@@ -225,9 +222,11 @@ enum outcome dialogue_end(const struct dialogue *dialogue, int error, const stru
     case -EINVAL:
         return agent_end(run, OUTCOME_TASK, "%s", fail->text);
     case -ETIMEDOUT:
-        if (agent_is_late())
+        if (fiber_is_late())
             return end_late(dialogue);
         break;
     }
+    bool is_engines = dialogue->call_start_ms > 0 && error != -ENOMEM;
+    run->fault = is_engines ? FAULT_ENGINE : FAULT_NODE;
     return agent_end(run, OUTCOME_INFRA, "%s", fail->text);
 }

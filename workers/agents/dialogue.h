@@ -41,7 +41,5 @@ enum outcome dialogue_end(const struct dialogue *dialogue, int error, const stru
 /* run->detail; returns the outcome. */
 enum outcome agent_end(struct agent_run *run, enum outcome outcome, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Whether the fiber's deadline has passed. */
-bool agent_is_late(void);
 
 #endif

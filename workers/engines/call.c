@@ -63,12 +63,6 @@ int call_refusal(long status, const json_t *body, struct fail *fail)
 
 /* ---- the call ---------------------------------------------------------------------------- */
 
-static int64_t deadline_of(int64_t timeout_ms)
-{
-    int64_t own = clock_ms() + timeout_ms, outer = fiber_deadline();
-    return outer > 0 && outer < own ? outer : own;
-}
-
 static int request(const struct call *call, const char *body, struct http_reply *reply,
                    struct fail *fail)
 {
@@ -78,9 +72,9 @@ static int request(const struct call *call, const char *body, struct http_reply 
     if (!text)
         return fail_set(fail, -ENOMEM, "out of memory");
     size_t answer_max = call->answer_max ? call->answer_max : CALL_ANSWER_MAX;
-    int64_t before = fiber_set_deadline(deadline_of(call->timeout_ms));
+    fiber_push_deadline(clock_ms() + call->timeout_ms);
     int error = http_request(call->http, text, body, answer_max, reply, fail);
-    fiber_set_deadline(before);
+    fiber_pop_deadline();
     return error == -EMSGSIZE
                ? fail_set(fail, -EPROTO, "the engine's answer to %s is longer than %zu bytes",
                           call->path, answer_max)

@@ -92,11 +92,6 @@ static bool is_transient(int code)
            code == -EPROTO;
 }
 
-static bool fiber_is_late(void)
-{
-    return fiber_deadline() > 0 && clock_ms() >= fiber_deadline();
-}
-
 /* Half of the time for sure, the other half by chance, so that rollouts do not come back in step.
  */
 static int64_t backoff_ms(int tries)

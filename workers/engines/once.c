@@ -52,7 +52,7 @@ static void once_answer(struct once *once, int code, bool must_try, const struct
 
 static bool fiber_is_over(void)
 {
-    return fiber_is_cancelled() || (fiber_deadline() > 0 && clock_ms() >= fiber_deadline());
+    return fiber_is_cancelled() || fiber_is_late();
 }
 
 int once_run(struct once *once, int (*make)(void *arg, struct fail *fail), void *arg,

@@ -14,7 +14,7 @@ static void noop_run(struct job *job)
     if (job->result.answer)
         job_end(job, OUTCOME_OK, "noop");
     else
-        job_end(job, OUTCOME_INFRA, "out of memory");
+        job_fail(job, OUTCOME_INFRA, FAULT_NODE, "out of memory");
 }
 
 static void noop_eval(struct job *job)

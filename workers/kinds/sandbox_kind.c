@@ -76,6 +76,7 @@ static bool pack(struct job *job, struct stage_room *room, enum outcome whose, e
     int code = layer_pack(&job->context->layers, room->sandbox, &job->result.layer, &fail);
     if (code == 0)
         return true;
+    room->fault = job->result.layer.fault;
     if (code == -ENAMETOOLONG)
         job_end(job, whose, "the files cannot be packed: %s", fail.text);
     else
@@ -88,7 +89,7 @@ static void sandbox_init(struct job *job)
     struct stage_room room = {0};
     struct fail fail = {0};
     bool is_empty = job->task->file_count == 0 && job->task->setup_count == 0;
-    int code = is_empty ? stage_image_check(job->task, &fail) : stage_room_open(&room, job, &fail);
+    int code = is_empty ? stage_room_check(&room, job, &fail) : stage_room_open(&room, job, &fail);
     if (code < 0)
         stage_end_failed(job, &room, code, OUTCOME_TASK, OUTCOME_TASK, &fail);
     else if (is_empty || (set_up(job, &room) && pack(job, &room, OUTCOME_TASK, OUTCOME_TASK)))
@@ -109,7 +110,7 @@ static bool find_engine(struct job *job, struct engine **ret)
     snprintf(url, sizeof(url), "%.*s", SLICE_ARG(job->start.engine));
     *ret = engines_get(job->context->engines, url);
     if (!*ret)
-        job_end(job, OUTCOME_INFRA, "no engine can be made for %s", url);
+        job_fail(job, OUTCOME_INFRA, FAULT_NODE, "no engine can be made for %s: out of memory", url);
     return *ret != NULL;
 }
 
@@ -127,11 +128,9 @@ static bool open_run_room(struct job *job, struct stage_room *room)
 /* The time of the stage may be up; packing what the agent left has its own. */
 static bool pack_late(struct job *job, struct stage_room *room)
 {
-    int64_t outer_ms = fiber_set_deadline(0);
-    fiber_set_deadline(clock_ms() + PACK_MS);
+    fiber_lift_deadline(clock_ms() + PACK_MS);
     bool good = pack(job, room, OUTCOME_AGENT, OUTCOME_INFRA);
-    fiber_set_deadline(0);
-    fiber_set_deadline(outer_ms);
+    fiber_pop_deadline();
     return good;
 }
 
@@ -158,7 +157,7 @@ static void finish_run(struct job *job, struct stage_room *room, const struct ag
         job_end(job, OUTCOME_AGENT, "%s limit", breach);
     else if (outcome == OUTCOME_TASK || outcome == OUTCOME_INFRA || !room->sandbox ||
              pack_late(job, room))
-        job_end(job, outcome, "%s", run->detail);
+        job_fail(job, outcome, run->fault, "%s", run->detail);
     keep_record(job, run->record);
 }
 

@@ -9,6 +9,7 @@
 #include "common/clock.h"
 #include "common/digest.h"
 #include "workers/fiber.h"
+#include "workers/offload.h"
 
 enum { COMMAND_RESERVE_MS = 500 };
 
@@ -23,6 +24,8 @@ static int add_layer(struct stage_room *room, const struct job *job, struct slic
     snprintf(name, sizeof(name), "%.*s", SLICE_ARG(digest));
     struct layer_dir *at = &room->layers[room->layer_count];
     int code = layer_dir_hold(&job->context->layers, name, inlined, at, fail);
+    if (code < 0)
+        room->fault = layer_fault(code);
     if (code < 0)
         return code == -EINVAL ? fail_set(fail, -EBADMSG, "%s is no digest", name) : code;
     room->keeps[room->layer_count++] = keep;
@@ -43,8 +46,10 @@ int stage_room_add_own(struct stage_room *room, const struct job *job, const cha
                        struct fail *fail)
 {
     int code = layer_dir_make(job->context->layers.cache, &room->layers[room->layer_count], fail);
-    if (code < 0)
+    if (code < 0) {
+        room->fault = FAULT_NODE;
         return code;
+    }
     room->keeps[room->layer_count] = false;
     *ret_path = room->layers[room->layer_count++].path;
     return 0;
@@ -62,7 +67,10 @@ int stage_room_open(struct stage_room *room, const struct job *job, struct fail 
                                 .memory_mib = task->limits.memory_mib,
                                 .disk_mib = task->limits.disk_mib,
                                 .processes = task->limits.processes};
-    return sandbox_open(job->context->spawner, &plan, &room->sandbox, fail);
+    int code = sandbox_open(job->context->spawner, &plan, &room->sandbox, fail);
+    if (code < 0)
+        room->fault = code == -EINVAL || code == -ENOMEDIUM ? FAULT_IMAGE : FAULT_NODE;
+    return code;
 }
 
 void stage_room_close(struct stage_room *room)
@@ -76,12 +84,27 @@ void stage_room_close(struct stage_room *room)
     room->layer_count = 0;
 }
 
-int stage_image_check(const struct task *task, struct fail *fail)
+/* The image may lie on a file system that does not answer. */
+static int check_work(void *arg, const atomic_bool *stop)
 {
     struct stat it;
-    if (strcmp(task->image, "host") == 0 || (stat(task->image, &it) == 0 && S_ISDIR(it.st_mode)))
+    (void)stop;
+    if (stat(arg, &it) < 0)
+        return errno == ENOENT || errno == ENOTDIR ? -EINVAL : -errno;
+    return S_ISDIR(it.st_mode) ? 0 : -EINVAL;
+}
+
+int stage_room_check(struct stage_room *room, const struct job *job, struct fail *fail)
+{
+    char *image = job->task->image;
+    struct fail why = {0};
+    int code = strcmp(image, "host") == 0 ? 0 : offload_run(check_work, image, &why);
+    if (code == 0)
         return 0;
-    return fail_set(fail, -EINVAL, "there is no image %.400s", task->image);
+    room->fault = FAULT_IMAGE;
+    if (code == -EINVAL)
+        return fail_set(fail, code, "there is no image %.400s", image);
+    return fail_set(fail, code, "the image %.400s: %s", image, strerror(-code));
 }
 
 /* ---- endings ------------------------------------------------------------------------------ */
@@ -90,16 +113,20 @@ void stage_end_failed(struct job *job, const struct stage_room *room, int code, 
                       enum outcome breach, const struct fail *fail)
 {
     const char *limit = room && room->sandbox ? sandbox_breach(room->sandbox) : NULL;
+    enum fault fault = room ? room->fault : FAULT_NONE;
     if (code == -ECANCELED)
         job_end(job, OUTCOME_CANCELLED, "cancelled");
     else if (limit)
         job_end(job, breach, "%s limit", limit);
     else if (code == -ETIMEDOUT && !(room && room->sandbox))
-        job_end(job, OUTCOME_INFRA, "no sandbox was ready within the time of the stage");
+        job_fail(job, OUTCOME_INFRA, fault ? fault : FAULT_NODE,
+                 "no sandbox was ready within the time of the stage");
     else if (code == -ETIMEDOUT)
         job_end(job, late, "the time of the stage is up");
+    else if (code == -EINVAL)
+        job_fail(job, OUTCOME_TASK, fault, "%s", fail->text);
     else
-        job_end(job, code == -EINVAL ? OUTCOME_TASK : OUTCOME_INFRA, "%s", fail->text);
+        job_fail(job, OUTCOME_INFRA, fault ? fault : FAULT_NODE, "%s", fail->text);
 }
 
 bool stage_is_file_fault(int code)

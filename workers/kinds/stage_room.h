@@ -16,6 +16,7 @@ struct stage_room {
     bool keeps[STAGE_LAYERS_MAX];              /* false: nobody else will want it unpacked */
     size_t layer_count;
     struct sandbox *sandbox;
+    enum fault fault; /* whose fault the last failure of a stage_room_* call was */
 };
 
 /* Adds the layer init left, or the one run left; nothing when the job names none. */
@@ -28,12 +29,13 @@ int stage_room_add_own(struct stage_room *room, const struct job *job, const cha
 int stage_room_open(struct stage_room *room, const struct job *job, struct fail *fail);
 void stage_room_close(struct stage_room *room);
 
-/* 0, or -EINVAL: the task's image is not there. */
-int stage_image_check(const struct task *task, struct fail *fail);
+/* Instead of opening, when nothing is to be done inside: -EINVAL when the image is not there. */
+int stage_room_check(struct stage_room *room, const struct job *job, struct fail *fail);
 
 /*
  * Ends the job after a call that returned `code`: cancelled; `late` past the deadline; `breach`
- * when the sandbox went over a limit; task for -EINVAL (a plan that cannot be); else infra.
+ * when the sandbox went over a limit; task for -EINVAL (a plan that cannot be); else infra, by the
+ * room's fault, or the node's when the room itself was well.
  */
 void stage_end_failed(struct job *job, const struct stage_room *room, int code, enum outcome late,
                       enum outcome breach, const struct fail *fail);

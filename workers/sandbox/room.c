@@ -119,13 +119,37 @@ static int add_lower(struct buffer *options, int *fds, size_t *count, int dir, c
                      struct fail *fail)
 {
     int fd = openat(dir, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) {
-        int code = errno == ENOENT || errno == ENOTDIR ? -EINVAL : -errno;
-        return fail_set(fail, code, "lower directory %s: %s", path, strerror(errno));
-    }
+    if (fd < 0)
+        return fail_set(fail, -errno, "lower directory %s: %s", path, strerror(errno));
     fds[(*count)++] = fd;
     buffer_printf(options, "%s/proc/self/fd/%d", *count == 1 ? "lowerdir=" : ":", fd);
     return 0;
+}
+
+/*
+ * Building on an image of the task's own failed: -ENOMEDIUM unless it is for want of something of
+ * ours. -EINVAL is kept for an image that is not there.
+ */
+static int blame_image(const struct room_plan *plan, int code, struct fail *fail)
+{
+    static const int ours[] = {ENOMEM, ENOSPC, EMFILE, ENFILE};
+    bool is_ours = host_image_is(plan->image);
+    for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
+        is_ours |= code == -ours[i];
+    if (code == 0 || (is_ours && code != -EINVAL))
+        return code;
+    return fail->code = is_ours ? -EIO : -ENOMEDIUM;
+}
+
+static int add_image(const struct room_plan *plan, struct buffer *options, int *fds, size_t *count,
+                     struct fail *fail)
+{
+    if (host_image_is(plan->image))
+        return 0;
+    int code = add_lower(options, fds, count, AT_FDCWD, plan->image, fail);
+    if (code == -ENOENT || code == -ENOTDIR)
+        return fail->code = -EINVAL;
+    return blame_image(plan, code, fail);
 }
 
 static int add_lowers(const struct room_plan *plan, int disk, struct buffer *options, int *fds,
@@ -134,8 +158,8 @@ static int add_lowers(const struct room_plan *plan, int disk, struct buffer *opt
     int code = 0;
     for (size_t i = plan->layer_count; i-- > 0 && code == 0;)
         code = add_lower(options, fds, count, AT_FDCWD, plan->layers[i], fail);
-    if (code == 0 && !host_image_is(plan->image))
-        code = add_lower(options, fds, count, AT_FDCWD, plan->image, fail);
+    if (code == 0)
+        code = add_image(plan, options, fds, count, fail);
     return code < 0 ? code : add_lower(options, fds, count, disk, "skeleton", fail);
 }
 
@@ -153,7 +177,7 @@ static int mount_overlay(const struct room_plan *plan, int disk, struct fail *fa
         code = fail_set(fail, -ENOMEM, "overlay: out of memory");
     if (code == 0 && mount_at(disk, "root", "overlay", MS_NOSUID | MS_NODEV,
                               (const char *)options.data) < 0)
-        code = refuse(fail, "overlay");
+        code = blame_image(plan, refuse(fail, "overlay"), fail);
     while (count > 0)
         close(lowers[--count]);
     return code;
@@ -319,7 +343,7 @@ static int enter(int root, struct fail *fail)
 static int furnish(const struct room_plan *plan, int disk, int root, struct room *room,
                    struct fail *fail)
 {
-    int code = make_fixed(root, fail);
+    int code = blame_image(plan, make_fixed(root, fail), fail);
     if (code == 0)
         code = make_devices(root, disk, fail);
     if (code == 0)

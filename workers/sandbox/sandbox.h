@@ -46,7 +46,8 @@ struct sandbox_plan {
 
 /*
  * A new sandbox, ready: /workspace (home and working directory), /tmp, /dev, /proc; uid 1000;
- * loopback only. -EINVAL for a plan that cannot be (a missing image), else negative errno.
+ * loopback only. -EINVAL for a plan that cannot be (a missing image), -ENOMEDIUM for an image that
+ * cannot be read or mounted, else negative errno.
  */
 int sandbox_open(struct spawner *spawner, const struct sandbox_plan *plan, struct sandbox **ret,
                  struct fail *fail);
