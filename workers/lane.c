@@ -12,7 +12,10 @@
 #include "common/cleanup.h"
 #include "schemas/message.h"
 
-enum { FRAME_BYTES = 1024 }; /* names and lengths of a message's fields */
+enum {
+    FRAME_BYTES = 1024,   /* names and lengths of a message's fields */
+    BEATS_QUEUED_MAX = 64 /* stale ones, when the broker is there and does not read */
+};
 
 /* ---- where the broker is, and how it sees us -------------------------------------------- */
 
@@ -97,6 +100,7 @@ static void set_common(void *socket, bool is_ipv6)
         {ZMQ_LINGER, 0},          {ZMQ_TCP_KEEPALIVE, 1},        {ZMQ_TCP_KEEPALIVE_IDLE, 30},
         {ZMQ_RECONNECT_IVL, 100}, {ZMQ_TCP_KEEPALIVE_INTVL, 10}, {ZMQ_TCP_KEEPALIVE_CNT, 3},
         {ZMQ_TCP_MAXRT, 30000},   {ZMQ_RECONNECT_IVL_MAX, 1000}, {ZMQ_HANDSHAKE_IVL, 5000},
+        {ZMQ_CONNECT_TIMEOUT, 5000}, /* not the kernel's: its next try may be a minute away */
     };
     for (size_t i = 0; i < sizeof(settings) / sizeof(*settings); i++)
         set_int(socket, settings[i].option, settings[i].value);
@@ -178,6 +182,7 @@ int lane_open(struct lane *lane, void *zmq, const struct lane_plan *plan, struct
         set_common(lane->pull, is_ipv6);
         set_common(lane->push, is_ipv6);
         set_int(lane->push, ZMQ_IMMEDIATE, 1);
+        set_int(lane->push, ZMQ_SNDHWM, BEATS_QUEUED_MAX);
         error = lane_bind(lane, &broker, plan, fail);
         if (error == 0)
             error = sink_connect(lane, &broker, fail);

@@ -8,7 +8,7 @@
 
 #include "common/cleanup.h"
 
-enum { PORT_MAX = 32767, HOST_MAX = 120, GRACE_MAX_S = 86400 };
+enum { PORT_MAX = 32767, HOST_MAX = 120, GRACE_MAX_S = 86400, OUTBOX_MAX_MIB = 65536 };
 
 enum option_id {
     OPTION_NONE = 256, /* above every character, as getopt_long wants */
@@ -44,9 +44,10 @@ void options_print_help(FILE *out)
         fprintf(out, "  %-19s %s", head, rows[i].doc);
         fprintf(out, rows[i].standard[0] ? "\n%22s(%s)\n" : "\n", "", rows[i].standard);
     }
-    fputs("\nSIGTERM and SIGINT drain it: no new job, a last beat, the end; a second one: at once.\n"
+    fputs("\nSIGTERM and SIGINT drain it, as `sluice drain` does: it takes no new job, gives what\n"
+          "runs its grace to end and the rest back, and ends; a second signal: at once.\n"
           "Prints `worker ready stage=STAGE id=ID lane=ENDPOINT` once it can be given jobs.\n"
-          "Ends with 0 after a signal, 2 for a wrong command line, 3 when it cannot make its\n"
+          "Ends with 0 once drained, 2 for a wrong command line, 3 when it cannot make its\n"
           "directories, 4 when the spawner of sandboxes does not start or died, 5 when it cannot\n"
           "open its sockets. SLUICE_LOG=debug|info|warn|error sets what it says on stderr.\n\n"
           "  sluice-worker run --broker tcp://10.0.0.1:5750 --slots 64 --data /shared/sluice\n",
@@ -118,6 +119,12 @@ static int take_option(int id, const char *word, const char *value, struct optio
                             GRACE_MAX_S);
         plan->grace_ms = (int64_t)number * 1000;
         return 0;
+    case OPTION_outbox:
+        if (!parse_number(value, 1, OUTBOX_MAX_MIB, &number))
+            return fail_set(fail, -EINVAL, "--outbox %s: not a number of MiB in 1-%d", value,
+                            OUTBOX_MAX_MIB);
+        plan->outbox_bytes = (size_t)number << 20;
+        return 0;
     case OPTION_with_parent:
         ret->with_parent = true;
         return 0;
@@ -154,7 +161,8 @@ int options_parse(int argc, char **argv, struct options *ret, struct fail *fail)
                                      .store = getenv("SLUICE_STORE"),
                                      .port_first = 20000,
                                      .port_last = 29999,
-                                     .grace_ms = 30000}};
+                                     .grace_ms = 30000,
+                                     .outbox_bytes = (size_t)64 << 20}};
     const char *data = "./sluice-data";
     int id, error;
     opterr = 0;

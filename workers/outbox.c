@@ -55,9 +55,9 @@ static bool parcel_send(struct parcel *parcel, struct lane *lane)
 
 /* ---- entries ---------------------------------------------------------------------------- */
 
-void outbox_init(struct outbox *outbox)
+void outbox_init(struct outbox *outbox, size_t bytes_max)
 {
-    *outbox = (struct outbox){0};
+    *outbox = (struct outbox){.bytes_max = bytes_max};
     TAILQ_INIT(&outbox->unsent);
     TAILQ_INIT(&outbox->waiting);
 }
@@ -96,7 +96,7 @@ bool outbox_has(const struct outbox *outbox, struct slice job)
 
 bool outbox_is_full(const struct outbox *outbox)
 {
-    return outbox->bytes > OUTBOX_BYTES_MAX || outbox->count > OUTBOX_COUNT_MAX;
+    return outbox->bytes > outbox->bytes_max || outbox->count > OUTBOX_COUNT_MAX;
 }
 
 bool outbox_push(struct outbox *outbox, struct slice job, uint64_t token, struct buffer *bytes)

@@ -2,6 +2,9 @@
  * outbox.h - results kept until the broker acknowledges them. Each is sent once at once, again
  * when the broker starts anew or asks for it, and otherwise after 2 s, 4 s, ... 32 s; never while
  * ZeroMQ still holds the bytes of the last time, so that a slow broker costs no memory.
+ *
+ * It never loses a result for want of room: beyond bytes_max the worker takes no new job until
+ * something is acknowledged, so it holds at most that and one more result for each slot.
  */
 #ifndef SLUICE_WORKERS_OUTBOX_H
 #define SLUICE_WORKERS_OUTBOX_H
@@ -11,17 +14,17 @@
 #include "common/buffer.h"
 #include "workers/lane.h"
 
-enum { OUTBOX_BYTES_MAX = 64 * 1024 * 1024, OUTBOX_COUNT_MAX = 8192 };
+enum { OUTBOX_COUNT_MAX = 8192 };
 
 struct outbox_entry;
 TAILQ_HEAD(outbox_list, outbox_entry);
 
 struct outbox {
     struct outbox_list unsent, waiting; /* each entry is in one of them; waiting: oldest first */
-    size_t count, bytes;
+    size_t count, bytes, bytes_max;
 };
 
-void outbox_init(struct outbox *outbox);
+void outbox_init(struct outbox *outbox, size_t bytes_max);
 void outbox_finish(struct outbox *outbox);
 
 /* Takes the bytes. False when out of memory: then they are gone. */

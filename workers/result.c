@@ -56,6 +56,20 @@ bool result_encode(struct job *job, const char *worker, uint64_t token, uint64_t
     return message_encode(MSG_job_result, &bare, out, &no) && !out->failed;
 }
 
+bool result_encode_given_back(struct slice job, const char *worker, uint64_t token, uint64_t ms,
+                              struct buffer *out)
+{
+    struct msg_job_result message = {.worker = slice_from_str(worker),
+                                     .job = job,
+                                     .token = token,
+                                     .ms = ms,
+                                     .outcome = slice_from_str(outcome_wire(OUTCOME_CANCELLED)),
+                                     .detail = slice_from_str("given back by its worker"),
+                                     .has_detail = true};
+    struct refusal no;
+    return message_encode(MSG_job_result, &message, out, &no) && !out->failed;
+}
+
 void result_finish(struct job_result *result)
 {
     layer_finish(&result->layer);

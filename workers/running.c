@@ -117,12 +117,6 @@ void running_cancel(struct running *running, struct running_job *job)
     fiber_cancel(job->fiber);
 }
 
-void running_cancel_all(struct running *running)
-{
-    while (!TAILQ_EMPTY(&running->live))
-        running_cancel(running, TAILQ_FIRST(&running->live));
-}
-
 bool running_list_jobs(const struct running *running, struct buffer *packed)
 {
     const struct running_job *at;

@@ -37,7 +37,6 @@ struct running_job *running_find(const struct running *running, struct slice job
 /* `bytes` (copied) are a job.start that decodes. False when out of memory: nothing happened. */
 bool running_start(struct running *running, struct slice bytes);
 void running_cancel(struct running *running, struct running_job *job);
-void running_cancel_all(struct running *running);
 
 /* Appends (job, token) of each, as jobs_append; false when out of memory. */
 bool running_list_jobs(const struct running *running, struct buffer *packed);

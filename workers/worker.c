@@ -218,7 +218,7 @@ struct worker *worker_create(const struct worker_plan *plan, struct spawner *spa
     worker->plan = *plan;
     worker->context.spawner = spawner;
     worker->signals = -1;
-    outbox_init(&worker->outbox);
+    outbox_init(&worker->outbox, plan->outbox_bytes);
     running_init(&worker->running, &worker->context, job_ended, worker);
     if (make_id(worker, fail) < 0 || make_context(worker, fail) < 0 ||
         open_lane(worker, fail) < 0 || watch_all(worker, fail) < 0)

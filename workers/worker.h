@@ -3,9 +3,13 @@
  * results until they are acknowledged, and beats. One thread; it keeps nothing between jobs and
  * outlives the broker.
  *
- *     working --SIGTERM--> draining --grace--> leaving --> stopped
- * draining: takes no new job, ends what it has; stops early once nothing is left.
- * leaving: everything is cancelled and given back by a last beat. A second signal leaves at once.
+ *     working --SIGTERM, lane.drain--> draining --grace--> leaving --> stopped
+ * draining: takes no new job, ends what it has; stops early once nothing is left and every result
+ *     is acknowledged. Told again, it keeps the earlier end.
+ * leaving: what still runs is cancelled and given back (a result with outcome cancelled, so that
+ *     it is handed out elsewhere at once); stops when that is done and acknowledged, or 5 s later.
+ *     A second signal leaves at once: 0.5 s.
+ * What is not acknowledged by then is not lost: the broker hands those jobs out again.
  */
 #ifndef SLUICE_WORKERS_WORKER_H
 #define SLUICE_WORKERS_WORKER_H
@@ -21,6 +25,7 @@ struct worker_plan {
     unsigned port_first, port_last;
     const char *store, *cache; /* existing directories, absolute */
     int64_t grace_ms;
+    size_t outbox_bytes; /* as in outbox_init */
 };
 
 struct worker;

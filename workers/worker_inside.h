@@ -24,8 +24,9 @@ struct worker {
     struct running running;
     struct outbox outbox;
     struct loop_watch *watches[3]; /* the lane's two descriptors, signals */
-    int signals;
+    int signals, signals_seen;
     struct loop_timer *beat_timer, *leave_timer;
+    int64_t leave_at_ms; /* draining: when its grace is over */
     struct loop_soon more; /* the lane holds more than was read this turn */
     bool beat_wanted, said_full;
     uint64_t malformed, malformed_said;
@@ -37,6 +38,8 @@ bool worker_obey(struct worker *worker, struct slice bytes, struct refusal *no);
 
 /* Blocks SIGTERM, SIGINT and SIGCHLD (before any thread is made) and watches them. */
 int worker_take_signals(struct worker *worker, struct fail *fail);
+/* Takes no new job, and leaves after the grace at the latest. */
+void worker_drain(struct worker *worker, int64_t grace_ms, const char *why);
 /* Call whenever a job or a result went: stops the loop once a leaving worker has nothing left. */
 void worker_stop_when_idle(struct worker *worker);
 

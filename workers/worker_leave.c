@@ -6,29 +6,44 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/log.h"
+#include "workers/result.h"
 #include "workers/worker_inside.h"
 
 enum {
-    LEAVE_MS = 5000,       /* for cancelled jobs to clean up */
+    LEAVE_MS = 5000,       /* for cancelled jobs to clean up, and for the last acknowledgements */
     LEAVE_AT_ONCE_MS = 500 /* after a second signal */
 };
 
 void worker_stop_when_idle(struct worker *worker)
 {
-    bool is_idle = worker->running.live_count == 0 && worker->running.leaving_count == 0;
-    if (is_idle && (worker->state == WORKER_LEAVING ||
-                    (worker->state == WORKER_DRAINING && worker->outbox.count == 0)))
+    if (worker->state != WORKER_WORKING && worker->running.live_count == 0 &&
+        worker->running.leaving_count == 0 && worker->outbox.count == 0)
         loop_stop(worker->context.loop);
 }
+
+/* ---- leaving ---------------------------------------------------------------------------- */
 
 static void leave_overdue(void *arg)
 {
     struct worker *worker = arg;
     worker->leave_timer = NULL;
-    log_event(LOG_WARN, "worker.stuck", "jobs=%zu action=left-behind",
-              worker->running.leaving_count);
+    log_event(LOG_WARN, "worker.left_behind", "jobs=%zu unacknowledged=%zu action=given-back",
+              worker->running.leaving_count, worker->outbox.count);
     loop_stop(worker->context.loop);
+}
+
+/* What cannot be told for want of memory the broker sees missing in the last beat. */
+static void give_back(struct worker *worker, struct running_job *job)
+{
+    AUTO_BUFFER bytes = {0};
+    uint64_t ms = (uint64_t)(clock_ms() - job->started_ms);
+    struct slice name = job->job.start.job;
+    if (result_encode_given_back(name, worker->id, job->token, ms, &bytes))
+        outbox_push(&worker->outbox, name, job->token, &bytes);
+    running_cancel(&worker->running, job);
 }
 
 static void leave(struct worker *worker, int64_t bound_ms)
@@ -37,13 +52,16 @@ static void leave(struct worker *worker, int64_t bound_ms)
               worker->running.live_count, worker->outbox.count);
     worker->state = WORKER_LEAVING;
     worker->beat_wanted = true;
-    running_cancel_all(&worker->running);
+    while (!TAILQ_EMPTY(&worker->running.live))
+        give_back(worker, TAILQ_FIRST(&worker->running.live));
     loop_cancel(worker->context.loop, &worker->leave_timer);
     worker->leave_timer = loop_after(worker->context.loop, bound_ms, leave_overdue, worker);
     if (!worker->leave_timer)
         loop_stop(worker->context.loop);
     worker_stop_when_idle(worker);
 }
+
+/* ---- draining --------------------------------------------------------------------------- */
 
 static void grace_over(void *arg)
 {
@@ -52,19 +70,25 @@ static void grace_over(void *arg)
     leave(worker, LEAVE_MS);
 }
 
-static void drain(struct worker *worker)
+void worker_drain(struct worker *worker, int64_t grace_ms, const char *why)
 {
-    log_event(LOG_INFO, "worker.draining", "running=%zu unacknowledged=%zu grace_s=%lld",
-              worker->running.live_count, worker->outbox.count,
-              (long long)worker->plan.grace_ms / 1000);
+    int64_t leave_at_ms = clock_ms() + grace_ms;
+    if (worker->state == WORKER_LEAVING ||
+        (worker->state == WORKER_DRAINING && worker->leave_at_ms <= leave_at_ms))
+        return;
+    log_event(LOG_INFO, "worker.draining", "running=%zu unacknowledged=%zu grace_s=%lld why=\"%s\"",
+              worker->running.live_count, worker->outbox.count, (long long)grace_ms / 1000, why);
     worker->state = WORKER_DRAINING;
     worker->beat_wanted = true;
-    worker->leave_timer =
-        loop_after(worker->context.loop, worker->plan.grace_ms, grace_over, worker);
+    worker->leave_at_ms = leave_at_ms;
+    loop_cancel(worker->context.loop, &worker->leave_timer);
+    worker->leave_timer = loop_after(worker->context.loop, grace_ms, grace_over, worker);
     if (!worker->leave_timer)
         leave(worker, LEAVE_MS);
     worker_stop_when_idle(worker);
 }
+
+/* ---- signals ---------------------------------------------------------------------------- */
 
 /* The spawner is the only child; without it every job would fail here, and fast. */
 static void child_ended(struct worker *worker)
@@ -87,8 +111,8 @@ static void signal_came(void *arg, uint32_t events)
         return;
     if (info.ssi_signo == SIGCHLD)
         child_ended(worker);
-    else if (worker->state == WORKER_WORKING)
-        drain(worker);
+    else if (++worker->signals_seen == 1)
+        worker_drain(worker, worker->plan.grace_ms, "a signal");
     else
         leave(worker, LEAVE_AT_ONCE_MS);
 }

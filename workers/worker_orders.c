@@ -68,10 +68,24 @@ static void handle_ack(struct worker *worker, const struct msg_result_ack *ack)
     worker_stop_when_idle(worker);
 }
 
+static void handle_drain(struct worker *worker, const struct msg_lane_drain *drain)
+{
+    worker_drain(worker,
+                 drain->has_grace_s ? (int64_t)drain->grace_s * 1000 : worker->plan.grace_ms,
+                 "told by the broker");
+}
+
+static bool is_for_lane(enum message_id id)
+{
+    return id == MSG_lane_hello || id == MSG_lane_drain || id == MSG_job_start ||
+           id == MSG_job_cancel || id == MSG_result_ack;
+}
+
 bool worker_obey(struct worker *worker, struct slice bytes, struct refusal *no)
 {
     union {
         struct msg_lane_hello hello;
+        struct msg_lane_drain drain;
         struct msg_job_start start;
         struct msg_job_cancel cancel;
         struct msg_result_ack ack;
@@ -79,13 +93,15 @@ bool worker_obey(struct worker *worker, struct slice bytes, struct refusal *no)
     enum message_id id;
     if (!message_peek(bytes, &id, no))
         return false;
-    if (id != MSG_lane_hello && id != MSG_job_start && id != MSG_job_cancel && id != MSG_result_ack)
+    if (!is_for_lane(id))
         return refuse(no, REFUSAL_UNKNOWN_MESSAGE, NULL, "%s is not for a lane",
                       message_get(id)->wire);
     if (!message_decode(id, bytes, &message, no))
         return false;
     if (id == MSG_lane_hello)
         handle_hello(worker, &message.hello);
+    else if (id == MSG_lane_drain)
+        handle_drain(worker, &message.drain);
     else if (id == MSG_job_start)
         handle_start(worker, &message.start, bytes);
     else if (id == MSG_job_cancel)

@@ -13,7 +13,7 @@
 #include "schemas/message.h"
 #include "workers/outbox.h"
 
-enum { BOUND_MS = 10000 };
+enum { BOUND_MS = 10000, BYTES_MAX = 1 << 20 };
 
 static char directory[64];
 static void *zmq, *sink;
@@ -44,7 +44,7 @@ static int set_up(void **state)
     const struct lane_plan plan = {.broker = front, .worker = "w"};
     if (zmq_bind(sink, endpoint) < 0 || lane_open(&lane, zmq, &plan, &fail) < 0)
         return -1;
-    outbox_init(&outbox);
+    outbox_init(&outbox, BYTES_MAX);
     return can_send_within_bound() ? 0 : -1;
 }
 
@@ -179,12 +179,66 @@ static void what_is_asked_for_again_is_sent_at_once(void **state)
 static void it_is_full_beyond_its_bytes_and_not_after_an_acknowledgement(void **state)
 {
     (void)state;
-    push("run:a", 1, OUTBOX_BYTES_MAX);
+    push("run:a", 1, BYTES_MAX);
     assert_false(outbox_is_full(&outbox));
     push("run:b", 1, 1);
     assert_true(outbox_is_full(&outbox));
     forget("run:b", 1);
     assert_false(outbox_is_full(&outbox));
+}
+
+static void a_result_larger_than_the_bound_is_kept_and_sent(void **state)
+{
+    (void)state;
+    push("run:a", 1, 3 * BYTES_MAX);
+    assert_true(outbox_is_full(&outbox));
+    outbox_flush(&outbox, &lane, 0);
+    assert_int_equal(receive(BOUND_MS), 'a');
+    assert_int_equal(outbox.bytes, 3 * BYTES_MAX);
+    forget("run:a", 1);
+    assert_false(outbox_is_full(&outbox));
+}
+
+static void bind_sink(void)
+{
+    char endpoint[96];
+    int none = 0;
+    snprintf(endpoint, sizeof(endpoint), "ipc://%s/sink", directory);
+    sink = zmq_socket(zmq, ZMQ_PULL);
+    zmq_setsockopt(sink, ZMQ_LINGER, &none, sizeof(none));
+    assert_int_equal(zmq_bind(sink, endpoint), 0);
+}
+
+static void wait_until_the_sink_is_gone(void)
+{
+    for (int64_t end = clock_ms() + BOUND_MS; lane_can_send(&lane);) {
+        assert_true(clock_ms() < end);
+        zmq_pollitem_t item = {.socket = lane.push, .events = ZMQ_POLLIN};
+        zmq_poll(&item, 1, 10);
+    }
+}
+
+static void a_broker_away_for_an_hour_costs_nothing_and_misses_nothing(void **state)
+{
+    (void)state;
+    push("run:a", 1, 1000);
+    push("run:b", 1, 1000);
+    outbox_flush(&outbox, &lane, 0);
+    assert_int_equal(receive(BOUND_MS), 'a');
+    assert_int_equal(receive(BOUND_MS), 'b');
+    zmq_close(sink);
+    wait_until_the_sink_is_gone();
+    for (int64_t now_ms = 0; now_ms < 3600000; now_ms += 1000) {
+        outbox_resend_due(&outbox, now_ms);
+        outbox_flush(&outbox, &lane, now_ms);
+    }
+    assert_int_equal(outbox.count, 2);
+    assert_int_equal(outbox.bytes, 2000);
+    bind_sink();
+    assert_true(can_send_within_bound());
+    outbox_flush(&outbox, &lane, 3600000);
+    assert_int_equal(receive(BOUND_MS) + receive(BOUND_MS), 'a' + 'b');
+    assert_int_equal(receive(200), 0); /* each once: none piled up meanwhile */
 }
 
 static void it_is_full_beyond_its_count(void **state)
@@ -246,6 +300,8 @@ int main(void)
         TEST(without_an_acknowledgement_it_is_sent_again_later_and_later),
         TEST(what_is_asked_for_again_is_sent_at_once),
         TEST(it_is_full_beyond_its_bytes_and_not_after_an_acknowledgement),
+        TEST(a_result_larger_than_the_bound_is_kept_and_sent),
+        TEST(a_broker_away_for_an_hour_costs_nothing_and_misses_nothing),
         TEST(it_is_full_beyond_its_count),
         TEST(a_broker_that_does_not_read_is_not_sent_more_and_more),
         TEST(what_it_holds_is_listed_sent_or_not),

@@ -1,42 +1,5 @@
 #include "worker_harness.h"
 
-#include <dirent.h>
-#include <ftw.h>
-#include <sys/stat.h>
-
-/* ---- around each test ------------------------------------------------------------------- */
-
-static int set_up(void **state)
-{
-    (void)state;
-    snprintf(directory, sizeof(directory), "/tmp/sluice-test-XXXXXX");
-    if (!mkdtemp(directory) || chmod(directory, 0755) < 0)
-        return -1;
-    zmq = zmq_ctx_new();
-    next_token = 100;
-    broker_choose_port();
-    broker_come_back();
-    engine_start();
-    return 0;
-}
-
-static int remove_one(const char *path, const struct stat *about, int type, struct FTW *where)
-{
-    (void)about, (void)type, (void)where;
-    return remove(path);
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    worker_kill_all();
-    forget_heard();
-    broker_die();
-    engine_stop(-1);
-    zmq_ctx_term(zmq);
-    return nftw(directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
 /* ---- beats ------------------------------------------------------------------------------ */
 
 static void a_worker_says_it_is_ready_and_beats(void **state)
@@ -371,105 +334,6 @@ static void nonsense_on_the_lane_is_dropped_and_work_goes_on(void **state)
     assert_int_equal(worker_stop(&worker), 0);
 }
 
-/* ---- the end
- * ---------------------------------------------------------------------------------------- */
-
-static void a_worker_told_to_stop_drains_first(void **state)
-{
-    (void)state;
-    struct worker_process worker = worker_start("run");
-    open_lane(1);
-    uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, engine_url);
-    int request = engine_accept();
-    kill(worker.pid, SIGTERM);
-    hear_beat_until(heard.beat.draining);
-    assert_true(beat_has("run:g/0"));
-    say_start("run:g/1"); /* not taken any more */
-    engine_stop(request);
-    hear_result("run:g/0");
-    hear_beat_until(beat_has("run:g/0"));
-    assert_false(beat_has("run:g/1"));
-    say_ack("run:g/0", token);
-    assert_int_equal(worker_wait(&worker), 0);
-}
-
-static void after_the_grace_jobs_are_given_back(void **state)
-{
-    (void)state;
-    struct worker_process worker = worker_start("run", "--grace", "1");
-    open_lane(1);
-    say_start_as("run:g/0", ++next_token, chat_task, engine_url);
-    int request = engine_accept();
-    kill(worker.pid, SIGTERM);
-    hear_beat_until(heard.beat.draining && heard.beat.jobs.count == 0);
-    engine_see_close(request);
-    assert_int_equal(worker_wait(&worker), 0);
-}
-
-static void a_second_signal_ends_the_wait(void **state)
-{
-    (void)state;
-    struct worker_process worker = worker_start("run", "--grace", "600");
-    open_lane(1);
-    say_start_as("run:g/0", ++next_token, chat_task, engine_url);
-    int request = engine_accept();
-    kill(worker.pid, SIGINT);
-    hear_beat_until(heard.beat.draining);
-    kill(worker.pid, SIGTERM);
-    hear_beat_until(heard.beat.jobs.count == 0);
-    engine_see_close(request);
-    assert_int_equal(worker_wait(&worker), 0);
-}
-
-static void a_worker_whose_spawner_died_ends_with_4(void **state)
-{
-    (void)state;
-    struct worker_process worker = worker_start("run");
-    char path[64];
-    int spawner = 0;
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)worker.pid, (int)worker.pid);
-    FILE *children = fopen(path, "r");
-    if (!children)
-        skip(); /* a kernel without CONFIG_PROC_CHILDREN */
-    assert_int_equal(fscanf(children, "%d", &spawner), 1);
-    fclose(children);
-    hear_beat(); /* it has found the broker */
-    kill(spawner, SIGKILL);
-    hear_beat_until(heard.beat.draining);
-    assert_int_equal(worker_wait(&worker), 4);
-}
-
-static void a_worker_without_a_broker_ends_when_told(void **state)
-{
-    (void)state;
-    broker_die();
-    struct worker_process worker = worker_start("init");
-    assert_int_equal(worker_stop(&worker), 0);
-}
-
-static void a_worker_may_end_with_its_parent(void **state)
-{
-    (void)state;
-    int ends[2];
-    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-    pid_t parent = fork();
-    if (parent == 0) {
-        struct worker_process worker = worker_start("run", "--with-parent");
-        if (write(ends[1], worker.said, 12) == 12)
-            pause();
-        _exit(1);
-    }
-    close(ends[1]);
-    char word[12];
-    wait_readable(ends[0], "worker");
-    assert_int_equal(read(ends[0], word, sizeof(word)), sizeof(word));
-    close(ends[0]);
-    hear_beat();
-    kill(parent, SIGKILL);
-    waitpid(parent, NULL, 0);
-    hear_beat_until(heard.beat.draining);
-}
-
 /* ---- the command line
  * ---------------------------------------------------------------------------------- */
 
@@ -530,7 +394,6 @@ int main(int argc, char **argv)
 {
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(a_worker_says_it_is_ready_and_beats),
         TEST(a_worker_starts_before_its_broker_and_finds_it),
@@ -548,12 +411,6 @@ int main(int argc, char **argv)
         TEST(a_task_that_is_refused_ends_as_the_tasks_fault),
         TEST(ten_thousand_jobs_are_each_answered_once),
         TEST(nonsense_on_the_lane_is_dropped_and_work_goes_on),
-        TEST(a_worker_told_to_stop_drains_first),
-        TEST(after_the_grace_jobs_are_given_back),
-        TEST(a_second_signal_ends_the_wait),
-        TEST(a_worker_whose_spawner_died_ends_with_4),
-        TEST(a_worker_without_a_broker_ends_when_told),
-        TEST(a_worker_may_end_with_its_parent),
         TEST(a_wrong_command_line_ends_with_2),
         TEST(each_failure_to_start_has_a_status_of_its_own),
         TEST(help_names_every_option),

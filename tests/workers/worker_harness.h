@@ -15,6 +15,7 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <zmq.h>
@@ -48,14 +50,14 @@ static struct heard heard;
 static bool has_heard;
 static uint64_t next_token;
 
-static void forget_heard(void)
+static inline void forget_heard(void)
 {
     if (has_heard)
         zmq_msg_close(&heard.bytes);
     has_heard = false;
 }
 
-static void *socket_new(int type)
+static inline void *socket_new(int type)
 {
     int none = 0;
     void *made = zmq_socket(zmq, type);
@@ -64,7 +66,7 @@ static void *socket_new(int type)
     return made;
 }
 
-static void broker_die(void)
+static inline void broker_die(void)
 {
     if (sink)
         zmq_close(sink);
@@ -74,7 +76,7 @@ static void broker_die(void)
 }
 
 /* The same endpoint again after broker_die: tried until the old socket has let go of it. */
-static void broker_come_back(void)
+static inline void broker_come_back(void)
 {
     int64_t end = clock_ms() + BOUND_MS;
     sink = socket_new(ZMQ_PULL);
@@ -84,7 +86,7 @@ static void broker_come_back(void)
     }
 }
 
-static void broker_choose_port(void)
+static inline void broker_choose_port(void)
 {
     for (int port = 15000 + (int)getpid() % 4000 * 2;; port += 2) {
         assert_true(port < 32000);
@@ -99,7 +101,7 @@ static void broker_choose_port(void)
 }
 
 /* Every message a worker sends must obey the schema. False when none came in time. */
-static bool hear(int64_t bound_ms)
+static inline bool hear(int64_t bound_ms)
 {
     struct refusal no = {0};
     forget_heard();
@@ -118,14 +120,14 @@ static bool hear(int64_t bound_ms)
     return true;
 }
 
-static void say_bytes(const void *data, size_t len, int flags)
+static inline void say_bytes(const void *data, size_t len, int flags)
 {
     zmq_pollitem_t item = {.socket = lane, .events = ZMQ_POLLOUT};
     assert_int_equal(zmq_poll(&item, 1, BOUND_MS), 1);
     assert_true(zmq_send(lane, data, len, flags) >= 0);
 }
 
-static void say(enum message_id id, const void *message)
+static inline void say(enum message_id id, const void *message)
 {
     struct buffer out = {0};
     struct refusal no = {0};
@@ -135,19 +137,26 @@ static void say(enum message_id id, const void *message)
     buffer_finish(&out);
 }
 
-static void say_hello(uint64_t epoch)
+static inline void say_hello(uint64_t epoch)
 {
     say(MSG_lane_hello, &(struct msg_lane_hello){.epoch = epoch});
 }
 
-static void say_ack(const char *job, uint64_t token)
+static inline void say_ack(const char *job, uint64_t token)
 {
     say(MSG_result_ack, &(struct msg_result_ack){.job = slice_from_str(job), .token = token});
 }
 
-static void say_cancel(const char *job, uint64_t token)
+static inline void say_cancel(const char *job, uint64_t token)
 {
     say(MSG_job_cancel, &(struct msg_job_cancel){.job = slice_from_str(job), .token = token});
+}
+
+/* grace_s -1: none is said. */
+static inline void say_drain(int grace_s)
+{
+    say(MSG_lane_drain, &(struct msg_lane_drain){.grace_s = grace_s < 0 ? 0 : (uint64_t)grace_s,
+                                                 .has_grace_s = grace_s >= 0});
 }
 
 static const char noop_task[] = "{\"task\":\"t\",\"kind\":\"noop\",\"prompt\":\"p\"}";
@@ -155,7 +164,7 @@ static const char chat_task[] =
     "{\"task\":\"t\",\"prompt\":\"p\",\"agent\":{\"kind\":\"chat\"},\"eval\":{\"kind\":\"none\"},"
     "\"limits\":{\"run_s\":600}}";
 
-static uint64_t say_start_as(const char *job, uint64_t token, const char *task, const char *engine)
+static inline uint64_t say_start_as(const char *job, uint64_t token, const char *task, const char *engine)
 {
     char stage[16] = "";
     sscanf(job, "%15[^:]", stage);
@@ -171,14 +180,14 @@ static uint64_t say_start_as(const char *job, uint64_t token, const char *task, 
     return token;
 }
 
-static uint64_t say_start(const char *job)
+static inline uint64_t say_start(const char *job)
 {
     return say_start_as(job, ++next_token, noop_task, NULL);
 }
 
 /* ---- waiting for what the worker says --------------------------------------------------- */
 
-static bool beat_has(const char *job)
+static inline bool beat_has(const char *job)
 {
     struct job_ref ref;
     for (size_t at = 0; jobs_next(&heard.beat.jobs, &at, &ref);)
@@ -187,7 +196,7 @@ static bool beat_has(const char *job)
     return false;
 }
 
-static uint64_t beat_token(const char *job)
+static inline uint64_t beat_token(const char *job)
 {
     struct job_ref ref;
     for (size_t at = 0; jobs_next(&heard.beat.jobs, &at, &ref);)
@@ -197,7 +206,7 @@ static uint64_t beat_token(const char *job)
 }
 
 /* The next beat; results on the way are passed over. */
-static const struct msg_worker_beat *hear_beat(void)
+static inline const struct msg_worker_beat *hear_beat(void)
 {
     for (int64_t end = clock_ms() + BOUND_MS;;) {
         if (!hear(end - clock_ms()))
@@ -213,7 +222,7 @@ static const struct msg_worker_beat *hear_beat(void)
             fail_msg("no beat with " #condition);
 
 /* The next result, which must be of this job; beats on the way are passed over. */
-static const struct msg_job_result *hear_result(const char *job)
+static inline const struct msg_job_result *hear_result(const char *job)
 {
     for (int64_t end = clock_ms() + BOUND_MS;;) {
         if (!hear(end - clock_ms()))
@@ -226,7 +235,7 @@ static const struct msg_job_result *hear_result(const char *job)
     }
 }
 
-static void connect_lane(struct slice where)
+static inline void connect_lane(struct slice where)
 {
     char endpoint[300];
     snprintf(endpoint, sizeof(endpoint), "%.*s", SLICE_ARG(where));
@@ -235,7 +244,7 @@ static void connect_lane(struct slice where)
 }
 
 /* Waits for the worker's beat and connects its lane, as a broker does. */
-static void open_lane(uint64_t epoch)
+static inline void open_lane(uint64_t epoch)
 {
     connect_lane(hear_beat()->lane);
     say_hello(epoch);
@@ -247,7 +256,7 @@ static void open_lane(uint64_t epoch)
 static int engine_listener = -1;
 static char engine_url[64];
 
-static void engine_start(void)
+static inline void engine_start(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof(address);
@@ -258,7 +267,7 @@ static void engine_start(void)
     snprintf(engine_url, sizeof(engine_url), "http://127.0.0.1:%d", ntohs(address.sin_port));
 }
 
-static void wait_readable(int fd, const char *what)
+static inline void wait_readable(int fd, const char *what)
 {
     struct pollfd item = {.fd = fd, .events = POLLIN};
     if (poll(&item, 1, BOUND_MS) != 1)
@@ -266,7 +275,7 @@ static void wait_readable(int fd, const char *what)
 }
 
 /* A job's request has arrived: the job is running, and stays so while this is open. */
-static int engine_accept(void)
+static inline int engine_accept(void)
 {
     wait_readable(engine_listener, "request to the engine");
     int fd = accept4(engine_listener, NULL, NULL, SOCK_CLOEXEC);
@@ -275,7 +284,7 @@ static int engine_accept(void)
 }
 
 /* Waits until the worker closed the connection. */
-static void engine_see_close(int fd)
+static inline void engine_see_close(int fd)
 {
     char bytes[4096];
     ssize_t count;
@@ -287,7 +296,7 @@ static void engine_see_close(int fd)
 }
 
 /* Lets the job end: the engine is gone for good. */
-static void engine_stop(int fd)
+static inline void engine_stop(int fd)
 {
     if (engine_listener >= 0)
         close(engine_listener);
@@ -307,7 +316,7 @@ struct worker_process {
 static char directory[128];    /* TMPDIR and everything else of one test */
 static pid_t workers_alive[8]; /* ended by worker_kill_all if a test fails half-way */
 
-static void worker_exec(const char *const *argv, int out)
+static inline void worker_exec(const char *const *argv, int out)
 {
     char program[512];
     const char *built = getenv("SLUICE_BINARY_DIR");
@@ -322,7 +331,7 @@ static void worker_exec(const char *const *argv, int out)
 }
 
 /* Starts it with these further arguments (NULL at the end); does not wait. */
-static struct worker_process worker_launch(const char *first, ...)
+static inline struct worker_process worker_launch(const char *first, ...)
 {
     char data[160];
     const char *argv[24] = {"sluice-worker", "--broker", front, "--data", data};
@@ -347,7 +356,7 @@ static struct worker_process worker_launch(const char *first, ...)
 }
 
 /* Waits for its end, which must be near; its status. */
-static int worker_reap(pid_t pid)
+static inline int worker_reap(pid_t pid)
 {
     int status = 0;
     assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -357,7 +366,7 @@ static int worker_reap(pid_t pid)
     return status;
 }
 
-static void worker_kill_all(void)
+static inline void worker_kill_all(void)
 {
     for (int i = 0; i < 8; i++)
         if (workers_alive[i] > 0) {
@@ -367,7 +376,7 @@ static void worker_kill_all(void)
 }
 
 /* Its first line; "" when it ended without one. */
-static void worker_hear(struct worker_process *worker)
+static inline void worker_hear(struct worker_process *worker)
 {
     size_t len = 0;
     while (len < sizeof(worker->said) - 1 && !memchr(worker->said, '\n', len)) {
@@ -389,7 +398,7 @@ static void worker_hear(struct worker_process *worker)
     })
 
 /* Its exit status, or 256 + signal. It is killed, and the test fails, if it does not end. */
-static int worker_wait(struct worker_process *worker)
+static inline int worker_wait(struct worker_process *worker)
 {
     struct pollfd item = {.fd = worker->out, .events = POLLIN};
     char bytes[4096];
@@ -406,10 +415,45 @@ static int worker_wait(struct worker_process *worker)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 256 + WTERMSIG(status);
 }
 
-static int worker_stop(struct worker_process *worker)
+static inline int worker_stop(struct worker_process *worker)
 {
     kill(worker->pid, SIGTERM);
     return worker_wait(worker);
 }
+
+/* ---- around each test ------------------------------------------------------------------- */
+
+static inline int set_up(void **state)
+{
+    (void)state;
+    snprintf(directory, sizeof(directory), "/tmp/sluice-test-XXXXXX");
+    if (!mkdtemp(directory) || chmod(directory, 0755) < 0)
+        return -1;
+    zmq = zmq_ctx_new();
+    next_token = 100;
+    broker_choose_port();
+    broker_come_back();
+    engine_start();
+    return 0;
+}
+
+static inline int remove_one(const char *path, const struct stat *about, int type, struct FTW *where)
+{
+    (void)about, (void)type, (void)where;
+    return remove(path);
+}
+
+static inline int tear_down(void **state)
+{
+    (void)state;
+    worker_kill_all();
+    forget_heard();
+    broker_die();
+    engine_stop(-1);
+    zmq_ctx_term(zmq);
+    return nftw(directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 #endif
