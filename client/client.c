@@ -7,6 +7,7 @@
 
 enum {
     TIMEOUT_MS = 10000,
+    PATIENCE_MS = 600000,
     FRAME_BYTES_MAX = 80 << 20, /* the largest record and then some */
     QUEUE_MESSAGES = 128,
     RECONNECT_MS = 100,
@@ -44,6 +45,7 @@ struct sluice_client *sluice_connect(const char *url)
     if (!wanted || !*wanted)
         wanted = "tcp://127.0.0.1:5750";
     client->timeout_ms = TIMEOUT_MS;
+    client->patience_ms = PATIENCE_MS;
     snprintf(client->front_url, sizeof(client->front_url), "%s", wanted);
     if (strlen(wanted) >= sizeof(client->front_url) ||
         !feed_of(client->front_url, client->feed_url, sizeof(client->feed_url)))
@@ -74,6 +76,11 @@ void sluice_set_timeout(struct sluice_client *client, int64_t timeout_ms)
     client->timeout_ms = timeout_ms < 0 ? 0 : timeout_ms;
 }
 
+void sluice_set_patience(struct sluice_client *client, int64_t patience_ms)
+{
+    client->patience_ms = patience_ms < 0 ? -1 : patience_ms;
+}
+
 const char *sluice_url(const struct sluice_client *client) { return client->front_url; }
 
 int client_fail(struct sluice_client *client, int code, const char *format, ...)
@@ -93,12 +100,20 @@ static const struct {
     {REFUSAL_UNKNOWN_GROUP, -ENOENT},    {REFUSAL_UNKNOWN_ROLLOUT, -ENOENT},
     {REFUSAL_UNKNOWN_STREAM, -ENOENT},   {REFUSAL_UNKNOWN_ENGINE, -ENOENT},
     {REFUSAL_NO_ENGINE, -EHOSTUNREACH},  {REFUSAL_FORGOTTEN, -ENODATA},
-    {REFUSAL_UNKNOWN_MESSAGE, -EPROTO},
+    {REFUSAL_UNKNOWN_MESSAGE, -EPROTO},  {REFUSAL_NOT_ALLOWED, -EACCES},
+    {REFUSAL_DISK_LOW, -EAGAIN},         {REFUSAL_UNKNOWN_WORKER, -ENOENT},
+    {REFUSAL_BACKUP_FAILED, -EIO},
 };
 
-/* Everything without a row of its own is a mistake in what was asked for. */
-int refused_errno(struct slice reason)
+/*
+ * Everything without a row of its own is a mistake in what was asked for. A broker that is full
+ * and does not say when to try again will never have room for this.
+ */
+int refused_errno(const struct msg_refused *refused)
 {
+    struct slice reason = refused->reason;
+    if (slice_is(reason, refusal_wire(REFUSAL_QUEUE_FULL)) && !refused->has_retry_after_ms)
+        return -ENOSPC;
     for (size_t i = 0; i < sizeof(refusal_errnos) / sizeof(*refusal_errnos); i++)
         if (slice_is(reason, refusal_wire(refusal_errnos[i].reason)))
             return refusal_errnos[i].code;
@@ -107,7 +122,7 @@ int refused_errno(struct slice reason)
 
 int client_refused(struct sluice_client *client, const struct msg_refused *refused)
 {
-    return client_fail(client, refused_errno(refused->reason), "%.*s", SLICE_ARG(refused->text));
+    return client_fail(client, refused_errno(refused), "%.*s", SLICE_ARG(refused->text));
 }
 
 static bool set_int(void *socket, int option, int value)

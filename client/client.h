@@ -20,10 +20,12 @@ struct stream;
 
 struct sluice_client {
     char front_url[512], feed_url[512];
-    int64_t timeout_ms;
+    int64_t timeout_ms, patience_ms; /* patience_ms -1: for ever */
     void *context, *front; /* NULL until the first request */
     uint64_t last_tag;
+    uint64_t lease_ms;     /* the shortest that was submitted with; 0: none */
     char error[2304];      /* the sentence; "" when the last call failed at nothing */
+    char warning[1025];    /* of the last submit, "" for none */
     struct stream *stream; /* NULL until sluice_subscribe */
     struct trajectory_view got; /* of sluice_get */
     struct buffer text;         /* what sluice_status and sluice_get return */
@@ -34,7 +36,7 @@ int client_fail(struct sluice_client *client, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* The broker's refusal as negative errno, its words as the sentence. */
 int client_refused(struct sluice_client *client, const struct msg_refused *refused);
-int refused_errno(struct slice reason);
+int refused_errno(const struct msg_refused *refused);
 
 /* One message from the broker. Borrows from its frame: answer_finish ends both. */
 struct answer {
@@ -64,7 +66,11 @@ void *client_socket(struct sluice_client *client, int type, const char *url);
 
 /* ---- requests ------------------------------------------------------------------- */
 
-enum { REQUEST_AGAIN_FIRST_MS = 500, REQUEST_AGAIN_LAST_MS = 4000 };
+enum {
+    REQUEST_AGAIN_FIRST_MS = 500,
+    REQUEST_AGAIN_LAST_MS = 4000,
+    STOPPED_MS = 1000 /* a wait that took so much longer was no wait: this process stood still */
+};
 
 struct request {
     uint64_t tag;
@@ -81,6 +87,8 @@ void request_finish(struct request *request);
 
 /* Opens FRONT if need be. */
 int front_open(struct sluice_client *client);
+/* The bytes are sent if they can be now. */
+bool front_try_send(struct sluice_client *client, struct slice bytes);
 /* Sends what is due. False when it could not: the broker is away. */
 bool front_send_due(struct sluice_client *client, struct request *request, int64_t now_ms);
 /* The next message that is an answer; false when there is none now. */
@@ -96,6 +104,9 @@ int requests_run(struct sluice_client *client, struct request *requests, size_t 
 /* One request, one answer, which the caller finishes; a refusal is returned as its errno. */
 int request_call(struct sluice_client *client, enum message_id id, const void *in, uint64_t tag,
                  struct answer *ret);
+/* The same for what must not be asked twice: nothing is sent again. */
+int request_call_once(struct sluice_client *client, enum message_id id, const void *in,
+                      uint64_t tag, struct answer *ret);
 /* -EPROTO: the broker answered with something else than what the request asks for. */
 int client_unexpected(struct sluice_client *client, const struct answer *answer);
 

@@ -25,6 +25,13 @@ int sluice_ack(struct sluice_client *client, const char *stream, uint64_t seq)
     return call_done(client, MSG_stream_ack, &message, message.tag, NULL);
 }
 
+int sluice_renew(struct sluice_client *client, const char *stream, uint64_t *count)
+{
+    struct msg_stream_renew message = {.tag = ++client->last_tag,
+                                       .stream = slice_from_str(stream)};
+    return call_done(client, MSG_stream_renew, &message, message.tag, count);
+}
+
 int sluice_cancel(struct sluice_client *client, const char *rollout, const char *group,
                   const char *stream, uint64_t *count)
 {
@@ -48,6 +55,32 @@ int sluice_engine_remove(struct sluice_client *client, const char *url)
 {
     struct msg_engine_remove message = {.tag = ++client->last_tag, .url = slice_from_str(url)};
     return call_done(client, MSG_engine_remove, &message, message.tag, NULL);
+}
+
+int sluice_drain(struct sluice_client *client, const char *worker, const char *host,
+                 int64_t grace_s, uint64_t *count)
+{
+    struct msg_worker_drain message = {.tag = ++client->last_tag,
+                                       .worker = slice_from_str(worker),
+                                       .has_worker = worker != NULL,
+                                       .host = slice_from_str(host),
+                                       .has_host = host != NULL,
+                                       .grace_s = grace_s < 0 ? 0 : (uint64_t)grace_s,
+                                       .has_grace_s = grace_s >= 0};
+    return call_done(client, MSG_worker_drain, &message, message.tag, count);
+}
+
+int sluice_backup(struct sluice_client *client, const char *name, uint64_t *size_bytes)
+{
+    struct msg_ledger_backup message = {.tag = ++client->last_tag, .name = slice_from_str(name)};
+    AUTO_ANSWER answer = {0};
+    int failed = request_call_once(client, MSG_ledger_backup, &message, message.tag, &answer);
+    if (failed)
+        return failed;
+    if (answer.id != MSG_done)
+        return client_unexpected(client, &answer);
+    *size_bytes = answer.as.done.count;
+    return 0;
 }
 
 /* client->text as a C string; NULL when out of memory. */

@@ -81,12 +81,17 @@ static bool can_send(void *socket)
     return zmq_getsockopt(socket, ZMQ_EVENTS, &events, &size) == 0 && (events & ZMQ_POLLOUT);
 }
 
+bool front_try_send(struct sluice_client *client, struct slice bytes)
+{
+    return can_send(client->front) &&
+           zmq_send(client->front, bytes.data, bytes.len, ZMQ_DONTWAIT) >= 0;
+}
+
 bool front_send_due(struct sluice_client *client, struct request *request, int64_t now_ms)
 {
     if (request->answered || now_ms < request->send_at_ms)
         return true;
-    if (!can_send(client->front) ||
-        zmq_send(client->front, request->bytes.data, request->bytes.len, ZMQ_DONTWAIT) < 0)
+    if (!front_try_send(client, buffer_peek(&request->bytes)))
         return false;
     request->send_at_ms = now_ms + request->again_ms;
     if (request->again_ms < REQUEST_AGAIN_LAST_MS)
@@ -149,6 +154,15 @@ static size_t take_answers(struct sluice_client *client, struct request *request
 
 static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
 
+/* Polls FRONT until wake_ms; returns for how long this process stood still meanwhile. */
+static int64_t poll_front(struct sluice_client *client, int64_t now_ms, int64_t wake_ms, bool away)
+{
+    zmq_pollitem_t front = {client->front, 0, (short)(ZMQ_POLLIN | (away ? ZMQ_POLLOUT : 0)), 0};
+    zmq_poll(&front, 1, wake_ms > now_ms ? wake_ms - now_ms : 0);
+    int64_t late_ms = clock_ms() - (wake_ms > now_ms ? wake_ms : now_ms);
+    return late_ms > STOPPED_MS ? late_ms : 0;
+}
+
 int requests_run(struct sluice_client *client, struct request *requests, size_t count,
                  request_taker *take, void *arg)
 {
@@ -164,8 +178,7 @@ int requests_run(struct sluice_client *client, struct request *requests, size_t 
             if (!away && !requests[i].answered)
                 wake_ms = earlier(wake_ms, requests[i].send_at_ms);
         }
-        zmq_pollitem_t front = {client->front, 0, (short)(ZMQ_POLLIN | (away ? ZMQ_POLLOUT : 0)), 0};
-        zmq_poll(&front, 1, wake_ms > now_ms ? wake_ms - now_ms : 0);
+        deadline_ms += poll_front(client, now_ms, wake_ms, away);
         size_t taken = take_answers(client, requests, count, take, arg);
         left -= taken;
         if (taken)
@@ -182,17 +195,30 @@ static void take_one(void *arg, size_t index, struct answer *answer)
     answer_move(arg, answer);
 }
 
-int request_call(struct sluice_client *client, enum message_id id, const void *in, uint64_t tag,
-                 struct answer *ret)
+static int call(struct sluice_client *client, enum message_id id, const void *in, uint64_t tag,
+                int64_t again_ms, struct answer *ret)
 {
     client->error[0] = '\0';
     AUTO_REQUEST request = {.tag = tag};
     int failed = request_make(client, &request, id, in);
+    request.again_ms = again_ms;
     if (!failed)
         failed = requests_run(client, &request, 1, take_one, ret);
     if (!failed && ret->id == MSG_refused)
         failed = client_refused(client, &ret->as.refused);
     return failed;
+}
+
+int request_call(struct sluice_client *client, enum message_id id, const void *in, uint64_t tag,
+                 struct answer *ret)
+{
+    return call(client, id, in, tag, REQUEST_AGAIN_FIRST_MS, ret);
+}
+
+int request_call_once(struct sluice_client *client, enum message_id id, const void *in,
+                      uint64_t tag, struct answer *ret)
+{
+    return call(client, id, in, tag, INT64_MAX / 2, ret);
 }
 
 int client_unexpected(struct sluice_client *client, const struct answer *answer)

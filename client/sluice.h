@@ -7,9 +7,14 @@
  * restarts of the broker. hello.c beside this file is the shortest whole use.
  *
  * Requests may be repeated without harm, and are: while the broker is away or restarts, a call
- * waits and asks again until its timeout (-ETIMEDOUT). Refusals: -EINVAL the request's content,
- * -EAGAIN the broker is full, -EEXIST, -ENOENT no such thing, -EHOSTUNREACH the task needs an
- * engine and none is registered, -ENODATA no longer kept, -EPROTO the broker is of another version.
+ * waits and asks again until its timeout. Nothing waits for ever unless it is told to, with -1:
+ * sluice_set_timeout bounds a request, sluice_set_patience a broker that is full or does not speak.
+ *
+ * -ETIMEDOUT no broker answered. Refusals, with the broker's own words: -EINVAL the request's
+ * content, -EACCES this key may not, -EAGAIN the broker is full or its disk is (later it may have
+ * room), -ENOSPC it would not fit however long one waits, -EEXIST another thing has this name,
+ * -ENOENT no such thing, -EHOSTUNREACH the task needs an engine and none is registered, -ENODATA
+ * no longer kept, -EIO a back-up failed, -EPROTO the broker is of another version.
  *
  * A client belongs to one thread. Functions return 0, or a negative errno with a
  * sentence in sluice_error(client). Strings returned are borrowed until the next
@@ -43,12 +48,19 @@ const char *sluice_error(const struct sluice_client *client);
 const char *sluice_url(const struct sluice_client *client);
 /* How long a request may wait for its answer; default 10,000. */
 void sluice_set_timeout(struct sluice_client *client, int64_t timeout_ms);
+/*
+ * How long a submit waits for room while a full broker takes none of its groups, and how long
+ * sluice_next bears a broker that does not answer; default 600,000, -1: for ever. 0: a submit that
+ * finds no room is -EAGAIN at once.
+ */
+void sluice_set_patience(struct sluice_client *client, int64_t patience_ms);
 
 /*
  * Submits n rollouts of one task (a JSON object, docs/tasks.md). `group` names it;
  * the same name with the same content is the same group. samples 0: the task's own
  * number. 0 after it is on the broker's disk; -EINVAL refused for its content, -EAGAIN
- * the broker is full (try later), -EEXIST the name is taken.
+ * the broker had no room for all the client's patience, -ENOSPC it will never have, -EEXIST the
+ * name is taken.
  */
 int sluice_submit(struct sluice_client *client, const char *group, const char *stream,
                   unsigned samples, const char *task_json);
@@ -56,17 +68,35 @@ int sluice_submit(struct sluice_client *client, const char *group, const char *s
 /*
  * The same for many groups at once, which is much faster than one after the other. Each group's
  * own `result` is as above; the return value is 0 when every result is 0, else the first that is
- * not, with its sentence. Those that were not reached have -ECANCELED.
+ * not, with its sentence. Those that were not reached have -ECANCELED: submit all of them again,
+ * nothing is submitted twice. A struct that is all zeros but for the first four members is a
+ * group as sluice_submit makes it.
+ *
+ * Within a stream, rollouts of a higher priority, 0 to 9, are handed out first; without one it is
+ * 5 (-EINVAL: `priority` is set and has_priority is not). lease_ms, 1000 to 604,800,000 or 0 for
+ * none: the group's rollouts are cancelled when no request has named the stream for so long, that
+ * is when the trainer is gone. Reading the stream and sluice_renew are such requests.
  */
 struct sluice_group {
     const char *group, *stream, *task_json;
     unsigned samples;
+    bool has_priority;
+    unsigned priority;
+    uint64_t lease_ms;
     int result;              /* set: 0 or a negative errno */
     bool known;              /* set: the broker had it already */
     unsigned accepted;       /* set: how many trajectories will follow */
     uint64_t retry_after_ms; /* set with -EAGAIN: when to try again */
 };
 int sluice_submit_many(struct sluice_client *client, struct sluice_group *groups, size_t count);
+/* What the broker said will soon be refused, when it took the last submit's groups; "" for nothing. */
+const char *sluice_warning(const struct sluice_client *client);
+/*
+ * The stream's trainer is alive: leases of its groups start anew. For a trainer that does not call
+ * sluice_next for long, which does this by itself every 5 s (more often if this client submitted
+ * with a lease of less than 15 s). *count, if wanted: the rollouts under a lease.
+ */
+int sluice_renew(struct sluice_client *client, const char *stream, uint64_t *count);
 
 /* One trajectory; arrays of equal length, borrowed until the next sluice_next or close. */
 struct sluice_turn {
@@ -112,15 +142,34 @@ struct sluice_trajectory {
  */
 int sluice_subscribe(struct sluice_client *client, const char *stream, uint64_t from);
 /*
- * The next trajectory of the subscribed stream, in order, each once. 0; -EAGAIN after
- * timeout_ms without one (-1: wait for ever); *ret is NULL then. -EINTR: a signal came.
- * -ENODATA: the number is no longer kept. -EBADMSG: a record that cannot be read, which the next
- * call passes over. -ESTALE: the broker has another ledger than before, in which this stream is shorter.
+ * The same, with the position kept in a file: when it is there, reading goes on where it says and
+ * `from` counts for nothing. sluice_next moves the file past the trajectory it gave before. So
+ * this is at least once: after a kill -9 of this process at most the one in hand comes again (after
+ * a power failure perhaps some more), and none is passed over. For exactly once keep `seq` in the
+ * same checkpoint as what was learned from it, and subscribe from seq + 1.
+ * -EINVAL: the file is no cursor of this stream. Negative errno: it cannot be read.
+ */
+int sluice_follow(struct sluice_client *client, const char *stream, uint64_t from,
+                  const char *cursor_path);
+/* Moves the file past the last trajectory given, now. Nothing without sluice_follow. */
+int sluice_cursor_save(struct sluice_client *client);
+/*
+ * The next trajectory of the subscribed stream, in order, each once, whatever is lost or restarted
+ * on the way. 0; -EAGAIN after timeout_ms without one (-1: no bound); *ret is NULL then. -EINTR: a
+ * signal came. -ETIMEDOUT: no broker answered for the client's patience. -EBADMSG: a record that
+ * cannot be read, which the next call passes over. Another errno: the cursor cannot be written.
+ *
+ * Two errors stay until sluice_subscribe, and say from where to go on: -ENODATA, the number is no
+ * longer kept (it was acknowledged, or kept for as long as the broker's settings say); and
+ * -ESTALE, the broker has another ledger than before, such as an older back-up: rollouts that had
+ * ended may end again, under the same names and other numbers.
  */
 int sluice_next(struct sluice_client *client, int64_t timeout_ms,
                 const struct sluice_trajectory **ret);
 /* As last heard: the stream's head number and how many accepted rollouts have not ended. */
 void sluice_stream_state(const struct sluice_client *client, uint64_t *head, uint64_t *pending);
+/* As last heard: the oldest number kept, from where reading may go on after -ENODATA or -ESTALE. */
+uint64_t sluice_stream_first(const struct sluice_client *client);
 /* Trajectories up to seq may be forgotten by the broker. */
 int sluice_ack(struct sluice_client *client, const char *stream, uint64_t seq);
 
@@ -128,11 +177,27 @@ int sluice_ack(struct sluice_client *client, const char *stream, uint64_t seq);
 int sluice_get(struct sluice_client *client, const char *rollout,
                const struct sluice_trajectory **ret, const char **state);
 
-/* Exactly one of the three is not NULL. *count: rollouts stopped. */
+/*
+ * Exactly one of the three is not NULL. *count: rollouts stopped. A group or rollout that is not
+ * known is 0 stopped, and remembered for a while: should its submit still come, it ends cancelled.
+ */
 int sluice_cancel(struct sluice_client *client, const char *rollout, const char *group,
                   const char *stream, uint64_t *count);
 int sluice_engine_add(struct sluice_client *client, const char *url);
 int sluice_engine_remove(struct sluice_client *client, const char *url);
+/*
+ * Exactly one of the two is not NULL: the worker, or every worker of the host, takes no new job,
+ * finishes or gives back what it has, and ends. grace_s: jobs that run get so many seconds, then
+ * they are given back; -1: the worker's own --grace. *count: workers told. -ENOENT no such one.
+ */
+int sluice_drain(struct sluice_client *client, const char *worker, const char *host,
+                 int64_t grace_s, uint64_t *count);
+/*
+ * Copies the broker's ledger, while it runs, to backups/<name>.db in its data directory. 0 when
+ * the copy is on its disk, *size_bytes large; -EIO: it could not be made. It is asked for once, so
+ * set a timeout that is long enough: after -ETIMEDOUT it may be there or not.
+ */
+int sluice_backup(struct sluice_client *client, const char *name, uint64_t *size_bytes);
 /* The broker's status, one JSON object. */
 int sluice_status(struct sluice_client *client, const char **json);
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/cleanup.h"
 #include "common/clock.h"
 
 /* The sentence just set waits for the next sluice_next: other calls may come between. */
@@ -38,10 +39,18 @@ static void drop_ready(struct stream *stream)
     stream->ready_at = stream->ready_end = 0;
 }
 
+/* Reading cannot go on here: this failure stays. */
+static void stream_end(struct sluice_client *client, int code, uint64_t first)
+{
+    drop_ready(client->stream);
+    client->stream->first = first;
+    stream_fail(client, code);
+}
+
 /* A head from FEED only ever makes us look: it may have waited in a queue for long. */
 static void hear_head(struct stream *stream, const struct msg_stream_head *head)
 {
-    if (head->epoch < stream->epoch || head->head < stream->head || head->head >= expected(stream))
+    if (head->epoch != stream->epoch || head->head < stream->head || head->head >= expected(stream))
         stream->wanted = true;
     if (head->epoch < stream->epoch || head->head < stream->head)
         return;
@@ -58,45 +67,74 @@ static void hear_trajectory(struct stream *stream, struct answer *answer)
         keep_ready(stream, answer);
 }
 
-/* The head that ends a fetch's answer was made for it: what it says is so. */
-static void end_fetch(struct sluice_client *client, const struct msg_stream_head *head)
+static void fail_stale(struct sluice_client *client, const struct msg_stream_head *head)
+{
+    const struct stream *stream = client->stream;
+    client_fail(client, -ESTALE,
+                "stream %s: the broker has another ledger than before: it is at start %llu and "
+                "number %llu, and was at %llu and %llu; the oldest number of this one is %llu",
+                stream->name, (unsigned long long)head->epoch, (unsigned long long)head->head,
+                (unsigned long long)stream->epoch, (unsigned long long)stream->head,
+                (unsigned long long)head->first);
+    stream_end(client, -ESTALE, head->first);
+}
+
+static void fail_forgotten(struct sluice_client *client, const struct msg_stream_head *head)
+{
+    const struct stream *stream = client->stream;
+    client_fail(client, -ENODATA, "stream %s: number %llu is no longer kept; the oldest is %llu",
+                stream->name, (unsigned long long)expected(stream),
+                (unsigned long long)head->first);
+    stream_end(client, -ENODATA, head->first);
+}
+
+void stream_end_fetch(struct sluice_client *client, const struct msg_stream_head *head)
 {
     struct stream *stream = client->stream;
-    stream->fetching = false;
+    bool is_new_start = stream->epoch && head->epoch != stream->epoch;
+    bool was_checked = stream->checks && !stream->asks_head;
+    stream->fetching = stream->checks = stream->asks_head = false;
     stream->heard_ms = clock_ms();
-    if (head->epoch < stream->epoch || head->head < stream->head) {
-        stream_fail(client, client_fail(client, -ESTALE,
-                                        "stream %s: the broker has another ledger than before: it is "
-                                        "at start %llu and number %llu, and was at %llu and %llu",
-                                        stream->name, (unsigned long long)head->epoch,
-                                        (unsigned long long)head->head,
-                                        (unsigned long long)stream->epoch,
-                                        (unsigned long long)stream->head));
+    if (head->epoch < stream->epoch || head->head < stream->head || stream->differs) {
+        fail_stale(client, head);
         return;
     }
     if (head->first > expected(stream)) {
-        stream_fail(client, client_fail(client, -ENODATA,
-                                        "stream %s: number %llu is no longer kept; the oldest is %llu",
-                                        stream->name, (unsigned long long)expected(stream),
-                                        (unsigned long long)head->first));
+        fail_forgotten(client, head);
         return;
+    }
+    if (is_new_start && !was_checked && *stream->last.rollout && head->first < stream->next) {
+        drop_ready(stream);
+        stream->checks = true;
     }
     stream->epoch = head->epoch;
     stream->head = head->head;
     stream->first = head->first;
     stream->pending = head->pending;
-    stream->wanted = stream->head >= expected(stream);
-    stream->not_before_ms = stream->fetched ? 0 : clock_ms() + FETCH_PAUSE_MS;
+    stream->wanted = stream->checks || stream->head >= expected(stream);
+    stream->not_before_ms = stream->fetched || stream->checks ? 0 : clock_ms() + FETCH_PAUSE_MS;
 }
 
 static void refuse_fetch(struct sluice_client *client, const struct msg_refused *refused)
 {
     struct stream *stream = client->stream;
-    stream->fetching = stream->wanted = false;
+    bool asked_head = stream->asks_head;
+    stream->fetching = stream->wanted = stream->checks = stream->asks_head = false;
     stream->heard_ms = clock_ms();
     if (slice_is(refused->reason, refusal_wire(REFUSAL_UNKNOWN_STREAM)))
         return; /* nothing was submitted to it yet */
-    stream_fail(client, client_refused(client, refused));
+    if (slice_is(refused->reason, refusal_wire(REFUSAL_FORGOTTEN)) && !asked_head)
+        stream->asks_head = stream->wanted = true; /* from where, then? */
+    else
+        stream_fail(client, client_refused(client, refused));
+}
+
+/* The number before `next` again: is it what was given out? */
+static void check_last(struct stream *stream, const struct msg_trajectory *in)
+{
+    stream->differs = !slice_is(in->rollout, stream->last.rollout) ||
+                      in->ended_ms != stream->last.ended_ms;
+    stream->fetched++;
 }
 
 bool stream_offer(struct sluice_client *client, struct answer *answer)
@@ -106,9 +144,12 @@ bool stream_offer(struct sluice_client *client, struct answer *answer)
         return false;
     if (answer->id == MSG_trajectory) {
         stream->fetch.send_at_ms = clock_ms() + stream->fetch.again_ms;
-        stream->fetched += keep_ready(stream, answer);
+        if (stream->checks && answer->as.trajectory.seq == stream->next - 1)
+            check_last(stream, &answer->as.trajectory);
+        else
+            stream->fetched += keep_ready(stream, answer);
     } else if (answer->id == MSG_stream_head) {
-        end_fetch(client, &answer->as.stream_head);
+        stream_end_fetch(client, &answer->as.stream_head);
     } else if (answer->id == MSG_refused) {
         refuse_fetch(client, &answer->as.refused);
     }
@@ -150,23 +191,52 @@ static void take_feed(struct stream *stream)
 
 /* ---- fetching -------------------------------------------------------------------------------- */
 
-static int start_fetch(struct sluice_client *client, uint64_t from, uint64_t limit)
+static int start_fetch(struct sluice_client *client)
 {
     struct stream *stream = client->stream;
     drop_ready(stream);
     stream->fetch.tag = ++client->last_tag;
     struct msg_stream_fetch message = {.tag = stream->fetch.tag,
                                        .stream = slice_from_str(stream->name),
-                                       .from = from,
-                                       .limit = limit,
+                                       .from = stream->asks_head ? INT64_MAX
+                                                                 : stream->next - stream->checks,
+                                       .limit = FETCH_LIMIT,
                                        .has_limit = true};
     int failed = request_make(client, &stream->fetch, MSG_stream_fetch, &message);
     if (failed)
         return failed;
     stream->fetching = true;
-    stream->wanted = false;
+    stream->wanted = stream->differs = false;
     stream->fetched = 0;
+    stream->asked_ms = clock_ms();
     return 0;
+}
+
+/* A lease that this client asked for is renewed three times while it runs. */
+static int64_t renew_period_ms(const struct sluice_client *client)
+{
+    int64_t third_ms = (int64_t)(client->lease_ms / 3);
+    return client->lease_ms && third_ms < RENEW_MS ? third_ms : RENEW_MS;
+}
+
+/* Its answer is nobody's and is dropped; the next one is due soon. */
+static void renew_due(struct sluice_client *client, int64_t now_ms)
+{
+    struct stream *stream = client->stream;
+    if (now_ms < stream->renew_ms)
+        return;
+    AUTO_BUFFER bytes = {0};
+    struct refusal no;
+    struct msg_stream_renew message = {.tag = ++client->last_tag,
+                                       .stream = slice_from_str(stream->name)};
+    if (message_encode(MSG_stream_renew, &message, &bytes, &no))
+        front_try_send(client, buffer_peek(&bytes));
+    stream->renew_ms = now_ms + renew_period_ms(client);
+}
+
+static bool has_ready(const struct stream *stream)
+{
+    return !stream->fetching && stream->ready_at < stream->ready_end;
 }
 
 /* One round: send what is due, read what is there. Returns until when to wait (monotonic). */
@@ -182,12 +252,14 @@ static int64_t work(struct sluice_client *client, int64_t now_ms, bool *away)
         stream->wanted = true;
     bool idle = !stream->fetching && !stream->failed && stream->ready_at == stream->ready_end;
     if (stream->wanted && idle && now_ms >= stream->not_before_ms)
-        if (start_fetch(client, stream->next, FETCH_LIMIT))
+        if (start_fetch(client))
             stream_fail(client, -ENOMEM);
     *away = stream->fetching && !front_send_due(client, &stream->fetch, now_ms);
+    renew_due(client, now_ms);
     if (stream->fetching)
         return stream->fetch.send_at_ms;
-    return stream->wanted ? stream->not_before_ms : stream->heard_ms + SILENCE_MS;
+    int64_t wake_ms = stream->wanted ? stream->not_before_ms : stream->heard_ms + SILENCE_MS;
+    return wake_ms < stream->renew_ms ? wake_ms : stream->renew_ms;
 }
 
 /* Waits for something to read, or until wake_ms. -EINTR when a signal came. */
@@ -199,38 +271,54 @@ static int wait_for_more(struct sluice_client *client, int64_t wait_ms, bool awa
         {stream->feed, 0, ZMQ_POLLIN, 0},
     };
     bool reads_feed = !stream->fetching && !stream->wanted;
+    int64_t began_ms = clock_ms();
     int got = zmq_poll(items, reads_feed ? 2 : 1, wait_ms);
+    int64_t late_ms = clock_ms() - began_ms - wait_ms;
+    if (late_ms > STOPPED_MS)
+        stream->asked_ms += late_ms;
     return got < 0 && errno == EINTR ? client_fail(client, -EINTR, "a signal came") : 0;
 }
 
-/* Works until something is ready, the stream failed or deadline_ms (-1: never) has passed. */
-static int await_ready(struct sluice_client *client, int64_t deadline_ms)
+/* What there is to say, other than a trajectory; 0 for nothing. */
+static int find_end(struct sluice_client *client, int64_t now_ms, int64_t deadline_ms)
 {
     struct stream *stream = client->stream;
+    if (stream->failed) {
+        int failed = stream->failed;
+        if (failed != -ENODATA && failed != -ESTALE)
+            stream->failed = 0;
+        return client_fail(client, failed, "%s", stream->failed_text);
+    }
+    int64_t silent_ms = stream->fetching ? now_ms - stream->asked_ms : 0;
+    if (client->patience_ms >= 0 && silent_ms > client->patience_ms && silent_ms > SILENCE_MS) {
+        stream->asked_ms = now_ms;
+        return client_fail(client, -ETIMEDOUT, "no broker answers at %s", client->front_url);
+    }
+    if (deadline_ms >= 0 && now_ms >= deadline_ms)
+        return client_fail(client, -EAGAIN, "no trajectory of stream %s came", stream->name);
+    return 0;
+}
+
+int stream_await(struct sluice_client *client, int64_t deadline_ms)
+{
     for (;;) {
         bool away;
         int64_t now_ms = clock_ms(), wake_ms = work(client, now_ms, &away);
-        if (stream->ready_at < stream->ready_end)
+        if (has_ready(client->stream))
             return 0;
-        if (stream->failed) {
-            int failed = stream->failed;
-            stream->failed = 0;
-            return client_fail(client, failed, "%s", stream->failed_text);
-        }
         now_ms = clock_ms();
-        if (deadline_ms >= 0 && now_ms >= deadline_ms)
-            return client_fail(client, -EAGAIN, "no trajectory of stream %s came", stream->name);
+        int failed = find_end(client, now_ms, deadline_ms);
+        if (failed)
+            return failed;
         if (away)
-            wake_ms = now_ms + SILENCE_MS;
+            wake_ms = now_ms + SILENCE_MS / 4;
         if (deadline_ms >= 0 && deadline_ms < wake_ms)
             wake_ms = deadline_ms;
-        int failed = wait_for_more(client, wake_ms > now_ms ? wake_ms - now_ms : 0, away);
+        failed = wait_for_more(client, wake_ms > now_ms ? wake_ms - now_ms : 0, away);
         if (failed)
             return failed;
     }
 }
-
-/* ---- public ------------------------------------------------------------------------------------ */
 
 void stream_destroy(struct stream **handle)
 {
@@ -243,99 +331,6 @@ void stream_destroy(struct stream **handle)
     trajectory_view_finish(&stream->view);
     if (stream->feed)
         zmq_close(stream->feed);
+    free(stream->cursor_path);
     free(stream);
-}
-
-static int stream_open(struct sluice_client *client, const char *name)
-{
-    stream_destroy(&client->stream);
-    struct stream *stream = client->stream = calloc(1, sizeof(*stream));
-    if (!stream)
-        return client_fail(client, -ENOMEM, "out of memory");
-    snprintf(stream->name, sizeof(stream->name), "%s", name);
-    snprintf(stream->topic, sizeof(stream->topic), "t/%s", name);
-    stream->feed = client_socket(client, ZMQ_SUB, client->feed_url);
-    if (!stream->feed)
-        return -errno;
-    if (zmq_setsockopt(stream->feed, ZMQ_SUBSCRIBE, stream->topic, strlen(stream->topic)) != 0)
-        return client_fail(client, -errno, "cannot subscribe: %s", zmq_strerror(errno));
-    return front_open(client);
-}
-
-/* Asks where the stream stands; what is missing is fetched by sluice_next. */
-static int ask_head(struct sluice_client *client, uint64_t from, struct answer *ret)
-{
-    struct msg_stream_fetch message = {.tag = ++client->last_tag,
-                                       .stream = slice_from_str(client->stream->name),
-                                       .from = from,
-                                       .limit = 1,
-                                       .has_limit = true};
-    return request_call(client, MSG_stream_fetch, &message, message.tag, ret);
-}
-
-int sluice_subscribe(struct sluice_client *client, const char *name, uint64_t from)
-{
-    client->error[0] = '\0';
-    if (!name_is_valid(slice_from_str(name)) || strlen(name) > sizeof(client->stream->name) - 1)
-        return client_fail(client, -EINVAL,
-                           "'%s' is no stream's name: 1 to 64 bytes without '/' and blanks", name);
-    int failed = stream_open(client, name);
-    if (failed) {
-        stream_destroy(&client->stream);
-        return failed;
-    }
-    struct stream *stream = client->stream;
-    AUTO_ANSWER answer = {0};
-    stream->next = from ? from : 1;
-    failed = ask_head(client, INT64_MAX, &answer);
-    if (failed && failed != -ENOENT) {
-        stream_destroy(&client->stream);
-        return failed;
-    }
-    client->error[0] = '\0';
-    stream->heard_ms = clock_ms();
-    if (failed == -ENOENT) /* nothing was submitted to it yet */
-        return 0;
-    if (answer.id != MSG_stream_head)
-        return client_unexpected(client, &answer);
-    if (from == 0)
-        stream->next = answer.as.stream_head.first;
-    end_fetch(client, &answer.as.stream_head);
-    stream->not_before_ms = 0;
-    return 0;
-}
-
-int sluice_next(struct sluice_client *client, int64_t timeout_ms,
-                const struct sluice_trajectory **ret)
-{
-    *ret = NULL;
-    client->error[0] = '\0';
-    struct stream *stream = client->stream;
-    if (!stream)
-        return client_fail(client, -EINVAL, "sluice_next comes after sluice_subscribe");
-    trajectory_view_finish(&stream->view);
-    int failed = await_ready(client, timeout_ms < 0 ? -1 : clock_ms() + timeout_ms);
-    if (failed)
-        return failed;
-    struct answer *answer = &stream->ready[stream->ready_at++];
-    struct refusal no;
-    bool good = trajectory_view_read(&stream->view, &answer->as.trajectory, &no);
-    answer_finish(answer);
-    if (stream->ready_at == stream->ready_end)
-        stream->ready_at = stream->ready_end = 0;
-    stream->next++;
-    if (!good)
-        return client_fail(client, -EBADMSG, "trajectory %llu of stream %s cannot be read: %s",
-                           (unsigned long long)(stream->next - 1), stream->name, no.text);
-    *ret = &stream->view.out;
-    return 0;
-}
-
-void sluice_stream_state(const struct sluice_client *client, uint64_t *head, uint64_t *pending)
-{
-    const struct stream *stream = client->stream;
-    if (head)
-        *head = stream ? stream->head : 0;
-    if (pending)
-        *pending = stream ? stream->pending : 0;
 }

@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <string.h>
 
 #include "client/cli/command.h"
@@ -5,6 +6,21 @@
 struct cancel_options {
     const char *stream;
 };
+
+/* Nothing was stopped: has it ended, or did this come before its submit? */
+static void say_none(struct sluice_client *client, const char *target, bool is_rollout)
+{
+    const struct sluice_trajectory *trajectory;
+    const char *state;
+    char rollout[160];
+    snprintf(rollout, sizeof(rollout), "%s%s", target, is_rollout ? "" : "/0");
+    if (sluice_get(client, rollout, &trajectory, &state) == -ENOENT)
+        printf("nothing ran: no %s %s is known. The cancel is remembered for as long as the broker's "
+               "--tomb-ms says, an hour by default: should its submit still come, it ends cancelled\n",
+               is_rollout ? "rollout" : "group", target);
+    else
+        printf("nothing ran: %s has ended already\n", target);
+}
 
 static int run_cancel(const struct invocation *in)
 {
@@ -21,7 +37,10 @@ static int run_cancel(const struct invocation *in)
                                options->stream, &count);
     if (failed)
         return cli_failed(client, failed);
-    printf("%llu rollouts stopped\n", (unsigned long long)count);
+    if (count || !target)
+        printf("%llu rollouts stopped\n", (unsigned long long)count);
+    else
+        say_none(client, target, is_rollout);
     return EXITS_OK;
 }
 
@@ -34,7 +53,9 @@ const struct command command_cancel = {
     .name = "cancel",
     .arguments = "ROLLOUT|GROUP",
     .brief = "Stops a rollout, a group or all of a stream",
-    .doc = "Each ends in a trajectory with outcome 'cancelled' and no reward.\n",
+    .doc = "Each ends in a trajectory with outcome 'cancelled' and no reward; its model call, its processes\n"
+           "and its sandbox end at once. Cancelling twice is cancelling once, and a cancel that comes before\n"
+           "its submit is remembered.\n",
     .example = "sluice cancel tasks-add-1f0c9b2a77/0\n"
                "sluice cancel tasks-add-1f0c9b2a77\n"
                "sluice cancel --stream train\n",

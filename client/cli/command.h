@@ -3,7 +3,9 @@
  * --help and its part of docs/cli.md. One command is one file; main.c lists them.
  *
  * Options are parsed into a struct of the command's own, by offset: a FLAG is a bool, a TEXT a
- * const char * (NULL when not given), a NUMBER a uint64_t, a LIST a struct texts.
+ * const char * (NULL when not given), a NUMBER a uint64_t, a DURATION a uint64_t of milliseconds
+ * (duration.h), a LIST a struct texts. A DURATION may be asked for by its name alone: then it is
+ * `bare_ms`, and a value is given as --name=VALUE only.
  */
 #ifndef SLUICE_CLIENT_CLI_COMMAND_H
 #define SLUICE_CLIENT_CLI_COMMAND_H
@@ -15,7 +17,16 @@
 
 #include "client/sluice.h"
 
-enum exit_status { EXITS_OK = 0, EXITS_FAILED = 1, EXITS_USAGE = 2, EXITS_UNTRAINABLE = 3 };
+enum exit_status {
+    EXITS_OK = 0,
+    EXITS_FAILED = 1,
+    EXITS_USAGE = 2,
+    EXITS_UNTRAINABLE = 3,
+    EXITS_DEGRADED = 4,
+    EXITS_DOWN = 5,
+    EXITS_DISK_FULL = 75, /* as the broker exits */
+    EXITS_DAMAGED = 76
+};
 
 enum { TEXTS_MAX = 64 };
 struct texts {
@@ -23,7 +34,8 @@ struct texts {
     size_t count;
 };
 
-enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_NUMBER, OPTION_LIST };
+enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_NUMBER, OPTION_DURATION, OPTION_LIST };
+#define OPTION_NOT_GIVEN UINT64_MAX /* as preset: zero means something else */
 
 struct option {
     const char *name;  /* without "--" */
@@ -31,7 +43,8 @@ struct option {
     size_t offset;
     const char *value; /* how --help names it; NULL for a FLAG */
     const char *doc;
-    uint64_t preset, min, max; /* NUMBER */
+    uint64_t preset, min, max; /* NUMBER, DURATION */
+    uint64_t bare_ms;
     bool required;
 };
 
@@ -59,7 +72,8 @@ struct command {
 extern const struct command *const commands[];
 extern const size_t command_count;
 extern const struct command command_up, command_broker, command_worker, command_submit,
-    command_watch, command_show, command_status, command_cancel, command_engine;
+    command_watch, command_show, command_status, command_cancel, command_engine, command_ack,
+    command_drain, command_backup;
 
 /* The options that every command has; parsed beside its own. */
 extern const struct option common_options[];
@@ -87,6 +101,10 @@ void cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same with a hint to --help; returns EXITS_USAGE. */
 int cli_usage(const struct command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* "10m" as what sluice_set_patience wants. */
+static inline int64_t cli_patience(uint64_t ms) { return ms > INT64_MAX - 1 ? -1 : (int64_t)ms; }
+#define PATIENCE_PRESET_MS 600000
 
 static inline void cli_close(struct sluice_client **client) { sluice_close(client); }
 #define AUTO_CLIENT __attribute__((cleanup(cli_close))) struct sluice_client

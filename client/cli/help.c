@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "client/cli/command.h"
+#include "client/cli/duration.h"
 
 static const char overview[] =
     "Sluice runs rollouts of multi-turn LLM agents: tasks in, token-exact trajectories with\n"
@@ -13,7 +14,30 @@ static const char first_steps[] =
 
 static const char exit_words[] =
     "Exit status: 0 done; 1 failed, with a sentence on stderr; 2 the command line is wrong.\n"
-    "`submit --wait` exits 3 if some rollouts ended that a trainer must not learn from.\n";
+    "`submit --wait` exits 3 if some rollouts ended that a trainer must not learn from; `status`\n"
+    "exits 4 if the service is degraded, 5 if it is down.\n"
+    "\n"
+    "A TIME is a number with its unit: 500ms, 90s, 10m, 1h30m, 2d.\n";
+
+/* How an option is written: "--name VALUE". */
+static void name_option(const struct option *option, char *ret, size_t size)
+{
+    snprintf(ret, size, "--%s%s%s%s", option->name,
+             option->bare_ms ? "[=" : option->value ? " " : "",
+             option->value ? option->value : "", option->bare_ms ? "]" : "");
+}
+
+/* Its default as one would write it; false when there is none to tell. */
+static bool format_preset(const struct option *option, char *ret, size_t size)
+{
+    if (!option->preset || option->preset == OPTION_NOT_GIVEN)
+        return false;
+    if (option->kind == OPTION_DURATION)
+        duration_format(option->preset, ret, size);
+    else
+        snprintf(ret, size, "%llu", (unsigned long long)option->preset);
+    return option->kind == OPTION_DURATION || option->kind == OPTION_NUMBER;
+}
 
 static void print_synopsis(const struct command *command, FILE *out)
 {
@@ -23,12 +47,11 @@ static void print_synopsis(const struct command *command, FILE *out)
 
 static void print_option(const struct option *option, FILE *out)
 {
-    char name[64];
-    snprintf(name, sizeof(name), "--%s%s%s", option->name, option->value ? " " : "",
-             option->value ? option->value : "");
+    char name[64], preset[32];
+    name_option(option, name, sizeof(name));
     fprintf(out, "  %-20s %s", name, option->doc);
-    if (option->kind == OPTION_NUMBER && option->preset)
-        fprintf(out, " Default: %llu.", (unsigned long long)option->preset);
+    if (format_preset(option, preset, sizeof(preset)))
+        fprintf(out, " Default: %s.", preset);
     fprintf(out, "%s%s\n", option->kind == OPTION_LIST ? " May be repeated." : "",
             option->required ? " Required." : "");
 }
@@ -73,12 +96,13 @@ void help_command(const struct command *command, FILE *out)
 
 static void mark_option(const struct option *option, FILE *out)
 {
-    fprintf(out, "| `--%s%s%s` | %s%s%s |", option->name, option->value ? " " : "",
-            option->value ? option->value : "", option->doc,
+    char name[64], preset[32];
+    name_option(option, name, sizeof(name));
+    fprintf(out, "| `%s` | %s%s%s |", name, option->doc,
             option->kind == OPTION_LIST ? " May be repeated." : "",
             option->required ? " Required." : "");
-    if (option->kind == OPTION_NUMBER && option->preset)
-        fprintf(out, " %llu |\n", (unsigned long long)option->preset);
+    if (format_preset(option, preset, sizeof(preset)))
+        fprintf(out, " %s |\n", preset);
     else
         fprintf(out, " |\n");
 }

@@ -5,7 +5,8 @@
 
 const struct command *const commands[] = {
     &command_up,   &command_submit, &command_watch,  &command_show,   &command_status,
-    &command_cancel, &command_engine, &command_broker, &command_worker,
+    &command_ack,  &command_cancel, &command_engine, &command_drain,  &command_backup,
+    &command_broker, &command_worker,
 };
 const size_t command_count = ROWS(commands);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client/cli/command.h"
+#include "client/cli/duration.h"
 
 struct common {
     const char *broker;
@@ -52,12 +53,28 @@ static int set_number(const struct command *command, const struct found *found, 
     return EXITS_OK;
 }
 
+static int set_duration(const struct command *command, const struct found *found, const char *text)
+{
+    const struct option *option = found->option;
+    char min[32], max[32];
+    uint64_t ms;
+    duration_format(option->min, min, sizeof(min));
+    duration_format(option->max, max, sizeof(max));
+    if (!duration_parse(text, &ms) || ms < option->min || ms > option->max)
+        return cli_usage(command, "--%s wants a time from %s to %s, such as 90s or 1h30m, not '%s'",
+                         option->name, min, max, text);
+    *(uint64_t *)field_of(found) = ms;
+    return EXITS_OK;
+}
+
 static int set_value(const struct command *command, const struct found *found, const char *text)
 {
     struct texts *texts = field_of(found);
     switch (found->option->kind) {
     case OPTION_NUMBER:
         return set_number(command, found, text);
+    case OPTION_DURATION:
+        return set_duration(command, found, text);
     case OPTION_LIST:
         if (texts->count == TEXTS_MAX)
             return cli_usage(command, "--%s may be given %d times", found->option->name, TEXTS_MAX);
@@ -89,6 +106,10 @@ static int take_option(const struct invocation *in, struct common *common, int a
         return cli_usage(command, "--%s takes no value", found.option->name);
     if (found.option->kind == OPTION_FLAG)
         return set_value(command, &found, "");
+    if (!equals && found.option->bare_ms) {
+        *(uint64_t *)field_of(&found) = found.option->bare_ms;
+        return EXITS_OK;
+    }
     if (!equals && *at == argc)
         return cli_usage(command, "--%s wants %s", found.option->name, found.option->value);
     return set_value(command, &found, equals ? equals + 1 : argv[(*at)++]);
@@ -120,7 +141,7 @@ static bool prepare(const struct command *command, int argc, struct invocation *
         return false;
     for (size_t i = 0; i < command->option_count; i++) {
         const struct found found = {&command->options[i], ret->options};
-        if (found.option->kind == OPTION_NUMBER)
+        if (found.option->kind == OPTION_NUMBER || found.option->kind == OPTION_DURATION)
             *(uint64_t *)field_of(&found) = found.option->preset;
     }
     return true;

@@ -4,70 +4,97 @@
 #include <time.h>
 
 #include "client/cli/command.h"
+#include "client/cli/duration.h"
 #include "client/cli/json.h"
 #include "client/cli/wait.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 
 enum { PATIENT_MS = 60000 }; /* once the broker has answered, a restart of it is waited for */
 
 struct submit_options {
     const char *stream, *out, *group_prefix;
-    uint64_t samples;
+    uint64_t samples, priority, lease_ms, patience_ms;
     bool wait, json;
 };
 
-static struct sluice_group *make_groups(const struct tasks_file *tasks, const char *stream)
+static struct sluice_group *make_groups(const struct tasks_file *tasks,
+                                        const struct submit_options *options)
 {
     struct sluice_group *groups = calloc(tasks->count + 1, sizeof(*groups));
     for (size_t i = 0; groups && i < tasks->count; i++)
         groups[i] = (struct sluice_group){.group = tasks->lines[i].name,
-                                          .stream = stream,
+                                          .stream = options->stream,
                                           .task_json = tasks->lines[i].json,
-                                          .samples = tasks->lines[i].samples};
+                                          .samples = tasks->lines[i].samples,
+                                          .has_priority = true,
+                                          .priority = (unsigned)options->priority,
+                                          .lease_ms = options->lease_ms};
     return groups;
 }
 
-static void pause_ms(uint64_t ms)
-{
-    struct timespec time = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
-    nanosleep(&time, NULL);
-}
-
-/* Those that a full broker did not take come first again; returns how many. */
+/* Those that a full broker did not take come first again, in their order; returns how many. */
 static size_t gather_refused(struct sluice_group *groups, size_t count, uint64_t *retry_after_ms)
 {
     size_t left = 0;
     for (size_t i = 0; i < count; i++)
-        if (groups[i].result == -EAGAIN) {
+        if (groups[i].result == -EAGAIN || groups[i].result == -ECANCELED) {
             struct sluice_group group = groups[i];
+            if (group.result == -EAGAIN && group.retry_after_ms > *retry_after_ms)
+                *retry_after_ms = group.retry_after_ms;
             groups[i] = groups[left];
             groups[left++] = group;
-            *retry_after_ms = group.retry_after_ms;
         }
     return left;
 }
 
-/* All of them, waiting while the broker is full. `wait` may be NULL. */
-static int submit_all(struct sluice_client *client, struct sluice_group *groups, size_t count,
-                      struct wait *wait)
+/* The pause that a full broker asked for; with --wait, in which what ends is taken. */
+static int pause_for_room(const struct submit_options *options, struct sluice_client *client,
+                          uint64_t pause_ms, struct wait *wait)
+{
+    if (options->lease_ms) /* what is accepted already must not run out meanwhile */
+        sluice_renew(client, options->stream, NULL);
+    if (options->wait && wait->ended < wait->total)
+        return wait_for(wait, (int64_t)pause_ms);
+    struct timespec time = {(time_t)(pause_ms / 1000), (long)(pause_ms % 1000) * 1000000};
+    nanosleep(&time, NULL);
+    return 0;
+}
+
+static void say_warning(const struct sluice_client *client, bool *said)
+{
+    if (!*said && *sluice_warning(client)) {
+        cli_say("warning: %s", sluice_warning(client));
+        *said = true;
+    }
+}
+
+/* All of them, waiting while the broker is full, but not for longer than --patience in vain. */
+static int submit_all(const struct submit_options *options, struct sluice_client *client,
+                      struct sluice_group *groups, size_t count, struct wait *wait)
 {
     size_t left = count;
-    bool said = false;
+    bool said = false, warned = false;
+    int64_t took_ms = clock_ms();
     while (left > 0) {
+        size_t before = left;
+        uint64_t pause_ms = 0;
+        sluice_set_patience(client, 0); /* the waiting is done here */
         int failed = sluice_submit_many(client, groups, left);
-        uint64_t retry_after_ms = 0;
-        for (size_t i = 0; i < left; i++)
-            if (groups[i].result && groups[i].result != -EAGAIN)
-                return failed == -EAGAIN ? groups[i].result : failed;
-        left = gather_refused(groups, left, &retry_after_ms);
+        sluice_set_patience(client, cli_patience(options->patience_ms));
+        say_warning(client, &warned);
+        left = gather_refused(groups, left, &pause_ms);
+        if (failed && !(failed == -EAGAIN && left))
+            return failed;
+        if (left < before)
+            took_ms = clock_ms();
+        if (left && (uint64_t)(clock_ms() - took_ms) + pause_ms > options->patience_ms)
+            return failed;
         if (left && !said)
             cli_say("%s (%zu of %zu groups wait)", sluice_error(client), left, count);
         said = left > 0;
-        if (left && wait && wait->ended < wait->total)
-            failed = wait_for(wait, (int64_t)retry_after_ms);
-        else if (left)
-            pause_ms(retry_after_ms);
-        if (failed && failed != -EAGAIN)
+        failed = left ? pause_for_room(options, client, pause_ms, wait) : 0;
+        if (failed)
             return failed;
     }
     return 0;
@@ -145,7 +172,7 @@ static int submit(const struct submit_options *options, struct sluice_client *cl
                   const struct tasks_file *tasks, FILE *out)
 {
     AUTO_WAIT wait = {.out = out, .quiet = options->json};
-    AUTO_FREE struct sluice_group *groups = make_groups(tasks, options->stream);
+    AUTO_FREE struct sluice_group *groups = make_groups(tasks, options);
     if (!groups) {
         cli_say("out of memory");
         return EXITS_FAILED;
@@ -153,7 +180,7 @@ static int submit(const struct submit_options *options, struct sluice_client *cl
     int failed = begin(options, client, tasks, &wait);
     if (failed)
         return cli_failed(client, failed);
-    failed = submit_all(client, groups, tasks->count, options->wait ? &wait : NULL);
+    failed = submit_all(options, client, groups, tasks->count, &wait);
     int status = failed ? cli_failed(client, failed) : EXITS_OK;
     if (options->json && !failed)
         print_json(tasks, options->stream);
@@ -211,6 +238,15 @@ static const struct option options[] = {
      "Waits until all have ended, then shows rewards and outcomes."},
     {"out", OPTION_TEXT, offsetof(struct submit_options, out), "FILE",
      "With --wait: writes the trajectories, one JSON object a line."},
+    {"priority", OPTION_NUMBER, offsetof(struct submit_options, priority), "N",
+     "Within the stream, rollouts of a higher one, 0 to 9, are handed out first.", .preset = 5,
+     .min = 0, .max = 9},
+    {"lease", OPTION_DURATION, offsetof(struct submit_options, lease_ms), "TIME",
+     "Cancels what has not ended when nobody has asked for the stream for so long. Default: never.",
+     .min = 1000, .max = 604800000},
+    {"patience", OPTION_DURATION, offsetof(struct submit_options, patience_ms), "TIME",
+     "Gives up when a full broker took no group for so long, or it was away.",
+     .preset = PATIENCE_PRESET_MS, .min = 0, .max = DURATION_FOREVER},
     {"group-prefix", OPTION_TEXT, offsetof(struct submit_options, group_prefix), "TEXT",
      "What group ids begin with. Default: the file's name."},
     {"json", OPTION_FLAG, offsetof(struct submit_options, json), NULL,
@@ -226,7 +262,11 @@ const struct command command_submit = {
            "\n"
            "A task becomes a group of N rollouts, named after the file, the task's id and a hash of its\n"
            "content. So the same command again submits nothing twice: with --wait it goes on waiting\n"
-           "where an interrupted one left off. While the broker is full the command waits.\n"
+           "where an interrupted one left off. While the broker is full the command waits and tries\n"
+           "again; what can never fit is refused at once.\n"
+           "\n"
+           "With --lease the rollouts are cancelled when their trainer is gone. This command renews the\n"
+           "lease while it waits; afterwards whoever reads the stream does, or 'sluice watch'.\n"
            "\n"
            "Exit status with --wait: 0 all rollouts are trainable; 3 some ended by a fault of the task or\n"
            "of the service, and have no reward to learn from.\n",

@@ -2,11 +2,13 @@
 #include <string.h>
 
 #include "client/cli/command.h"
+#include "client/cli/duration.h"
 #include "client/cli/json.h"
 #include "client/cli/print.h"
 
 struct watch_options {
-    uint64_t from, count;
+    const char *cursor;
+    uint64_t from, count, timeout_ms, patience_ms;
     bool json;
 };
 
@@ -36,30 +38,61 @@ static void print_line(const struct sluice_trajectory *t)
     putchar('\n');
 }
 
+/* What it has read is on stdout; then the position moves. False when that cannot be, or was said. */
+static bool finish_line(struct sluice_client *client)
+{
+    if (fflush(stdout) != 0)
+        return false; /* nobody reads any more */
+    int failed = sluice_cursor_save(client);
+    if (failed)
+        cli_failed(client, failed);
+    return !failed;
+}
+
+static int fail_watch(struct sluice_client *client, const struct watch_options *options,
+                      const char *stream, int failed)
+{
+    cli_failed(client, failed);
+    if (failed == -ENODATA || failed == -ESTALE)
+        cli_say("to go on%s%s: sluice watch %s --from %llu", options->cursor ? ", remove " : "",
+                options->cursor ? options->cursor : "", stream,
+                (unsigned long long)sluice_stream_first(client));
+    return EXITS_FAILED;
+}
+
+static int watch(struct sluice_client *client, const struct watch_options *options,
+                 const char *stream)
+{
+    int64_t timeout_ms = options->timeout_ms == DURATION_FOREVER ? -1 : (int64_t)options->timeout_ms;
+    int failed = sluice_follow(client, stream, options->from, options->cursor);
+    for (uint64_t seen = 0; !failed && (!options->count || seen < options->count);) {
+        const struct sluice_trajectory *trajectory;
+        failed = sluice_next(client, timeout_ms, &trajectory);
+        if (failed == -EAGAIN)
+            return EXITS_OK;
+        if (failed == -EBADMSG)
+            cli_failed(client, failed);
+        else if (!failed && options->json)
+            json_trajectory(stdout, trajectory);
+        else if (!failed)
+            print_line(trajectory);
+        seen += !failed || failed == -EBADMSG;
+        if (failed == -EINTR || failed == -EBADMSG)
+            failed = 0;
+        if (!failed && !finish_line(client))
+            return EXITS_FAILED;
+    }
+    return failed ? fail_watch(client, options, stream, failed) : EXITS_OK;
+}
+
 static int run_watch(const struct invocation *in)
 {
     const struct watch_options *options = in->options;
     AUTO_CLIENT *client = cli_connect(in);
     if (!client)
         return EXITS_FAILED;
-    int failed = sluice_subscribe(client, in->arguments[0], options->from);
-    for (uint64_t seen = 0; !failed && (!options->count || seen < options->count);) {
-        const struct sluice_trajectory *trajectory;
-        failed = sluice_next(client, -1, &trajectory);
-        if (!failed && options->json)
-            json_trajectory(stdout, trajectory);
-        else if (!failed)
-            print_line(trajectory);
-        else if (failed == -EBADMSG)
-            cli_failed(client, failed);
-        if (!failed || failed == -EBADMSG)
-            seen++;
-        if (fflush(stdout) != 0)
-            return EXITS_FAILED; /* nobody reads any more */
-        if (failed == -EINTR || failed == -EBADMSG)
-            failed = 0;
-    }
-    return failed ? cli_failed(client, failed) : EXITS_OK;
+    sluice_set_patience(client, cli_patience(options->patience_ms));
+    return watch(client, options, in->arguments[0]);
 }
 
 static const struct option options[] = {
@@ -67,6 +100,14 @@ static const struct option options[] = {
      "The first number wanted. Default: the oldest that is kept.", .min = 1, .max = INT64_MAX},
     {"count", OPTION_NUMBER, offsetof(struct watch_options, count), "N",
      "Stops after so many. Default: goes on until interrupted.", .min = 1, .max = INT64_MAX},
+    {"timeout", OPTION_DURATION, offsetof(struct watch_options, timeout_ms), "TIME",
+     "Stops, exit status 0, after so long without one.", .preset = DURATION_FOREVER, .min = 0,
+     .max = DURATION_FOREVER},
+    {"cursor", OPTION_TEXT, offsetof(struct watch_options, cursor), "FILE",
+     "Keeps the position there, and goes on where it says when it is there already."},
+    {"patience", OPTION_DURATION, offsetof(struct watch_options, patience_ms), "TIME",
+     "Gives up, exit status 1, when no broker has answered for so long.",
+     .preset = PATIENCE_PRESET_MS, .min = 0, .max = DURATION_FOREVER},
     {"json", OPTION_FLAG, offsetof(struct watch_options, json), NULL,
      "Prints whole trajectories, one JSON object a line."},
 };
@@ -76,8 +117,12 @@ const struct command command_watch = {
     .arguments = "STREAM",
     .brief = "Shows a stream's trajectories as they end",
     .doc = "A line is: number, rollout, outcome, reward, turns, tokens, time. Nothing is acknowledged, so\n"
-           "watching takes nothing away from a trainer.\n",
+           "watching takes nothing away from a trainer; but it counts as one that is alive, for leases.\n"
+           "\n"
+           "The file of --cursor moves once a line is written: killed at any moment and started again, at\n"
+           "most one line comes twice and none is left out.\n",
     .example = "sluice watch train\n"
+               "sluice watch train --json --cursor train.cursor >> train.jsonl\n"
                "sluice watch train --from 100 --count 10 --json > some.jsonl\n",
     .options = options,
     .option_count = ROWS(options),

@@ -20,13 +20,15 @@ void fake_need(bool good, const char *what)
 bool fake_bind(struct fake_broker *broker, int port)
 {
     char endpoint[64];
-    int none = 0;
+    int none = 0, small = 4096;
     broker->front = zmq_socket(broker->context, ZMQ_ROUTER);
     broker->feed = zmq_socket(broker->context, ZMQ_XPUB);
     zmq_setsockopt(broker->front, ZMQ_LINGER, &none, sizeof(none));
     zmq_setsockopt(broker->front, ZMQ_SNDHWM, &none, sizeof(none));
     zmq_setsockopt(broker->feed, ZMQ_LINGER, &none, sizeof(none));
-    zmq_setsockopt(broker->feed, ZMQ_SNDHWM, &none, sizeof(none));
+    zmq_setsockopt(broker->feed, ZMQ_SNDHWM, &broker->feed_queue, sizeof(broker->feed_queue));
+    if (broker->feed_queue)
+        zmq_setsockopt(broker->feed, ZMQ_SNDBUF, &small, sizeof(small));
     snprintf(endpoint, sizeof(endpoint), "tcp://127.0.0.1:%d", port);
     bool bound = zmq_bind(broker->front, endpoint) == 0;
     snprintf(endpoint, sizeof(endpoint), "tcp://127.0.0.1:%d", port + 2);
@@ -162,14 +164,15 @@ static void reply(struct fake_broker *broker, zmq_msg_t *client, const struct bu
 }
 
 static void refuse_to(struct buffer *out, uint64_t tag, const char *request,
-                      enum refusal_reason reason, const char *text)
+                      enum refusal_reason reason, const char *text, bool for_good)
 {
+    bool is_full = reason == REFUSAL_QUEUE_FULL || reason == REFUSAL_DISK_LOW;
     struct msg_refused message = {.tag = tag,
                                   .request = slice_from_str(request),
                                   .reason = slice_from_str(refusal_wire(reason)),
                                   .text = slice_from_str(text),
                                   .retry_after_ms = 20,
-                                  .has_retry_after_ms = reason == REFUSAL_QUEUE_FULL};
+                                  .has_retry_after_ms = is_full && !for_good};
     encode(MSG_refused, &message, out);
 }
 
@@ -178,9 +181,11 @@ static void answer_fetch(struct fake_broker *broker, zmq_msg_t *client,
 {
     struct buffer out = {0};
     if (!slice_is(in->stream, broker->stream) || broker->head == 0) {
-        refuse_to(&out, in->tag, "stream.fetch", REFUSAL_UNKNOWN_STREAM, "no such stream");
+        refuse_to(&out, in->tag, "stream.fetch", REFUSAL_UNKNOWN_STREAM, "no such stream",
+                  false);
     } else if (in->from < broker->first) {
-        refuse_to(&out, in->tag, "stream.fetch", REFUSAL_FORGOTTEN, "these were acknowledged");
+        refuse_to(&out, in->tag, "stream.fetch", REFUSAL_FORGOTTEN, "these were acknowledged",
+                  false);
     } else {
         uint64_t limit = in->has_limit ? in->limit : 16;
         for (uint64_t seq = in->from; seq <= broker->head && seq < in->from + limit; seq++) {
@@ -211,22 +216,45 @@ static void finish_group(struct fake_broker *broker, const char *group, uint64_t
     }
 }
 
+static void note_options(struct fake_broker *broker, const char *names[2], const bool given[2],
+                         const uint64_t values[2])
+{
+    size_t at = 0;
+    for (int i = 0; i < 2; i++) {
+        size_t room = sizeof(broker->last_options) - at;
+        char *to = broker->last_options + at;
+        at += (size_t)(given[i] ? snprintf(to, room, "%s%s=%llu", i ? " " : "", names[i],
+                                           (unsigned long long)values[i])
+                                : snprintf(to, room, "%s%s=-", i ? " " : "", names[i]));
+    }
+}
+
 static void answer_submit(struct fake_broker *broker, const struct msg_group_submit *in,
                           struct buffer *out)
 {
+    note_options(broker, (const char *[]){"priority", "lease_ms"},
+                 (bool[]){in->has_priority, in->has_lease_ms},
+                 (uint64_t[]){in->priority, in->lease_ms});
     char *content = content_of(in);
     unsigned i = 0;
     while (i < broker->group_count && !slice_is(in->group, broker->groups[i].name))
         i++;
     bool known = i < broker->group_count;
     if (known && strcmp(broker->groups[i].content, content) != 0) {
-        refuse_to(out, in->tag, "group.submit", REFUSAL_GROUP_EXISTS, "the name is taken");
+        refuse_to(out, in->tag, "group.submit", REFUSAL_GROUP_EXISTS, "the name is taken",
+                  false);
     } else if (!known && broker->full > 0) {
         broker->full--;
-        refuse_to(out, in->tag, "group.submit", REFUSAL_QUEUE_FULL, "too many are queued");
+        refuse_to(out, in->tag, "group.submit", REFUSAL_QUEUE_FULL, "too many are queued",
+                  false);
     } else {
         struct msg_group_accepted message = {
-            .tag = in->tag, .group = in->group, .samples = in->samples, .known = known};
+            .tag = in->tag,
+            .group = in->group,
+            .samples = in->samples,
+            .known = known,
+            .warning = slice_from_str(broker->warning),
+            .has_warning = *broker->warning != '\0'};
         encode(MSG_group_accepted, &message, out);
         if (!known) {
             fake_need(i < GROUPS_MAX, "room for a group");
@@ -251,7 +279,8 @@ static void answer_get(struct fake_broker *broker, const struct msg_rollout_get 
             return;
         }
     if (!slice_is(in->rollout, "waiting/0")) {
-        refuse_to(out, in->tag, "rollout.get", REFUSAL_UNKNOWN_ROLLOUT, "no such rollout");
+        refuse_to(out, in->tag, "rollout.get", REFUSAL_UNKNOWN_ROLLOUT, "no such rollout",
+                  false);
         return;
     }
     struct msg_rollout_state message = {.tag = in->tag,
@@ -270,7 +299,12 @@ static uint64_t tag_of(const void *in) { return *(const uint64_t *)in; }
 static void answer_done(struct fake_broker *broker, enum message_id id, const void *in,
                         struct buffer *out)
 {
-    struct msg_done message = {.tag = tag_of(in), .count = 3};
+    struct msg_done message = {.tag = tag_of(in), .count = broker->done_count};
+    const struct msg_worker_drain *drain = in;
+    if (id == MSG_worker_drain)
+        note_options(broker, (const char *[]){"grace_s", "is_host"},
+                     (bool[]){drain->has_grace_s, true},
+                     (uint64_t[]){drain->grace_s, drain->has_host});
     if (id == MSG_stream_ack)
         broker->acked = ((const struct msg_stream_ack *)in)->seq;
     encode(MSG_done, &message, out);
@@ -286,9 +320,11 @@ static void answer(struct fake_broker *broker, zmq_msg_t *client, enum message_i
         reply(broker, client, &out);
         buffer_clear(&out);
     }
-    if (broker->refuse_with != REFUSAL_NONE && id != MSG_stream_fetch) {
+    if (id == MSG_stream_renew) { /* readers send it by themselves: no order is meant for it */
+        answer_done(broker, id, in, &out);
+    } else if (broker->refuse_with != REFUSAL_NONE && id != MSG_stream_fetch) {
         refuse_to(&out, tag_of(in), message_get(id)->wire, broker->refuse_with,
-                  broker->refuse_text);
+                  broker->refuse_text, broker->for_good);
         broker->refuse_with = REFUSAL_NONE;
     } else if (broker->answers_done) {
         broker->answers_done = false;
@@ -298,7 +334,7 @@ static void answer(struct fake_broker *broker, zmq_msg_t *client, enum message_i
     } else if (id == MSG_rollout_get) {
         answer_get(broker, in, &out);
     } else if (id == MSG_status_get) {
-        struct msg_status message = {.tag = tag_of(in), .json = slice_from_str("{\"epoch\":3}")};
+        struct msg_status message = {.tag = tag_of(in), .json = slice_from_str(broker->status)};
         encode(MSG_status, &message, &out);
     } else {
         answer_done(broker, id, in, &out);
@@ -322,7 +358,7 @@ void fake_take_request(struct fake_broker *broker)
                 message_decode(id, bytes, in, &no);
     fake_need(good, "a good message");
     broker->counts[id]++;
-    if (broker->ignore > 0)
+    if (broker->ignore > 0 && id != MSG_stream_renew)
         broker->ignore--;
     else if (id == MSG_stream_fetch)
         answer_fetch(broker, &client, (const void *)in);

@@ -34,6 +34,10 @@ void fake_publish_bytes(struct fake_broker *broker, const char *topic, const cha
 void fake_forget(struct fake_broker *broker, uint64_t seq);
 /* The sockets go and come back, a start later; with another ledger the stream is empty again. */
 void fake_restart(struct fake_broker *broker, bool other_ledger);
+/* As an older back-up: a start later, what came after seq is gone and `count` others are there. */
+void fake_restore(struct fake_broker *broker, uint64_t seq, uint64_t count);
+/* FEED comes back with queues of one message: it drops what is not read at once. */
+void fake_drop_much(struct fake_broker *broker);
 /* The sockets go, and come back with fake_return. */
 void fake_leave(struct fake_broker *broker);
 void fake_return(struct fake_broker *broker);
@@ -42,11 +46,17 @@ void fake_return(struct fake_broker *broker);
 void fake_ignore(struct fake_broker *broker, unsigned count);
 /* The next request that is no fetch is refused so, or answered by garbage (REFUSAL_NONE). */
 void fake_refuse(struct fake_broker *broker, enum refusal_reason reason, const char *text);
+/* The same, and without saying when to try again. */
+void fake_refuse_for_good(struct fake_broker *broker, enum refusal_reason reason, const char *text);
 void fake_answer_garbage(struct fake_broker *broker);
 /* The next request that is no fetch is answered with `done`, whatever it asks. */
 void fake_answer_done(struct fake_broker *broker);
 /* The first submits of these groups are refused queue-full. */
 void fake_be_full(struct fake_broker *broker, unsigned count);
+/* Accepted groups carry this warning. Until told otherwise: `done` counts so many, status is this. */
+void fake_warn(struct fake_broker *broker, const char *text);
+void fake_count_done(struct fake_broker *broker, uint64_t count);
+void fake_set_status(struct fake_broker *broker, const char *json);
 /* Whether a submit makes and publishes its trajectories at once. */
 void fake_finish_at_once(struct fake_broker *broker, bool yes);
 
@@ -56,5 +66,7 @@ void fake_name_stream(struct fake_broker *broker, const char *name);
 unsigned fake_count(struct fake_broker *broker, enum message_id id);
 unsigned fake_groups(struct fake_broker *broker);
 uint64_t fake_acked(struct fake_broker *broker);
+/* "priority=7 lease_ms=- ..." of the last submit, drain or back-up, '-' for what was not given. */
+const char *fake_last_options(struct fake_broker *broker);
 
 #endif

@@ -21,6 +21,20 @@ static void come_back(struct fake_broker *b, unsigned n) { (void)n, fake_return(
 static void await(struct fake_broker *b, unsigned n) { (void)n, fake_await_subscriber(b); }
 static void full(struct fake_broker *b, unsigned n) { fake_be_full(b, n); }
 static void finish(struct fake_broker *b, unsigned n) { fake_finish_at_once(b, n > 0); }
+static void drop_much(struct fake_broker *b, unsigned n) { (void)n, fake_drop_much(b); }
+static void restore(struct fake_broker *b, unsigned n) { fake_restore(b, n, 10); }
+static void ignore(struct fake_broker *b, unsigned n) { fake_ignore(b, n); }
+static void never(struct fake_broker *b, unsigned n)
+{
+    (void)n;
+    fake_refuse_for_good(b, REFUSAL_QUEUE_FULL, "more than ever fits");
+}
+static void forbid(struct fake_broker *b, unsigned n)
+{
+    (void)n;
+    fake_refuse(b, REFUSAL_NOT_ALLOWED, "not with this key");
+}
+static void warn(struct fake_broker *b, unsigned n) { (void)n, fake_warn(b, "nearly full"); }
 static void garbage(struct fake_broker *b, unsigned n)
 {
     (void)n;
@@ -36,7 +50,9 @@ static const struct {
     {"add-broken", add_broken}, {"again", again},   {"head", head},
     {"forget", forget},     {"restart", restart},   {"leave", leave},
     {"return", come_back},  {"await", await},       {"full", full},
-    {"finish", finish},     {"garbage", garbage},
+    {"finish", finish},     {"garbage", garbage},   {"drop-much", drop_much},
+    {"restore", restore},   {"ignore", ignore},     {"never", never},
+    {"forbid", forbid},     {"warn", warn},
 };
 
 static void name_stream(struct fake_broker *broker, const char *name)
@@ -57,6 +73,10 @@ static bool carry_out(struct fake_broker *broker, const char *name, unsigned num
         name_stream(broker, name);
     else if (strcmp(name, "groups") == 0)
         printf("%u\n", fake_groups(broker));
+    else if (strcmp(name, "options") == 0)
+        printf("%s\n", fake_last_options(broker));
+    else if (strcmp(name, "renewals") == 0)
+        printf("%u\n", fake_count(broker, MSG_stream_renew));
     else if (strcmp(name, "acked") == 0)
         printf("%llu\n", (unsigned long long)fake_acked(broker));
     else

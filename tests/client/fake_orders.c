@@ -90,6 +90,19 @@ ORDER(restart, {
     if (order->flag)
         broker->head = 1;
 })
+ORDER(restore, {
+    fake_unbind(broker);
+    come_back(broker);
+    broker->epoch++;
+    broker->head = order->number;
+    for (unsigned i = 0; i < order->count; i++)
+        fake_keep(broker, "restored", i, false);
+})
+ORDER(drop_much, {
+    fake_unbind(broker);
+    broker->feed_queue = 1;
+    come_back(broker);
+})
 ORDER(leave, { fake_unbind(broker); })
 ORDER(return, {
     come_back(broker);
@@ -99,7 +112,11 @@ ORDER(ignore, { broker->ignore = order->count; })
 ORDER(refuse, {
     broker->refuse_with = (enum refusal_reason)order->number;
     snprintf(broker->refuse_text, sizeof(broker->refuse_text), "%s", order->text);
+    broker->for_good = order->flag;
 })
+ORDER(warn, { snprintf(broker->warning, sizeof(broker->warning), "%s", order->text); })
+ORDER(status, { snprintf(broker->status, sizeof(broker->status), "%s", order->text); })
+ORDER(count_done, { broker->done_count = order->number; })
 ORDER(garbage, { broker->garbage = true; })
 ORDER(answers_done, { broker->answers_done = true; })
 ORDER(full, { broker->full = order->count; })
@@ -165,6 +182,12 @@ void fake_restart(struct fake_broker *broker, bool other_ledger)
     GIVE(.run = do_restart, .flag = other_ledger);
 }
 
+void fake_restore(struct fake_broker *broker, uint64_t seq, uint64_t count)
+{
+    GIVE(.run = do_restore, .number = seq, .count = (unsigned)count);
+}
+
+void fake_drop_much(struct fake_broker *broker) { GIVE(.run = do_drop_much); }
 void fake_leave(struct fake_broker *broker) { GIVE(.run = do_leave); }
 void fake_return(struct fake_broker *broker) { GIVE(.run = do_return); }
 void fake_ignore(struct fake_broker *broker, unsigned count)
@@ -175,6 +198,26 @@ void fake_ignore(struct fake_broker *broker, unsigned count)
 void fake_refuse(struct fake_broker *broker, enum refusal_reason reason, const char *text)
 {
     GIVE(.run = do_refuse, .number = reason, .text = text);
+}
+
+void fake_refuse_for_good(struct fake_broker *broker, enum refusal_reason reason, const char *text)
+{
+    GIVE(.run = do_refuse, .number = reason, .text = text, .flag = true);
+}
+
+void fake_warn(struct fake_broker *broker, const char *text)
+{
+    GIVE(.run = do_warn, .text = text);
+}
+
+void fake_set_status(struct fake_broker *broker, const char *json)
+{
+    GIVE(.run = do_status, .text = json);
+}
+
+void fake_count_done(struct fake_broker *broker, uint64_t count)
+{
+    GIVE(.run = do_count_done, .number = count);
 }
 
 void fake_answer_garbage(struct fake_broker *broker) { GIVE(.run = do_garbage); }
@@ -212,6 +255,12 @@ uint64_t fake_acked(struct fake_broker *broker)
     return order.number;
 }
 
+const char *fake_last_options(struct fake_broker *broker)
+{
+    GIVE(.run = do_acked); /* after which nobody writes until the next request */
+    return broker->last_options;
+}
+
 /* ---- life --------------------------------------------------------------------------------------------- */
 
 struct fake_broker *fake_start(void)
@@ -229,6 +278,8 @@ struct fake_broker *fake_start(void)
     broker->orders_out = zmq_socket(broker->context, ZMQ_PAIR);
     zmq_bind(broker->orders_out, "inproc://orders");
     zmq_connect(broker->orders_in, "inproc://orders");
+    broker->done_count = 3;
+    strcpy(broker->status, "{\"epoch\":3}");
     strcpy(broker->stream, "train");
     strcpy(broker->topic, "t/train");
     pthread_create(&broker->thread, NULL, fake_main, broker);

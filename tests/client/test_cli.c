@@ -128,6 +128,21 @@ static void a_wrong_command_line_is_exit_two_and_says_what(void **state)
         {"up --front 40000", "--front wants a number from 1 to 32765"},
         {"up --broker tcp://a:1", "say --bind and --front, not --broker"},
         {"watch", "STREAM is missing"},
+        {"submit a --stream s --priority 10", "--priority wants a number from 0 to 9, not '10'"},
+        {"submit a --stream s --lease 600", "--lease wants a time from 1s to 7d, such as 90s"},
+        {"submit a --stream s --lease 8d", "not '8d'"},
+        {"submit a --stream s --lease 1x", "not '1x'"},
+        {"submit a --stream s --lease -1s", "not '-1s'"},
+        {"submit a --stream s --lease 1h2", "not '1h2'"},
+        {"submit a --stream s --lease forever", "not 'forever'"},
+        {"submit a --stream s --patience 99999999999999999999d", "--patience wants a time from 0s to"},
+        {"ack train", "STREAM SEQ is missing"},
+        {"ack train 0", "SEQ is a number from 1, not '0'"},
+        {"ack train x", "SEQ is a number from 1, not 'x'"},
+        {"drain", "say either WORKER or --host HOST"},
+        {"drain w --host h", "say either WORKER or --host HOST"},
+        {"drain w --grace 2d", "--grace wants a time from 0s to 1d"},
+        {"backup", "NAME is missing"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
         expect(*state, cases[i].arguments, 2, cases[i].words);
@@ -135,8 +150,8 @@ static void a_wrong_command_line_is_exit_two_and_says_what(void **state)
 
 static void every_command_teaches(void **state)
 {
-    static const char *const names[] = {"up",     "submit", "watch", "show",
-                                        "status", "cancel", "engine"};
+    static const char *const names[] = {"up",     "submit", "watch", "show",  "status",
+                                        "cancel", "engine", "ack",   "drain", "backup"};
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
         char arguments[64], usage[64];
         snprintf(arguments, sizeof(arguments), "%s --help", names[i]);
@@ -251,6 +266,50 @@ static void a_refusal_that_waiting_cannot_help_is_exit_one(void **state)
            "cannot write /nowhere/x: No such file");
 }
 
+static void priority_and_lease_go_with_every_group(void **state)
+{
+    struct fixture *f = *state;
+    write_file("tasks.jsonl", two_tasks);
+    expect(f, "submit tasks.jsonl --stream train --priority 0 --lease 1h30m", 0, "2 of 2 groups");
+    assert_string_equal(fake_last_options(f->broker), "priority=0 lease_ms=5400000");
+    expect(f, "submit tasks.jsonl --stream train", 0, "2 of 2 groups");
+    assert_string_equal(fake_last_options(f->broker), "priority=5 lease_ms=-");
+}
+
+static void a_warning_is_said_once(void **state)
+{
+    struct fixture *f = *state;
+    write_file("tasks.jsonl", two_tasks);
+    fake_warn(f->broker, "87 % of the rollouts that fit are live");
+    expect(f, "submit tasks.jsonl --stream train", 0,
+           "sluice: warning: 87 % of the rollouts that fit are live\n");
+    const char *first = strstr(said(f), "warning");
+    assert_null(strstr(first + 1, "warning"));
+}
+
+static void a_broker_that_stays_full_is_exit_one_after_patience(void **state)
+{
+    struct fixture *f = *state;
+    write_file("tasks.jsonl", two_tasks);
+    fake_be_full(f->broker, 1000000);
+    expect(f, "submit tasks.jsonl --stream train --patience 200ms", 1, "sluice: too many are queued");
+    assert_non_null(strstr(said(f), "0 of 2 groups accepted"));
+    fake_be_full(f->broker, 0);
+    fake_refuse_for_good(f->broker, REFUSAL_QUEUE_FULL, "more than ever fits");
+    expect(f, "submit tasks.jsonl --stream train", 1, "sluice: more than ever fits");
+    assert_null(strstr(said(f), "groups wait"));
+}
+
+static void waiting_renews_the_lease(void **state)
+{
+    struct fixture *f = *state;
+    write_file("tasks.jsonl", two_tasks);
+    fake_be_full(f->broker, 5);
+    fake_finish_at_once(f->broker, true);
+    expect(f, "submit tasks.jsonl --stream train --lease 10m --wait", 0, "4 of 4 rollouts have ended");
+    assert_true(fake_count(f->broker, MSG_stream_renew) >= 2);
+}
+
 /* ---- the others -------------------------------------------------------------------------------- */
 
 static void watch_prints_a_line_for_each(void **state)
@@ -288,6 +347,60 @@ static void the_small_commands_do_what_they_say(void **state)
     expect(f, "engine list", 0, "no engine is registered");
     expect(f, "status --json", 0, "{\"epoch\":3}\n");
     expect(f, "status", 0, "start number 3");
+}
+
+static void watch_goes_on_where_its_cursor_says(void **state)
+{
+    struct fixture *f = *state;
+    fake_add_many(f->broker, 5, 100);
+    expect(f, "watch train --cursor c --count 2", 0, "2  g/1  ok");
+    expect(f, "watch train --cursor c --timeout 100ms", 0, "3  g/2  ok");
+    assert_null(strstr(said(f), "2  g/1"));
+    assert_non_null(strstr(said(f), "5  g/4  ok"));
+    fake_add_many(f->broker, 2, 100);
+    expect(f, "watch train --cursor c --timeout 100ms", 0, "6  g/5  ok");
+    fake_add_many(f->broker, 5, 100);
+    fake_forget(f->broker, 9);
+    expect(f, "watch train --cursor c", 1, "to go on, remove c: sluice watch train --from 10");
+    expect(f, "watch other --cursor c", 1, "c is no cursor of stream other");
+}
+
+static void a_cancel_that_stopped_nothing_says_why(void **state)
+{
+    struct fixture *f = *state;
+    fake_add(f->broker, false);
+    fake_count_done(f->broker, 0);
+    expect(f, "cancel g", 0, "nothing ran: g has ended already");
+    expect(f, "cancel g/0", 0, "nothing ran: g/0 has ended already");
+    expect(f, "cancel none", 0, "nothing ran: no group none is known. The cancel is remembered");
+    expect(f, "cancel none/3", 0, "nothing ran: no rollout none/3 is known. The cancel is remembered");
+    expect(f, "cancel --stream train", 0, "0 rollouts stopped");
+}
+
+static void acknowledging_and_backing_up_say_what_they_did(void **state)
+{
+    struct fixture *f = *state;
+    expect(f, "ack train 41", 0, "stream train: the broker may forget up to number 41");
+    assert_int_equal(fake_acked(f->broker), 41);
+    expect(f, "backup monday", 0, "backups/monday.db in the broker's data directory, 3 bytes");
+}
+
+static const char two_workers[] =
+    "{\"workers\": [{\"worker\": \"w1\", \"host\": \"here\", \"jobs\": 2},"
+    " {\"worker\": \"w2\", \"host\": \"there\", \"jobs\": 0}]}";
+
+static void draining_tells_and_waits_until_they_are_gone(void **state)
+{
+    struct fixture *f = *state;
+    fake_set_status(f->broker, two_workers);
+    fake_count_done(f->broker, 1);
+    expect(f, "drain w1 --grace 90s", 0, "workers told to end: 1\n");
+    assert_string_equal(fake_last_options(f->broker), "grace_s=90 is_host=0");
+    expect(f, "drain --host here --grace 0s --wait --patience 1s", 1,
+           "still there: 1, with 2 jobs");
+    assert_string_equal(fake_last_options(f->broker), "grace_s=0 is_host=1");
+    expect(f, "drain w3 --wait", 0, "gone");
+    assert_string_equal(fake_last_options(f->broker), "grace_s=- is_host=0");
 }
 
 static void hello_is_a_whole_trainer(void **state)
@@ -331,7 +444,15 @@ int main(void)
         CASE(waiting_ends_with_a_table_and_the_trajectories),
         CASE(a_full_broker_is_waited_for),
         CASE(a_refusal_that_waiting_cannot_help_is_exit_one),
+        CASE(priority_and_lease_go_with_every_group),
+        CASE(a_warning_is_said_once),
+        CASE(a_broker_that_stays_full_is_exit_one_after_patience),
+        CASE(waiting_renews_the_lease),
         CASE(watch_prints_a_line_for_each),
+        CASE(watch_goes_on_where_its_cursor_says),
+        CASE(a_cancel_that_stopped_nothing_says_why),
+        CASE(acknowledging_and_backing_up_say_what_they_did),
+        CASE(draining_tells_and_waits_until_they_are_gone),
         CASE(show_prints_what_was_said),
         CASE(the_small_commands_do_what_they_say),
         CASE(hello_is_a_whole_trainer),

@@ -1,11 +1,15 @@
 #include <errno.h>
+#include <poll.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -89,11 +93,93 @@ static void many_submits_each_have_their_result(void **state)
     assert_int_equal(groups[299].result, 0);
 }
 
+static void a_submit_carries_its_priority_and_lease_or_none(void **state)
+{
+    struct fixture *f = *state;
+    struct sluice_group group = {
+        .group = "g", .stream = "train", .task_json = task, .samples = 1};
+    assert_int_equal(sluice_submit_many(f->client, &group, 1), 0);
+    assert_string_equal(fake_last_options(f->broker), "priority=- lease_ms=-");
+    group.has_priority = true;
+    group.lease_ms = 60000;
+    assert_int_equal(sluice_submit_many(f->client, &group, 1), 0);
+    assert_string_equal(fake_last_options(f->broker), "priority=0 lease_ms=60000");
+    group.priority = 10;
+    assert_int_equal(sluice_submit_many(f->client, &group, 1), -EINVAL);
+    assert_non_null(strstr(sluice_error(f->client), "priority is 10, at most 9"));
+    group.priority = 7;
+    group.has_priority = false;
+    assert_int_equal(sluice_submit_many(f->client, &group, 1), -EINVAL);
+    assert_non_null(strstr(sluice_error(f->client), "has_priority is not set"));
+}
+
+static void a_warning_is_the_last_submits(void **state)
+{
+    struct fixture *f = *state;
+    fake_warn(f->broker, "nearly full");
+    assert_int_equal(sluice_submit(f->client, "g", "train", 1, task), 0);
+    assert_string_equal(sluice_warning(f->client), "nearly full");
+    fake_warn(f->broker, "");
+    assert_int_equal(sluice_submit(f->client, "h", "train", 1, task), 0);
+    assert_string_equal(sluice_warning(f->client), "");
+}
+
+static void a_full_broker_is_waited_for(void **state)
+{
+    struct fixture *f = *state;
+    fake_be_full(f->broker, 3);
+    assert_int_equal(sluice_submit(f->client, "g", "train", 1, task), 0);
+    assert_string_equal(sluice_error(f->client), "");
+    assert_int_equal(fake_count(f->broker, MSG_group_submit), 4);
+}
+
+static void a_full_broker_is_waited_for_no_longer_than_patience_says(void **state)
+{
+    struct fixture *f = *state;
+    enum { COUNT = 100 };
+    struct sluice_group groups[COUNT];
+    char names[COUNT][16];
+    for (unsigned i = 0; i < COUNT; i++) {
+        snprintf(names[i], sizeof(names[i]), "g%u", i);
+        groups[i] = (struct sluice_group){
+            .group = names[i], .stream = "train", .task_json = task, .samples = 1};
+    }
+    fake_be_full(f->broker, 1000000);
+    sluice_set_patience(f->client, 90);
+    assert_int_equal(sluice_submit_many(f->client, groups, COUNT), -EAGAIN);
+    assert_string_equal(sluice_error(f->client), "too many are queued");
+    assert_int_equal(groups[0].result, -EAGAIN);
+    assert_int_equal(groups[0].retry_after_ms, 20);
+    assert_int_equal(groups[99].result, -ECANCELED);
+    unsigned asked = fake_count(f->broker, MSG_group_submit);
+    assert_in_range(asked, 2 * 64, 5 * 64);
+    fake_be_full(f->broker, 0);
+    assert_int_equal(sluice_submit_many(f->client, groups, COUNT), 0);
+}
+
+static void what_can_never_fit_is_refused_at_once(void **state)
+{
+    struct fixture *f = *state;
+    fake_refuse_for_good(f->broker, REFUSAL_QUEUE_FULL, "more than ever fits");
+    assert_int_equal(sluice_submit(f->client, "g", "train", 1, task), -ENOSPC);
+    assert_string_equal(sluice_error(f->client), "more than ever fits");
+    assert_int_equal(fake_count(f->broker, MSG_group_submit), 1);
+}
+
+static void a_disk_that_is_low_is_waited_for(void **state)
+{
+    struct fixture *f = *state;
+    fake_refuse(f->broker, REFUSAL_DISK_LOW, "the disk is low");
+    assert_int_equal(sluice_submit(f->client, "g", "train", 1, task), 0);
+    assert_int_equal(fake_count(f->broker, MSG_group_submit), 2);
+}
+
 static void a_full_broker_says_when_to_try_again(void **state)
 {
     struct fixture *f = *state;
     struct sluice_group group = {
         .group = "g", .stream = "train", .task_json = task, .samples = 1};
+    sluice_set_patience(f->client, 0);
     fake_be_full(f->broker, 1);
     assert_int_equal(sluice_submit_many(f->client, &group, 1), -EAGAIN);
     assert_int_equal(group.retry_after_ms, 20);
@@ -112,6 +198,8 @@ static void each_refusal_is_its_errno_and_the_brokers_sentence(void **state)
         {REFUSAL_FORGOTTEN, -ENODATA},      {REFUSAL_NO_ENGINE, -EHOSTUNREACH},
         {REFUSAL_BAD_TASK, -EINVAL},        {REFUSAL_TOO_LARGE, -EINVAL},
         {REFUSAL_UNKNOWN_MESSAGE, -EPROTO}, {REFUSAL_AMBIGUOUS, -EINVAL},
+        {REFUSAL_NOT_ALLOWED, -EACCES},     {REFUSAL_DISK_LOW, -EAGAIN},
+        {REFUSAL_UNKNOWN_WORKER, -ENOENT},  {REFUSAL_BACKUP_FAILED, -EIO},
     };
     struct fixture *f = *state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -151,6 +239,75 @@ static void the_small_requests_are_carried_out(void **state)
     assert_int_equal(fake_acked(f->broker), 41);
     assert_int_equal(sluice_engine_add(f->client, "x"), -EINVAL);
     assert_non_null(strstr(sluice_error(f->client), "url is 1 bytes, at least 8"));
+}
+
+static void leases_are_renewed_and_workers_drained(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t count = 0;
+    assert_int_equal(sluice_renew(f->client, "train", &count), 0);
+    assert_int_equal(count, 3);
+    assert_int_equal(fake_count(f->broker, MSG_stream_renew), 1);
+    assert_int_equal(sluice_drain(f->client, "w7", NULL, -1, &count), 0);
+    assert_string_equal(fake_last_options(f->broker), "grace_s=- is_host=0");
+    assert_int_equal(sluice_drain(f->client, NULL, "node7", 0, NULL), 0);
+    assert_string_equal(fake_last_options(f->broker), "grace_s=0 is_host=1");
+    fake_refuse(f->broker, REFUSAL_UNKNOWN_WORKER, "no such worker");
+    assert_int_equal(sluice_drain(f->client, "w8", NULL, 5, NULL), -ENOENT);
+}
+
+static void a_back_up_is_asked_for_once(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t bytes = 0;
+    fake_count_done(f->broker, 4711);
+    assert_int_equal(sluice_backup(f->client, "monday", &bytes), 0);
+    assert_int_equal(bytes, 4711);
+    fake_ignore(f->broker, 1);
+    sluice_set_timeout(f->client, 1200);
+    assert_int_equal(sluice_backup(f->client, "monday", &bytes), -ETIMEDOUT);
+    assert_int_equal(fake_count(f->broker, MSG_ledger_backup), 2);
+    fake_refuse(f->broker, REFUSAL_BACKUP_FAILED, "the disk is full");
+    assert_int_equal(sluice_backup(f->client, "monday", &bytes), -EIO);
+    assert_string_equal(sluice_error(f->client), "the disk is full");
+}
+
+/* The child: one request with a timeout of a second, to the broker whose URL comes down the pipe. */
+static int ask_status(int from)
+{
+    char url[64] = "";
+    const char *json;
+    if (read(from, url, sizeof(url) - 1) <= 0)
+        return 1;
+    struct sluice_client *client = sluice_connect(url);
+    sluice_set_timeout(client, 1000);
+    int failed = sluice_status(client, &json);
+    sluice_close(&client);
+    return failed ? 2 : 0;
+}
+
+static void time_in_which_the_process_stood_still_does_not_count(void **state)
+{
+    (void)state;
+    int pipe_fds[2], status;
+    assert_int_equal(pipe(pipe_fds), 0);
+    pid_t child = fork(); /* before there are threads */
+    if (child == 0)
+        _exit(ask_status(pipe_fds[0]));
+    struct fake_broker *broker = fake_start();
+    fake_ignore(broker, 1);
+    assert_true(write(pipe_fds[1], fake_url(broker), strlen(fake_url(broker)) + 1) > 0);
+    while (fake_count(broker, MSG_status_get) == 0)
+        poll(NULL, 0, 1);
+    kill(child, SIGSTOP);
+    poll(NULL, 0, 3000);
+    kill(child, SIGCONT);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_int_equal(fake_count(broker, MSG_status_get), 2);
+    close(pipe_fds[0]);
+    close(pipe_fds[1]);
+    fake_stop(&broker);
 }
 
 static void a_request_waits_for_a_broker_that_restarts(void **state)
@@ -225,12 +382,21 @@ int main(void)
         CASE(a_submit_whose_answer_was_lost_is_sent_again),
         CASE(no_samples_means_the_tasks_own),
         CASE(many_submits_each_have_their_result),
+        CASE(a_submit_carries_its_priority_and_lease_or_none),
+        CASE(a_warning_is_the_last_submits),
+        CASE(a_full_broker_is_waited_for),
+        CASE(a_full_broker_is_waited_for_no_longer_than_patience_says),
+        CASE(what_can_never_fit_is_refused_at_once),
+        CASE(a_disk_that_is_low_is_waited_for),
+        CASE(leases_are_renewed_and_workers_drained),
+        CASE(a_back_up_is_asked_for_once),
         CASE(a_full_broker_says_when_to_try_again),
         CASE(each_refusal_is_its_errno_and_the_brokers_sentence),
         CASE(one_rollout_is_a_trajectory_a_state_or_unknown),
         CASE(the_small_requests_are_carried_out),
         CASE(a_request_waits_for_a_broker_that_restarts),
         CASE(an_answer_to_another_question_is_refused),
+        cmocka_unit_test(time_in_which_the_process_stood_still_does_not_count),
         cmocka_unit_test(no_broker_is_a_timeout_that_says_where),
         cmocka_unit_test(an_address_that_is_none_is_refused),
         cmocka_unit_test(the_default_address_comes_from_the_environment),

@@ -1,0 +1,34 @@
+#include <errno.h>
+#include <stdlib.h>
+
+#include "client/cli/command.h"
+
+static int run_ack(const struct invocation *in)
+{
+    const char *text = in->arguments[1];
+    char *end;
+    errno = 0;
+    unsigned long long seq = strtoull(text, &end, 10);
+    if (errno || *end || *text < '0' || *text > '9' || seq < 1)
+        return cli_usage(in->command, "SEQ is a number from 1, not '%s'", text);
+    AUTO_CLIENT *client = cli_connect(in);
+    if (!client)
+        return EXITS_FAILED;
+    int failed = sluice_ack(client, in->arguments[0], seq);
+    if (failed)
+        return cli_failed(client, failed);
+    printf("stream %s: the broker may forget up to number %llu\n", in->arguments[0], seq);
+    return EXITS_OK;
+}
+
+const struct command command_ack = {
+    .name = "ack",
+    .arguments = "STREAM SEQ",
+    .brief = "Lets the broker forget a stream's trajectories up to a number",
+    .doc = "What is acknowledged is no longer kept and cannot be read again, by anybody. A trainer does\n"
+           "this once they are in a checkpoint; by hand it makes room where nobody does.\n",
+    .example = "sluice ack train 4711\n",
+    .arguments_min = 2,
+    .arguments_max = 2,
+    .run = run_ack,
+};

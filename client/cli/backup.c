@@ -1,0 +1,47 @@
+#include "client/cli/command.h"
+
+struct backup_options {
+    uint64_t patience_ms;
+};
+
+static int run_backup(const struct invocation *in)
+{
+    const struct backup_options *options = in->options;
+    const char *name = in->arguments[0];
+    AUTO_CLIENT *client = cli_connect(in);
+    const char *json;
+    uint64_t bytes;
+    if (!client)
+        return EXITS_FAILED;
+    int failed = sluice_status(client, &json); /* is anybody there? */
+    sluice_set_timeout(client, (int64_t)options->patience_ms);
+    if (!failed)
+        failed = sluice_backup(client, name, &bytes);
+    if (failed)
+        return cli_failed(client, failed);
+    printf("backups/%s.db in the broker's data directory, %llu bytes\n", name,
+           (unsigned long long)bytes);
+    return EXITS_OK;
+}
+
+static const struct option options[] = {
+    {"patience", OPTION_DURATION, offsetof(struct backup_options, patience_ms), "TIME",
+     "How long the copy may take before this gives up waiting; it goes on.",
+     .preset = PATIENCE_PRESET_MS, .min = 1000, .max = 86400000},
+};
+
+const struct command command_backup = {
+    .name = "backup",
+    .arguments = "NAME",
+    .brief = "Copies the broker's ledger while it runs",
+    .doc = "The copy is whole and as of one moment, and lies beside the ledger, on the broker's machine:\n"
+           "backups/NAME.db in its data directory. To go back to it, stop the broker, put it in the\n"
+           "ledger's place and start again (docs/operations.md); clients notice.\n",
+    .example = "sluice backup monday\n",
+    .options = options,
+    .option_count = ROWS(options),
+    .options_size = sizeof(struct backup_options),
+    .arguments_min = 1,
+    .arguments_max = 1,
+    .run = run_backup,
+};

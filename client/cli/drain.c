@@ -1,0 +1,158 @@
+/* drain.c - `sluice drain`: tells workers to end, and with --wait watches them go. */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/cli/command.h"
+#include "client/cli/duration.h"
+#include "common/clock.h"
+
+enum { LOOK_MS = 500, SAY_MS = 5000, ANSWER_MS = 60000 /* a restart of the broker is waited for */ };
+
+struct drain_options {
+    const char *host;
+    bool wait;
+    uint64_t grace_ms, patience_ms;
+};
+
+/* The workers that were told, of those that are still there. */
+struct leaving {
+    const char *worker, *host;
+    json_t *told;        /* their ids, as keys */
+    size_t left;
+    long long jobs;
+};
+
+static const char *word(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+static bool is_meant(const struct leaving *leaving, const json_t *worker)
+{
+    return leaving->worker ? strcmp(word(worker, "worker"), leaving->worker) == 0
+                           : strcmp(word(worker, "host"), leaving->host) == 0;
+}
+
+/* Before the drain is asked for: who is meant. A worker that starts later is not waited for. */
+static void note_told(struct leaving *leaving, const json_t *worker)
+{
+    if (is_meant(leaving, worker))
+        json_object_set_new(leaving->told, word(worker, "worker"), json_true());
+}
+
+static void count_left(struct leaving *leaving, const json_t *worker)
+{
+    if (!json_object_get(leaving->told, word(worker, "worker")))
+        return;
+    leaving->left++;
+    leaving->jobs += json_integer_value(json_object_get(worker, "jobs"));
+}
+
+static int each_worker(struct sluice_client *client, struct leaving *leaving,
+                       void (*take)(struct leaving *leaving, const json_t *worker))
+{
+    const char *text;
+    int failed = sluice_status(client, &text);
+    if (failed)
+        return failed;
+    json_t *status = json_loads(text, 0, NULL);
+    const json_t *workers = json_object_get(status, "workers");
+    for (size_t i = 0; i < json_array_size(workers); i++)
+        take(leaving, json_array_get(workers, i));
+    json_decref(status);
+    return 0;
+}
+
+static void say_left(const struct leaving *leaving)
+{
+    cli_say("still there: %zu, with %lld jobs", leaving->left, leaving->jobs);
+}
+
+static int wait_until_gone(struct sluice_client *client, struct leaving *leaving,
+                           uint64_t patience_ms)
+{
+    int64_t start_ms = clock_ms(), said_ms = start_ms;
+    for (;;) {
+        leaving->left = 0;
+        leaving->jobs = 0;
+        int failed = each_worker(client, leaving, count_left);
+        if (failed)
+            return cli_failed(client, failed);
+        int64_t now_ms = clock_ms();
+        if (!leaving->left) {
+            printf("gone\n");
+            return EXITS_OK;
+        }
+        if ((uint64_t)(now_ms - start_ms) >= patience_ms) {
+            say_left(leaving);
+            return EXITS_FAILED;
+        }
+        if (now_ms - said_ms >= SAY_MS) {
+            say_left(leaving);
+            said_ms = now_ms;
+        }
+        nanosleep(&(struct timespec){0, LOOK_MS * 1000000}, NULL);
+    }
+}
+
+static int drain(const struct drain_options *options, struct sluice_client *client,
+                 struct leaving *leaving)
+{
+    uint64_t count;
+    int64_t grace_s = options->grace_ms == OPTION_NOT_GIVEN
+                          ? -1
+                          : (int64_t)((options->grace_ms + 999) / 1000);
+    int failed = each_worker(client, leaving, note_told);
+    if (!failed)
+        failed = sluice_drain(client, leaving->worker, leaving->host, grace_s, &count);
+    if (failed)
+        return cli_failed(client, failed);
+    printf("workers told to end: %llu\n", (unsigned long long)count);
+    fflush(stdout);
+    sluice_set_timeout(client, ANSWER_MS);
+    return options->wait ? wait_until_gone(client, leaving, options->patience_ms) : EXITS_OK;
+}
+
+static int run_drain(const struct invocation *in)
+{
+    const struct drain_options *options = in->options;
+    struct leaving leaving = {.worker = in->argument_count ? in->arguments[0] : NULL,
+                              .host = options->host};
+    if (!leaving.worker == !leaving.host)
+        return cli_usage(in->command, "say either WORKER or --host HOST");
+    AUTO_CLIENT *client = cli_connect(in);
+    leaving.told = json_object();
+    int status = client && leaving.told ? drain(options, client, &leaving) : EXITS_FAILED;
+    json_decref(leaving.told);
+    return status;
+}
+
+static const struct option options[] = {
+    {"host", OPTION_TEXT, offsetof(struct drain_options, host), "HOST", "Every worker of this host."},
+    {"grace", OPTION_DURATION, offsetof(struct drain_options, grace_ms), "TIME",
+     "Jobs that run get so long, then they are given back. Default: the worker's own.",
+     .preset = OPTION_NOT_GIVEN, .min = 0, .max = 86400000},
+    {"wait", OPTION_FLAG, offsetof(struct drain_options, wait), NULL, "Waits until they are gone."},
+    {"patience", OPTION_DURATION, offsetof(struct drain_options, patience_ms), "TIME",
+     "With --wait: gives up after so long, exit status 1.", .preset = PATIENCE_PRESET_MS,
+     .min = 1000, .max = DURATION_FOREVER},
+};
+
+const struct command command_drain = {
+    .name = "drain",
+    .arguments = "[WORKER]",
+    .brief = "Lets a worker, or a host's workers, finish and end",
+    .doc = "A draining worker takes no new job. What it has it finishes, or gives back when the grace is\n"
+           "over, and other workers go on with that; nothing is lost and no attempt is counted. 'sluice\n"
+           "status' lists workers and hosts.\n",
+    .example = "sluice drain --host node7 --grace 5m --wait\n"
+               "sluice drain node7-4711-9f2c\n",
+    .options = options,
+    .option_count = ROWS(options),
+    .options_size = sizeof(struct drain_options),
+    .arguments_max = 1,
+    .run = run_drain,
+};
