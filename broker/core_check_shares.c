@@ -1,6 +1,6 @@
 /*
- * The invariants of core_share.c and core_owners.c: what each stream and client says
- * it has queued and leased is recounted from the jobs.
+ * The invariants of core_share.c, core_owners.c, core_limits.c and core_retention.c: what
+ * each stream and client says it has queued, leased and in use is counted again.
  */
 #include "broker/core_internal.h"
 
@@ -139,10 +139,59 @@ static verdict check_owners(const struct core *core)
                ? NULL : "a stream has no owner";
 }
 
+/* ---- limits ---------------------------------------------------------------------------- */
+
+static void count_usage(const struct stream *stream, uint64_t used[LIMIT_COUNT])
+{
+    for (const struct list *at = stream->live.next; at != &stream->live; at = at->next) {
+        const struct group_work *work = container_of(at, const struct group_work, link);
+        used[LIMIT_ROLLOUTS] += work->live;
+        used[LIMIT_TASK_BYTES] += work->task_bytes;
+    }
+    used[LIMIT_RESULTS] += stream->head + 1 - stream->first;
+    used[LIMIT_RESULTS_BYTES] += stream->kept_bytes;
+}
+
+static verdict check_usage(const struct core *core, const struct client *client,
+                           uint64_t all[LIMIT_COUNT], uint64_t holders[LIMIT_COUNT])
+{
+    uint64_t used[LIMIT_COUNT] = {0};
+    const struct stream *stream;
+    LIST_EACH(stream, &core->streams, link) {
+        if (stream->owner != client)
+            continue;
+        count_usage(stream, used);
+        if (retention_weigh(stream) != stream->kept_bytes)
+            return "a stream's trajectories weigh something else than they do";
+    }
+    for (enum limit limit = 0; limit < LIMIT_COUNT; limit++) {
+        if (used[limit] != client->used[limit])
+            return "a client uses more, or less, of a limit than it is said to";
+        all[limit] += used[limit];
+        holders[limit] += used[limit] > 0;
+    }
+    return NULL;
+}
+
+static verdict check_limits(const struct core *core)
+{
+    uint64_t all[LIMIT_COUNT] = {0}, holders[LIMIT_COUNT] = {0};
+    const struct client *client;
+    LIST_EACH(client, &core->clients, link) {
+        verdict bad = check_usage(core, client, all, holders);
+        if (bad)
+            return bad;
+    }
+    for (enum limit limit = 0; limit < LIMIT_COUNT; limit++)
+        if (core->usage[limit].used != all[limit] || core->usage[limit].holders != holders[limit])
+            return "the clients together use something else than all";
+    return NULL;
+}
+
 const char *check_shares(const struct core *core)
 {
     verdict bad = check_owners(core);
     for (enum stage stage = STAGE_INIT; !bad && stage < STAGE_COUNT; stage++)
         bad = check_stage(core, stage);
-    return bad;
+    return bad ? bad : check_limits(core);
 }

@@ -64,6 +64,7 @@ static struct group_work *create_work(struct core *core, struct group *group,
     list_init(&work->link);
     work->serial = ++core->serial;
     work->priority = PRIORITY_USUAL;
+    work->task_bytes = task->bytes < UINT32_MAX ? (uint32_t)task->bytes : UINT32_MAX;
     work->task = core_strdup(core, task->id);
     work->needs_engine = task->needs_engine;
     memcpy(work->limit_ms, task->limit_ms, sizeof(work->limit_ms));
@@ -92,6 +93,7 @@ struct group *group_create(struct core *core, struct slice id, struct stream *st
         return NULL;
     }
     list_push_back(&stream->live, &group->work->link);
+    limit_take(core, stream->owner, LIMIT_TASK_BYTES, group->work->task_bytes);
     return group;
 }
 
@@ -99,7 +101,7 @@ void group_count(struct core *core, struct group *group, uint32_t rollouts)
 {
     group->work->live += rollouts;
     group->stream->pending += rollouts;
-    core->live += rollouts;
+    limit_take(core, group->stream->owner, LIMIT_ROLLOUTS, rollouts);
 }
 
 static void destroy_work(struct group *group)
@@ -143,6 +145,7 @@ void group_close(struct core *core, struct group *group)
     if (work->live > 0)
         return;
     job_withdraw(core, &work->init);
+    limit_release(core, group->stream->owner, LIMIT_TASK_BYTES, work->task_bytes);
     uint64_t last = 0;
     group->seqs = core_alloc(core, group->samples, sizeof(*group->seqs));
     for (uint32_t k = 0; k < group->samples; k++) {
@@ -234,7 +237,8 @@ void rollout_end(struct core *core, struct rollout *rollout, const struct ending
     rollout->seq = ++stream->head;
     stream->fresh = true;
     stream->pending--;
-    core->live--;
+    limit_release(core, stream->owner, LIMIT_ROLLOUTS, 1);
+    retention_keep(core, stream, ending->record.len ? ending->record.len : rollout->record_bytes);
     core->ended[ending->outcome]++;
     struct core_end end = describe_end(core, rollout, ending);
     emit_end(core, &end, ending->record);
@@ -303,8 +307,8 @@ void handle_rollout_get(struct core *core, const struct call *call)
     }
     if (seq < group->stream->first) {
         send_refused(core, call, REFUSAL_FORGOTTEN, "rollout", 0,
-                     "the trajectory of %.*s was acknowledged and is no longer kept",
-                     SLICE_ARG(in->rollout));
+                     "the trajectory of %.*s was %.*s and is no longer kept", SLICE_ARG(in->rollout),
+                     SLICE_ARG(retention_words(core, group->stream, seq)));
         return;
     }
     struct slice client = effect_copy(core, call->client);

@@ -9,6 +9,8 @@
  *   core_results.c   what a result does, by stage and outcome
  *   core_share.c     which job is next: fair shares and priorities
  *   core_owners.c    whose a stream is, and what others may not do with it
+ *   core_limits.c    what is used of each limit, and the overload ladder
+ *   core_retention.c what trajectories are kept, how heavy and how old
  *   core_cancel.c    rollout.cancel
  *   core_workers.c   beats, reconciliation, lost workers
  *   core_dispatch.c  which worker gets which job
@@ -30,6 +32,7 @@
 
 #include "broker/core.h"
 #include "broker/core_heap.h"
+#include "broker/core_limits.h"
 #include "broker/core_list.h"
 #include "broker/core_share.h"
 #include "broker/table.h"
@@ -42,7 +45,7 @@ enum {
     SWEEPS_MAX = 256,         /* stream cancels under way; more are refused, queue-full */
     SWEEP_SLICE = 4096,       /* rollouts that a stream's cancel ends in one step */
     BEAT_CANCELS_MAX = 1024,  /* cancels that one beat may cause; the rest waits for the next */
-    RETRY_AFTER_MS = 1000,    /* what queue-full suggests */
+    RETRY_AFTER_MS = 1000,    /* what queue-full suggests for a cancel */
     FETCH_LIMIT = 16,         /* stream.fetch without a limit */
     HEAD_ROUNDS = 10,         /* idle streams' heads are published every so many periods */
     STREAM_NAME_MAX = 64,     /* bytes, as in messages.def */
@@ -99,6 +102,7 @@ struct rollout {
     char *detail;          /* of its run, or NULL */
     uint64_t seq;          /* once ended; 0 if acknowledged before the broker's start */
     uint64_t wait_ms, run_ms;
+    uint32_t record_bytes; /* of its run's record */
     uint8_t run_outcome;
     bool avoids_engine;    /* its last run there was an infra outcome */
     bool ended;
@@ -141,6 +145,7 @@ struct group_work {
     char *task, *init_layer;
     bool needs_engine, init_done;
     uint8_t priority; /* below PRIORITIES */
+    uint32_t task_bytes;
     int64_t limit_ms[STAGE_COUNT];
     uint64_t init_ms, init_wait_ms;
     struct job init;
@@ -244,6 +249,7 @@ void rollout_set_engine(struct core *core, struct rollout *rollout, struct engin
 struct client {
     struct list link; /* in core->clients */
     struct client_share shares[STAGE_COUNT];
+    uint64_t used[LIMIT_COUNT];
     size_t stream_count;
     uint32_t name_len;
     char name[]; /* of its key; empty where nobody is asked for one */
@@ -270,6 +276,11 @@ struct stream {
     struct list live; /* groups with rollouts that have not ended, oldest first */
     struct heap ended; /* groups without, by their last number, until it is acknowledged */
     uint64_t first, head, pending;
+    struct kept *kept;        /* a ring of those from first to head ... */
+    size_t kept_capacity;     /* ... 0 or a power of two */
+    uint64_t kept_bytes;      /* what they weigh */
+    uint64_t ripe;            /* up to here they were there at the last head period */
+    uint64_t expired, expired_to; /* forgotten by retention since the start; up to here */
     bool fresh;       /* something is new since its head was last published */
     uint32_t name_len;
     char name[];
@@ -282,6 +293,21 @@ struct stream *stream_intern(struct core *core, struct slice name, struct slice 
 /* Numbers up to `seq` are acknowledged. */
 void stream_forget(struct core *core, struct stream *stream, uint64_t seq);
 void stream_destroy(struct stream *stream);
+/* What is kept: a number's weight and time is noted, and, but for restored ones, counted. */
+void retention_note(struct core *core, struct stream *stream, uint64_t seq, uint64_t bytes,
+                    uint64_t ended_ms);
+/* The newest number, just ended, with so many bytes of record. */
+void retention_keep(struct core *core, struct stream *stream, uint64_t bytes);
+/* Counts what was noted while the stream was restored. */
+void retention_restore(struct core *core, struct stream *stream);
+/* Numbers up to `seq` are no longer kept; seq is not beyond the head. */
+void retention_drop(struct core *core, struct stream *stream, uint64_t seq);
+/* Forgets what the settings do not let a stream keep. Once a head period. */
+void retention_tick(struct core *core, struct stream *stream);
+/* What is kept, weighed again; for checks. */
+uint64_t retention_weigh(const struct stream *stream);
+/* What became of a number that is no longer kept: "acknowledged", or why not. */
+struct slice retention_words(struct core *core, const struct stream *stream, uint64_t seq);
 void streams_tick(struct core *core);
 
 /* ---- the core ---------------------------------------------------------------------- */
@@ -323,7 +349,9 @@ struct core {
     int64_t heads_ms;                       /* when heads are published next */
     unsigned head_round;
 
-    uint64_t accepted, live, ended[OUTCOME_COUNT];
+    uint64_t accepted, ended[OUTCOME_COUNT];
+    struct usage usage[LIMIT_COUNT];
+    bool is_disk_low;
     struct counters counters;
 
     struct effect *effects;

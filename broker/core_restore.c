@@ -15,8 +15,8 @@ bool core_restore_stream(struct core *core, struct slice name, struct slice owne
         return false;
     if (head > stream->head)
         stream->head = head;
-    if (first > 1)
-        stream_forget(core, stream, first - 1);
+    if (first > stream->first)
+        stream->first = first;
     stream->fresh = true;
     return !core->failed;
 }
@@ -52,6 +52,7 @@ static void restore_run(struct core *core, struct rollout *rollout,
 {
     rollout->run_outcome = (uint8_t)row->run_outcome;
     rollout->run_ms = row->run_ms;
+    rollout->record_bytes = (uint32_t)row->record_bytes;
     rollout->detail = core_strdup(core, row->run_detail);
     if (row->engine.len)
         rollout_set_engine(core, rollout, engine_intern(core, row->engine, false));
@@ -87,7 +88,8 @@ bool core_restore_rollout(struct core *core, const struct core_rollout_row *row)
     rollout->seq = row->seq;
     if (row->seq > group->stream->head)
         group->stream->head = row->seq;
-    return true;
+    retention_note(core, group->stream, row->seq, row->record_bytes, row->ended_ms);
+    return !core->failed;
 }
 
 void restore_finish(struct core *core)
@@ -95,9 +97,11 @@ void restore_finish(struct core *core)
     struct stream *stream;
     core->restoring = false;
     core->adopt_until_ms = core->now_ms + core->settings.adopt_grace_ms;
-    LIST_EACH(stream, &core->streams, link)
+    LIST_EACH(stream, &core->streams, link) {
+        retention_restore(core, stream);
         for (struct list *at = stream->live.next, *then; at != &stream->live; at = then) {
             then = at->next;
             group_close(core, container_of(at, struct group_work, link)->init.group);
         }
+    }
 }

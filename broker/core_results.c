@@ -44,6 +44,7 @@ static void run_done(struct core *core, struct job *job, const struct msg_job_re
     persist->engine = engine;
     rollout->run_outcome = (uint8_t)outcome;
     rollout->detail = core_strdup(core, in->detail);
+    rollout->record_bytes = (uint32_t)in->record.len;
     job_begin_stage(job, STAGE_EVAL);
     job_queue(core, job, false);
 }

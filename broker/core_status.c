@@ -31,7 +31,7 @@ static json_t *rollouts(const struct core *core)
 {
     json_t *object = json_object();
     json_object_set_new(object, "accepted", whole(core->accepted));
-    json_object_set_new(object, "live", whole(core->live));
+    json_object_set_new(object, "live", whole(core->usage[LIMIT_ROLLOUTS].used));
     json_object_set_new(object, "limit", whole(core->settings.rollouts_max));
     for (enum outcome outcome = OUTCOME_OK; outcome < OUTCOME_COUNT; outcome++)
         json_object_set_new(object, outcome_wire(outcome), whole(core->ended[outcome]));
@@ -181,21 +181,30 @@ static void advise_stage(const struct core *core, json_t *advice, enum stage sta
                "to others: look at their logs and restart them", crew.hung, name);
 }
 
+static void advise_limit(const struct core *core, json_t *advice, enum limit limit)
+{
+    uint64_t percent = limit_percent(core, limit);
+    if (percent >= RUNG_FAIR)
+        advise(advice, "%" PRIu64 " %% of the %s; submits will be refused, queue-full: %s", percent,
+               limit_filled(limit), limit_remedy(limit));
+    else if (percent >= RUNG_WARN)
+        advise(advice, "%" PRIu64 " %% of the %s", percent, limit_filled(limit));
+}
+
 static json_t *advices(const struct core *core)
 {
     json_t *advice = json_array();
     size_t parked = core->queues[PLACE_PARKED][STAGE_RUN].count;
-    uint64_t percent = 100 * core->live / core->settings.rollouts_max;
     for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++)
         advise_stage(core, advice, stage);
     if (parked)
         advise(advice, "%zu run jobs need an engine and none is registered: sluice engine add URL",
                parked);
-    if (percent >= 95)
-        advise(advice, "%" PRIu64 " %% of the rollouts that fit are live; submits will be refused, "
-               "queue-full", percent);
-    else if (percent >= 75)
-        advise(advice, "%" PRIu64 " %% of the rollouts that fit are live", percent);
+    for (enum limit limit = 0; limit < LIMIT_COUNT; limit++)
+        advise_limit(core, advice, limit);
+    if (core->is_disk_low)
+        advise(advice, "the disk of the broker's data directory is nearly full, and submits are "
+               "refused, disk-low: make room there, or acknowledge trajectories");
     return advice;
 }
 

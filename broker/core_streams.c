@@ -40,14 +40,15 @@ struct stream *stream_intern(struct core *core, struct slice name, struct slice 
 void stream_destroy(struct stream *stream)
 {
     heap_finish(&stream->ended);
+    free(stream->kept);
     free(stream);
 }
 
 void stream_forget(struct core *core, struct stream *stream, uint64_t seq)
 {
     struct heap_node *oldest;
-    if (seq + 1 > stream->first)
-        stream->first = seq + 1;
+    if (seq >= stream->first)
+        retention_drop(core, stream, seq);
     while ((oldest = heap_peek(&stream->ended)) && (uint64_t)oldest->key < stream->first) {
         heap_remove(&stream->ended, oldest);
         group_forget(core, container_of(oldest, struct group, ended));
@@ -89,6 +90,8 @@ void streams_tick(struct core *core)
     LIST_EACH(stream, &core->streams, link)
         if (all || stream->fresh || stream->pending)
             publish_head(core, stream);
+    LIST_EACH(stream, &core->streams, link)
+        retention_tick(core, stream);
     core->heads_ms = core->now_ms + core->settings.head_period_ms;
 }
 
@@ -102,8 +105,9 @@ void handle_stream_fetch(struct core *core, const struct call *call)
         return;
     if (stream && in->from < stream->first) {
         send_refused(core, call, REFUSAL_FORGOTTEN, "from", 0,
-                     "trajectories of %s below %llu were acknowledged and are no longer kept; the "
-                     "oldest is %llu", stream->name, (unsigned long long)stream->first,
+                     "trajectories of %s below %llu were %.*s and are no longer kept; the oldest is "
+                     "%llu", stream->name, (unsigned long long)stream->first,
+                     SLICE_ARG(retention_words(core, stream, in->from)),
                      (unsigned long long)stream->first);
         return;
     }

@@ -8,8 +8,13 @@
 static void send_accepted(struct core *core, const struct call *call, const struct group *group,
                           bool known)
 {
-    struct msg_group_accepted accepted = {
-        .tag = call->tag, .group = group_id(group), .samples = group->samples, .known = known};
+    struct slice warning = limits_warning(core, group->stream->owner);
+    struct msg_group_accepted accepted = {.tag = call->tag,
+                                          .group = group_id(group),
+                                          .samples = group->samples,
+                                          .known = known,
+                                          .warning = warning,
+                                          .has_warning = warning.len > 0};
     send_client(core, call->client, MSG_group_accepted, &accepted);
 }
 
@@ -21,8 +26,9 @@ static bool is_same_group(const struct group *group, const struct msg_group_subm
 }
 
 /* Whether a new group may come in; says why not. */
-static bool admit(struct core *core, const struct call *call)
+static bool admit(struct core *core, const struct call *call, const struct stream *stream)
 {
+    const struct client *owner = stream ? stream->owner : client_find(core, call->caller->name);
     const struct msg_group_submit *in = call->in;
     if (!name_is_valid(in->group) || !name_is_valid(in->stream)) {
         const char *field = name_is_valid(in->group) ? "stream" : "group";
@@ -30,14 +36,9 @@ static bool admit(struct core *core, const struct call *call)
                      "group.submit: a %s's name holds no '/', blank or control character", field);
         return false;
     }
-    if (core->live + in->samples > core->settings.rollouts_max) {
-        send_refused(core, call, REFUSAL_QUEUE_FULL, NULL, RETRY_AFTER_MS,
-                     "%llu rollouts have not ended, %llu are the limit; try again later",
-                     (unsigned long long)core->live,
-                     (unsigned long long)core->settings.rollouts_max);
+    if (!limits_admit(core, call, owner, in->samples))
         return false;
-    }
-    if (!stream_find(core, in->stream) && !owners_have_room(core, call->caller->name)) {
+    if (!stream && !owners_have_room(core, call->caller->name)) {
         send_refused(core, call, REFUSAL_QUEUE_FULL, "stream", 0,
                      "no more streams fit, of yours or of all; use one of those you have");
         return false;
@@ -68,7 +69,7 @@ void handle_group_submit(struct core *core, const struct call *call)
         send_accepted(core, call, group, true);
         return;
     }
-    if (!admit(core, call))
+    if (!admit(core, call, known))
         return;
     struct stream *stream = stream_intern(core, in->stream, call->caller->name);
     group = stream ? group_create(core, in->group, stream, (uint32_t)in->samples, call->task_hash,

@@ -92,6 +92,7 @@ static inline void world_read_client(struct seen *seen, struct slice bytes)
         seen->samples = in.accepted.samples;
         seen->known = in.accepted.known;
         COPY(group, in.accepted.group);
+        COPY(text, in.accepted.warning);
         break;
     case MSG_done:
         seen->tag = in.done.tag;
