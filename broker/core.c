@@ -57,6 +57,9 @@ struct core *core_create(const struct core_settings *settings, uint64_t epoch, i
     list_init(&core->clients);
     list_init(&core->workers);
     list_init(&core->engines);
+    core->images.seed = core->tombs.seed = core->groups.seed;
+    list_init(&core->idle_images);
+    list_init(&core->condemned);
     list_init(&core->sweeps);
     list_init(&core->forgotten);
     for (unsigned place = 0; place < PLACE_COUNT; place++)
@@ -90,6 +93,10 @@ void core_destroy(struct core **pointer)
     LIST_EACH(engine, &core->engines, link)
         free(engine);
     sweeps_finish(core);
+    images_finish(core);
+    tombs_finish(core);
+    heap_finish(&core->expiries);
+    heap_finish(&core->breakers);
     table_finish(&core->groups);
     table_finish(&core->streams_by_name);
     table_finish(&core->clients_by_name);
@@ -124,6 +131,7 @@ static void (*const handlers[MESSAGE_COUNT])(struct core *, const struct call *)
     [MSG_stream_ack] = handle_stream_ack,
     [MSG_engine_add] = handle_engine_add,
     [MSG_engine_remove] = handle_engine_remove,
+    [MSG_stream_renew] = handle_stream_renew,
     [MSG_status_get] = handle_status_get,
     [MSG_worker_beat] = handle_worker_beat,
     [MSG_job_result] = handle_job_result,
@@ -183,16 +191,21 @@ static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t next_due(const struct core *core)
 {
     int64_t due = core->heads_ms;
-    const struct heap_node *timer = heap_peek(&core->timers);
-    if (timer)
-        due = earlier(due, timer->key);
+    const struct heap *const heaps[] = {&core->timers, &core->expiries, &core->breakers,
+                                        &core->tomb_times};
+    for (size_t i = 0; i < sizeof(heaps) / sizeof(*heaps); i++) {
+        const struct heap_node *first = heap_peek(heaps[i]);
+        if (first)
+            due = earlier(due, first->key);
+    }
     if (core->adopting)
         due = earlier(due, core->adopt_until_ms);
     if (!list_is_empty(&core->workers)) {
         const struct worker *oldest = container_of(core->workers.next, struct worker, link);
         due = earlier(due, oldest->beat_ms + core->settings.beat_timeout_ms);
     }
-    return list_is_empty(&core->sweeps) ? due : core->now_ms;
+    bool has_more = !list_is_empty(&core->sweeps) || !list_is_empty(&core->condemned);
+    return has_more || due < core->now_ms ? core->now_ms : due;
 }
 
 int64_t core_tick(struct core *core, int64_t now_ms, int64_t wall_ms)
@@ -202,6 +215,10 @@ int64_t core_tick(struct core *core, int64_t now_ms, int64_t wall_ms)
         return core->now_ms + core->settings.head_period_ms;
     workers_tick(core);
     jobs_tick(core);
+    breakers_tick(core);
+    expiries_tick(core);
+    images_tick(core);
+    tombs_tick(core);
     sweeps_tick(core);
     if (core->adopting && core->now_ms >= core->adopt_until_ms)
         end_adoption(core);

@@ -65,19 +65,44 @@ void sweeps_finish(struct core *core)
 
 /* ---- the three ways to say what is meant ------------------------------------------- */
 
+/* "<group>/<k>" of a group that nobody knows: it may still be submitted. */
+static bool may_come(const struct core *core, struct slice rollout)
+{
+    const uint8_t *slash = memchr(rollout.data, '/', rollout.len);
+    struct slice group = slice_of(rollout.data, slash ? (size_t)(slash - rollout.data) : 0);
+    size_t digits = slash ? rollout.len - group.len - 1 : 0;
+    if (digits < 1 || digits > 4 || (digits > 1 && slash[1] == '0'))
+        return false;
+    for (size_t i = 1; i <= digits; i++)
+        if (slash[i] < '0' || slash[i] > '9')
+            return false;
+    return name_is_valid(group) && !group_find(core, group);
+}
+
+/* Nothing of that name is there to cancel: what is still to come will be. */
+static void cancel_ahead(struct core *core, const struct call *call, struct slice name)
+{
+    tomb_put(core, call, name);
+    send_done(core, call, 0);
+}
+
 static void cancel_one(struct core *core, const struct call *call)
 {
     const struct msg_rollout_cancel *in = call->in;
     struct group *group;
     uint32_t sample;
     if (!rollout_find(core, in->rollout, &group, &sample)) {
-        send_refused(core, call, REFUSAL_UNKNOWN_ROLLOUT, "rollout", 0, "there is no rollout %.*s",
-                     SLICE_ARG(in->rollout));
+        if (may_come(core, in->rollout))
+            cancel_ahead(core, call, in->rollout);
+        else
+            send_refused(core, call, REFUSAL_UNKNOWN_ROLLOUT, "rollout", 0,
+                         "there is no rollout %.*s", SLICE_ARG(in->rollout));
         return;
     }
     if (!owners_allow(core, call, group->stream, "rollout"))
         return;
     bool is_live = group->work && !group->work->rollouts[sample].ended;
+    stream_heard(core, group->stream);
     if (is_live)
         rollout_end(core, &group->work->rollouts[sample], &cancelled);
     send_done(core, call, is_live);
@@ -87,11 +112,17 @@ static void cancel_many(struct core *core, const struct call *call)
 {
     const struct msg_rollout_cancel *in = call->in;
     struct group *group = group_find(core, in->group);
-    if (!group)
+    if (group) {
+        if (!owners_allow(core, call, group->stream, "group"))
+            return;
+        stream_heard(core, group->stream);
+        send_done(core, call, cancel_group(core, group));
+    } else if (name_is_valid(in->group)) {
+        cancel_ahead(core, call, in->group);
+    } else {
         send_refused(core, call, REFUSAL_UNKNOWN_GROUP, "group", 0, "there is no group %.*s",
                      SLICE_ARG(in->group));
-    else if (owners_allow(core, call, group->stream, "group"))
-        send_done(core, call, cancel_group(core, group));
+    }
 }
 
 static void cancel_stream(struct core *core, const struct call *call)
@@ -105,6 +136,7 @@ static void cancel_stream(struct core *core, const struct call *call)
     }
     if (!owners_allow(core, call, stream, "stream"))
         return;
+    stream_heard(core, stream);
     if (core->sweep_count >= SWEEPS_MAX) {
         send_refused(core, call, REFUSAL_QUEUE_FULL, NULL, RETRY_AFTER_MS,
                      "%zu streams are being cancelled; try again later", core->sweep_count);

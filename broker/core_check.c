@@ -25,9 +25,10 @@ static verdict check_job(const struct job *job, struct census *census)
         return "a lease or a delay without a timer, or a timer without";
     if (leased && (!job->token || !job->attempt))
         return "a lease without a token or an attempt";
-    if (job->place == PLACE_PARKED && !job_needs_engine(job))
-        return "a job is parked that needs no engine";
-    if (job->place == PLACE_SOLO && job->deaths < 2)
+    if (job->place == PLACE_PARKED && !job_needs_engine(job) &&
+        (job->stage != STAGE_INIT || !job->group->work->image))
+        return "a job is parked that needs neither an engine nor an image";
+    if (job->place == PLACE_SOLO && job_trouble(job)->deaths < 2)
         return "a job waits to run alone that is no suspect";
     return NULL;
 }
@@ -119,7 +120,8 @@ static verdict check_queues(const struct core *core, const struct census *census
             verdict bad = place == PLACE_QUEUED ? NULL : check_queue(queue, (enum place)place, NULL);
             if (bad)
                 return bad;
-            if (queue->count != census->jobs[place][stage])
+            bool is_elsewhere = place == PLACE_PARKED && stage == STAGE_INIT; /* with its image */
+            if (queue->count != (is_elsewhere ? 0 : census->jobs[place][stage]))
                 return "a job is missing from the queue of its place";
         }
     if (core->timers.count != census->timers || !heap_is_sound(&core->timers))
@@ -241,6 +243,8 @@ const char *core_check(const struct core *core)
         bad = check_workers(core, &census);
     if (!bad)
         bad = check_engines(core);
+    if (!bad)
+        bad = check_faults(core, census.jobs[PLACE_PARKED][STAGE_INIT]);
     if (!bad)
         bad = check_streams(core);
     return bad ? bad : check_shares(core);

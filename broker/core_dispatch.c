@@ -46,21 +46,26 @@ static struct job *first_job(struct core *core, enum place place, enum stage sta
     return queue->count ? container_of(queue->jobs.next, struct job, link) : NULL;
 }
 
-/* The first job of a place that can run; those that lack an engine are parked. */
+/* The first job of a place that can run; those that lack an engine or an image are parked. */
 static struct job *next_job(struct core *core, enum place place, enum stage stage)
 {
     struct job *job;
     while ((job = first_job(core, place, stage))) {
-        if (!job_needs_engine(job) || core->engines_registered)
+        if (job_may_start(core, job))
             return job;
         job_park(core, job);
     }
     return NULL;
 }
 
-void dispatch_unpark(struct core *core)
+void dispatch_unpark(struct core *core, size_t most)
 {
     struct queue *parked = &core->queues[PLACE_PARKED][STAGE_RUN];
+    if (most < parked->count) {
+        while (most-- > 0)
+            job_queue(core, container_of(parked->jobs.next, struct job, link), true);
+        return;
+    }
     while (parked->count)
         job_queue(core, container_of(parked->jobs.prev, struct job, link), true);
 }

@@ -59,12 +59,15 @@ struct slice effect_copy(struct core *core, struct slice bytes)
 
 struct slice effect_print(struct core *core, const char *format, ...)
 {
-    char text[1024];
+    enum { PRINT_MAX = 1024 };
+    char text[PRINT_MAX + 2]; /* the byte beyond the most tells whether a character is cut there */
     va_list args;
     va_start(args, format);
     int len = vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    size_t fits = len < (int)sizeof(text) ? (size_t)len : sizeof(text) - 1;
+    size_t fits = len < PRINT_MAX ? (size_t)len : PRINT_MAX;
+    while (fits < (size_t)len && fits > 0 && ((uint8_t)text[fits] & 0xc0) == 0x80)
+        fits--;
     return effect_copy(core, slice_of(text, fits));
 }
 

@@ -18,6 +18,8 @@ static struct engine *find(const struct core *core, struct slice url)
 
 static void set_registered(struct core *core, struct engine *engine, bool registered)
 {
+    if (registered != engine->registered)
+        breaker_reset(core, &engine->breaker);
     core->engines_registered += (size_t)registered - (size_t)engine->registered;
     engine->registered = registered;
 }
@@ -44,6 +46,7 @@ static void forget_unused(struct core *core, struct engine *engine)
 {
     if (engine->registered || engine->refs)
         return;
+    breaker_reset(core, &engine->breaker);
     list_remove(&engine->link);
     core->engine_count--;
     free(engine);
@@ -53,7 +56,7 @@ struct engine *engine_choose(const struct core *core, const struct rollout *roll
 {
     struct engine *engine, *best = NULL, *last = NULL;
     LIST_EACH(engine, &core->engines, link) {
-        if (!engine->registered)
+        if (!engine->registered || !breaker_lets(core, &engine->breaker))
             continue;
         if (rollout->avoids_engine && engine == rollout->engine)
             last = engine;
@@ -61,6 +64,15 @@ struct engine *engine_choose(const struct core *core, const struct rollout *roll
             best = engine;
     }
     return best ? best : last;
+}
+
+bool engine_is_ready(const struct core *core)
+{
+    const struct engine *engine;
+    LIST_EACH(engine, &core->engines, link)
+        if (engine->registered && breaker_lets(core, &engine->breaker))
+            return true;
+    return false;
 }
 
 void rollout_set_engine(struct core *core, struct rollout *rollout, struct engine *engine)
@@ -130,7 +142,7 @@ void handle_engine_add(struct core *core, const struct call *call)
     if (!engine)
         return;
     persist_engine(core, engine, true);
-    dispatch_unpark(core);
+    dispatch_unpark(core, SIZE_MAX);
     send_done(core, call, 1);
 }
 

@@ -68,6 +68,7 @@ static struct group_work *create_work(struct core *core, struct group *group,
     work->task = core_strdup(core, task->id);
     work->needs_engine = task->needs_engine;
     memcpy(work->limit_ms, task->limit_ms, sizeof(work->limit_ms));
+    image_join(core, work, task->image);
     job_init(&work->init, group, STAGE_INIT, 0);
     for (uint32_t k = 0; k < group->samples; k++)
         job_init(&work->rollouts[k].job, group, STAGE_RUN, k);
@@ -102,6 +103,8 @@ void group_count(struct core *core, struct group *group, uint32_t rollouts)
     group->work->live += rollouts;
     group->stream->pending += rollouts;
     limit_take(core, group->stream->owner, LIMIT_ROLLOUTS, rollouts);
+    if (group->work->lease_ms)
+        group->stream->under_lease += rollouts;
 }
 
 static void destroy_work(struct group *group)
@@ -110,8 +113,11 @@ static void destroy_work(struct group *group)
     if (!work)
         return;
     group->work = NULL;
-    for (uint32_t k = 0; k < group->samples; k++)
+    for (uint32_t k = 0; k < group->samples; k++) {
         free(work->rollouts[k].detail);
+        job_clear(&work->rollouts[k].job);
+    }
+    job_clear(&work->init);
     list_remove(&work->link);
     free(work->task);
     free(work->init_layer);
@@ -146,6 +152,8 @@ void group_close(struct core *core, struct group *group)
         return;
     job_withdraw(core, &work->init);
     limit_release(core, group->stream->owner, LIMIT_TASK_BYTES, work->task_bytes);
+    heap_remove(&core->expiries, &work->expiry);
+    image_part(core, work);
     uint64_t last = 0;
     group->seqs = core_alloc(core, group->samples, sizeof(*group->seqs));
     for (uint32_t k = 0; k < group->samples; k++) {
@@ -239,10 +247,13 @@ void rollout_end(struct core *core, struct rollout *rollout, const struct ending
     stream->pending--;
     limit_release(core, stream->owner, LIMIT_ROLLOUTS, 1);
     retention_keep(core, stream, ending->record.len ? ending->record.len : rollout->record_bytes);
+    if (group->work->lease_ms)
+        stream->under_lease--;
     core->ended[ending->outcome]++;
     struct core_end end = describe_end(core, rollout, ending);
     emit_end(core, &end, ending->record);
     rollout_set_engine(core, rollout, NULL);
+    job_clear(&rollout->job);
     group->work->live--;
     group_close(core, group);
 }
@@ -299,6 +310,7 @@ void handle_rollout_get(struct core *core, const struct call *call)
     }
     if (!owners_allow(core, call, group->stream, "rollout"))
         return;
+    stream_heard(core, group->stream);
     uint64_t seq = group->work ? group->work->rollouts[sample].seq
                                : group->seqs ? group->seqs[sample] : 0;
     if (group->work && !group->work->rollouts[sample].ended) {

@@ -3,7 +3,12 @@
  *
  *   core.c           life, which handler a message has, what is due
  *   core_effects.c   the list of effects and the memory they point into
- *   core_jobs.c      a job's places: entering, leaving, leases, failures
+ *   core_jobs.c      a job's places: entering, leaving, leases
+ *   core_trouble.c   what went wrong with a job: budgets, back-offs, its history
+ *   core_breaker.c   circuit breakers: what is set aside, and its trials
+ *   core_images.c    images, their faults, and what waits for them
+ *   core_expiry.c    the ends of a group's total time and of its trainer's lease
+ *   core_tombs.c     cancels that came before their submit
  *   core_groups.c    groups and rollouts: their life and ends
  *   core_submit.c    group.submit
  *   core_results.c   what a result does, by stage and outcome
@@ -18,7 +23,7 @@
  *   core_streams.c   numbers, heads, fetch, ack
  *   core_restore.c   the state from the ledger's rows
  *   core_status.c    status.get
- *   core_check.c     the invariants; of shares and limits: core_check_shares.c
+ *   core_check.c     the invariants; its parts: core_check_shares.c, core_check_faults.c
  *
  * A job is in exactly one place (job->place) and, but for PLACE_NONE, in the one
  * queue of that place; only core_jobs.c moves it. Streams, and the clients that own
@@ -31,10 +36,12 @@
 #define SLUICE_BROKER_CORE_INTERNAL_H
 
 #include "broker/core.h"
+#include "broker/core_breaker.h"
 #include "broker/core_heap.h"
 #include "broker/core_limits.h"
 #include "broker/core_list.h"
 #include "broker/core_share.h"
+#include "broker/core_trouble.h"
 #include "broker/table.h"
 
 enum {
@@ -43,7 +50,8 @@ enum {
     STREAMS_MAX = 65536,      /* more are refused, queue-full */
     FORGOTTEN_MAX = 100000,   /* groups remembered after all their rollouts are acknowledged */
     SWEEPS_MAX = 256,         /* stream cancels under way; more are refused, queue-full */
-    SWEEP_SLICE = 4096,       /* rollouts that a stream's cancel ends in one step */
+    SWEEP_SLICE = 4096,       /* rollouts ended in one step where any number may end */
+    TOMBS_MAX = 100000,       /* cancels remembered before their submit; the oldest goes */
     BEAT_CANCELS_MAX = 1024,  /* cancels that one beat may cause; the rest waits for the next */
     RETRY_AFTER_MS = 1000,    /* what queue-full suggests for a cancel */
     FETCH_LIMIT = 16,         /* stream.fetch without a limit */
@@ -63,7 +71,7 @@ struct call;
     X(ORPHAN, "queued")  /* restored; waits for a beat to adopt it */                              \
     X(QUEUED, "queued")                                                                            \
     X(SOLO, "queued")    /* queued, to run alone on an idle worker */                              \
-    X(PARKED, "queued")  /* queued, and waits for an engine */                                     \
+    X(PARKED, "queued")  /* waits for an engine, init for its image */                                   \
     X(DELAYED, "delayed") /* waits out its back-off */                                             \
     X(LEASED, "leased")
 
@@ -72,11 +80,6 @@ enum place {
     PLACES(X)
 #undef X
     PLACE_COUNT
-};
-
-struct queue {
-    struct list jobs;
-    size_t count;
 };
 
 /* One stage of one rollout, or a group's init. 96 bytes: there may be a million. */
@@ -88,11 +91,10 @@ struct job {
     uint64_t token;          /* of its last dispatch, 0 before the first */
     uint64_t spent;          /* dispatches up to this one have failed: never adopted again */
     int64_t since_ms;        /* in this place since */
+    struct trouble *trouble; /* of this stage, NULL while nothing failed */
     uint32_t seen;           /* leased: the worker's last beat that listed it */
     uint32_t attempt;
     uint16_t sample;
-    uint16_t infras, blames; /* of this stage */
-    uint8_t vanished, deaths;
     uint8_t stage, place;
 };
 
@@ -121,12 +123,8 @@ void job_orphan(struct core *core, struct job *job);
 void job_lease(struct core *core, struct job *job, struct worker *worker, uint64_t token);
 /* Makes it the job of another stage, in no place, with a clean slate. */
 void job_begin_stage(struct job *job, enum stage stage);
-/* An infra outcome: again after a back-off, or the rollout's end. */
-void job_fail(struct core *core, struct job *job, struct slice detail, struct slice record);
-/* The worker does not have it (any more), by nobody's fault: to the front of its queue. */
-void job_vanish(struct core *core, struct job *job);
-/* Its worker was lost with it in hand; `alone`: with nothing else. */
-void job_outlive(struct core *core, struct job *job, struct slice worker, bool alone);
+/* Into its queue after so long. */
+void job_delay(struct core *core, struct job *job, int64_t wait_ms);
 /* Timers: deadlines and back-offs that are due. */
 void jobs_tick(struct core *core);
 
@@ -148,6 +146,11 @@ struct group_work {
     uint32_t task_bytes;
     int64_t limit_ms[STAGE_COUNT];
     uint64_t init_ms, init_wait_ms;
+    struct heap_node expiry;   /* in core->expiries */
+    int64_t total_ms, ends_ms; /* its whole time, and when that is over */
+    uint32_t lease_ms;         /* 0: none */
+    uint32_t image_round;      /* of its image, when its fault was counted last */
+    struct image *image;       /* NULL: not watched */
     struct job init;
     uint32_t live; /* rollouts that have not ended */
     struct rollout rollouts[];
@@ -232,6 +235,7 @@ struct engine {
     uint64_t live;    /* runs leased with it */
     uint64_t refs;    /* rollouts that name it */
     bool registered;
+    struct breaker breaker;
     uint32_t url_len;
     char url[];
 };
@@ -239,8 +243,13 @@ struct engine {
 struct slice engine_url(const struct engine *engine); /* empty for NULL */
 /* Registers it, or only knows its name. NULL when out of memory. */
 struct engine *engine_intern(struct core *core, struct slice url, bool registered);
-/* The registered engine with the fewest runs, another than the one it avoids if there is one. */
+/*
+ * The registered engine with the fewest runs of those that are not set aside, another than
+ * the one it avoids if there is one.
+ */
 struct engine *engine_choose(const struct core *core, const struct rollout *rollout);
+/* Whether there is one to choose. */
+bool engine_is_ready(const struct core *core);
 /* Makes `engine` (may be NULL) the rollout's. */
 void rollout_set_engine(struct core *core, struct rollout *rollout, struct engine *engine);
 
@@ -281,6 +290,8 @@ struct stream {
     uint64_t kept_bytes;      /* what they weigh */
     uint64_t ripe;            /* up to here they were there at the last head period */
     uint64_t expired, expired_to; /* forgotten by retention since the start; up to here */
+    uint64_t under_lease; /* of those pending */
+    int64_t renewed_ms;   /* when its trainer was heard of last */
     bool fresh;       /* something is new since its head was last published */
     uint32_t name_len;
     char name[];
@@ -341,6 +352,12 @@ struct core {
     struct queue queues[PLACE_COUNT][STAGE_COUNT];
     struct round rounds[STAGE_COUNT];       /* of clients with QUEUED jobs */
     size_t leased[STAGE_COUNT];
+    struct heap expiries;                   /* live groups */
+    struct heap breakers;                   /* open ones, by when something is let go to try them */
+    struct table images, tombs;
+    struct list idle_images, condemned;     /* images */
+    size_t images_waiting;                  /* init jobs parked, of all images */
+    struct heap tomb_times;
     struct heap timers;                     /* jobs leased and delayed */
     struct heap free[STAGE_COUNT];          /* workers that may be given jobs, the freest first */
     struct worker *reserved[STAGE_COUNT];   /* NULL, or gets nothing until idle, for a solo job */
@@ -387,17 +404,41 @@ void handle_stream_fetch(struct core *core, const struct call *call);
 void handle_stream_ack(struct core *core, const struct call *call);
 void handle_engine_add(struct core *core, const struct call *call);
 void handle_engine_remove(struct core *core, const struct call *call);
+void handle_stream_renew(struct core *core, const struct call *call);
 void handle_status_get(struct core *core, const struct call *call);
 void handle_worker_beat(struct core *core, const struct call *call);
 void handle_job_result(struct core *core, const struct call *call);
 
+/* The part of core_check that looks at what may go wrong; NULL, or what is broken. */
+const char *check_faults(const struct core *core, size_t parked_inits);
+
 /* Groups whose restored rollouts have all ended are closed. */
 void restore_finish(struct core *core);
-void dispatch_unpark(struct core *core);
+/* So many run jobs that wait for an engine are queued again, the first ones first. */
+void dispatch_unpark(struct core *core, size_t most);
 /* A part of core_check: whether shares and clients agree with the jobs there are. */
 const char *check_shares(const struct core *core);
 void sweeps_tick(struct core *core);
 void sweeps_finish(struct core *core);
+
+/* ---- expiry ------------------------------------------------------------------------ */
+
+/* The group, `age_ms` old, will end after so long in all (0: the default), or with its lease. */
+void expiry_arm(struct core *core, struct group *group, int64_t total_ms, int64_t age_ms);
+void expiries_tick(struct core *core);
+/* A request of a client that may named this stream: leases of its groups start anew. */
+void stream_heard(struct core *core, struct stream *stream);
+
+/* ---- tombs ------------------------------------------------------------------------- */
+
+/* The caller's group or rollout of this name ends when it is submitted. */
+void tomb_put(struct core *core, const struct call *call, struct slice name);
+/* Whether that was so, and no more is. */
+bool tomb_take(struct core *core, const struct call *call, struct slice name);
+/* Ends what was cancelled of a group that was submitted just now. */
+void tombs_meet(struct core *core, const struct call *call, struct group *group);
+void tombs_tick(struct core *core);
+void tombs_finish(struct core *core);
 
 /* ---- effects ----------------------------------------------------------------------- */
 

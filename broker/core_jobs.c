@@ -42,8 +42,7 @@ void job_begin_stage(struct job *job, enum stage stage)
     job->stage = (uint8_t)stage;
     job->token = job->spent = 0;
     job->attempt = 0;
-    job->infras = job->blames = 0;
-    job->vanished = job->deaths = 0;
+    job_clear(job);
 }
 
 /* ---- places: only this section moves jobs ------------------------------------------ */
@@ -51,7 +50,11 @@ void job_begin_stage(struct job *job, enum stage stage)
 /* But for QUEUED, whose jobs are in their streams' shares. */
 static struct queue *queue_of(struct core *core, const struct job *job)
 {
-    return job->place == PLACE_LEASED ? &job->worker->jobs : &core->queues[job->place][job->stage];
+    if (job->place == PLACE_LEASED)
+        return &job->worker->jobs;
+    if (job->place == PLACE_PARKED && job->stage == STAGE_INIT)
+        return &job->group->work->image->waiting;
+    return &core->queues[job->place][job->stage];
 }
 
 static void enter(struct core *core, struct job *job, enum place place, bool front)
@@ -91,6 +94,7 @@ static void end_lease(struct core *core, struct job *job)
     share_release(core, job);
     if (job->stage == STAGE_RUN && rollout->engine)
         rollout->engine->live--;
+    breaker_leave(core, job_breaker(job), job);
     if (worker->solo == job)
         worker->solo = NULL;
     job->worker = NULL;
@@ -104,6 +108,7 @@ void job_leave(struct core *core, struct job *job)
         return;
     count_wait(core, job);
     queue_of(core, job)->count--;
+    core->images_waiting -= job->place == PLACE_PARKED && job->stage == STAGE_INIT;
     if (job->place == PLACE_QUEUED)
         share_remove(core, job);
     else
@@ -124,13 +129,17 @@ void job_withdraw(struct core *core, struct job *job)
 void job_queue(struct core *core, struct job *job, bool front)
 {
     job_leave(core, job);
-    enter(core, job, job->deaths >= 2 ? PLACE_SOLO : PLACE_QUEUED, front);
+    enter(core, job, job_trouble(job)->deaths >= 2 ? PLACE_SOLO : PLACE_QUEUED, front);
 }
 
 void job_park(struct core *core, struct job *job)
 {
     job_leave(core, job);
     enter(core, job, PLACE_PARKED, false);
+    if (job->stage != STAGE_INIT)
+        return;
+    core->images_waiting++;
+    breaker_await(core, job_breaker(job));
 }
 
 void job_orphan(struct core *core, struct job *job)
@@ -155,85 +164,17 @@ void job_lease(struct core *core, struct job *job, struct worker *worker, uint64
     share_lease(core, job);
     if (job->stage == STAGE_RUN && rollout->engine)
         rollout->engine->live++;
+    breaker_enter(core, job_breaker(job), job);
     if (solo && worker->jobs.count == 1)
         worker->solo = job;
     worker_refresh(core, worker);
 }
 
-static void delay(struct core *core, struct job *job, int64_t wait_ms)
+void job_delay(struct core *core, struct job *job, int64_t wait_ms)
 {
     job_leave(core, job);
     enter(core, job, PLACE_DELAYED, false);
     set_timer(core, job, core->now_ms + wait_ms);
-}
-
-/* ---- what may go wrong with a job -------------------------------------------------- */
-
-static int64_t back_off_ms(const struct core *core, uint32_t infras)
-{
-    int64_t wait_ms = core->settings.retry_first_ms;
-    for (uint32_t i = 1; i < infras && wait_ms < core->settings.retry_last_ms; i++)
-        wait_ms *= 2;
-    return wait_ms < core->settings.retry_last_ms ? wait_ms : core->settings.retry_last_ms;
-}
-
-/* The dispatch at hand is over: it is never adopted, and its infra outcome never counts, again. */
-static void spend(struct job *job)
-{
-    if (job->token > job->spent)
-        job->spent = job->token;
-}
-
-void job_fail(struct core *core, struct job *job, struct slice detail, struct slice record)
-{
-    job_leave(core, job);
-    spend(job);
-    core->counters.infra++;
-    struct rollout *rollout = job_rollout(job);
-    if (rollout && job->stage == STAGE_RUN)
-        rollout->avoids_engine = true;
-    if (job->infras < UINT16_MAX)
-        job->infras++;
-    if (job->infras >= core->settings.infra_budget)
-        job_end(core, job,
-                &(struct ending){.outcome = OUTCOME_INFRA, .detail = detail, .record = record});
-    else
-        delay(core, job, back_off_ms(core, job->infras));
-}
-
-void job_vanish(struct core *core, struct job *job)
-{
-    core->counters.vanished++;
-    if (job->vanished < UINT8_MAX)
-        job->vanished++;
-    if (job->vanished > core->settings.infra_budget || job->vanished == UINT8_MAX) {
-        static const char why[] = "it was handed out again and again, and no worker kept it";
-        job_fail(core, job, slice_from_str(why), slice_of(NULL, 0));
-        return;
-    }
-    job_leave(core, job);
-    spend(job);
-    job_queue(core, job, true);
-}
-
-void job_outlive(struct core *core, struct job *job, struct slice worker, bool alone)
-{
-    job_leave(core, job);
-    core->counters.suspects++;
-    if (job->deaths < UINT8_MAX)
-        job->deaths++;
-    if (alone) {
-        core->counters.blamed++;
-        job->blames += job->blames < UINT16_MAX;
-    }
-    if (job->blames < core->settings.blame_budget) {
-        job_queue(core, job, true);
-        return;
-    }
-    struct slice detail = effect_print(
-        core, "set aside: its worker was lost %u times, %u times it ran there alone, last %.*s",
-        job->deaths, job->blames, SLICE_ARG(worker));
-    job_end(core, job, &(struct ending){.outcome = OUTCOME_INFRA, .detail = detail});
 }
 
 /* ---- time -------------------------------------------------------------------------- */
@@ -245,9 +186,12 @@ static void overdue(struct core *core, struct job *job)
     struct slice detail = effect_print(
         core, "no result within %lld s of being handed out (its limit and %lld s of grace)",
         (long long)(limit_ms + grace_ms) / 1000, (long long)grace_ms / 1000);
+    struct failure failure = {.outcome = OUTCOME_INFRA,
+                              .worker = effect_copy(core, worker_id(job->worker)),
+                              .detail = detail};
     core->counters.overdue++;
     job_withdraw(core, job);
-    job_fail(core, job, detail, slice_of(NULL, 0));
+    job_fail(core, job, &failure);
 }
 
 void jobs_tick(struct core *core)

@@ -39,6 +39,9 @@ bool core_restore_group(struct core *core, const struct core_group_row *row)
     for (uint32_t k = 0; k < group->samples; k++)
         group->work->rollouts[k].ended = true;
     group->work->priority = row->priority < PRIORITIES ? (uint8_t)row->priority : PRIORITY_USUAL;
+    int64_t age_ms = row->accepted_ms ? core->wall_ms - (int64_t)row->accepted_ms : 0;
+    group->work->lease_ms = row->lease_ms < UINT32_MAX ? (uint32_t)row->lease_ms : UINT32_MAX;
+    expiry_arm(core, group, row->task.total_ms, age_ms);
     group->work->init_done = row->init_done;
     group->work->init_layer = core_strdup(core, row->init_layer);
     group->work->init_ms = row->init_ms;
@@ -92,6 +95,8 @@ bool core_restore_rollout(struct core *core, const struct core_rollout_row *row)
     return !core->failed;
 }
 
+void core_restore_clock(struct core *core, int64_t wall_ms) { core->wall_ms = wall_ms; }
+
 void restore_finish(struct core *core)
 {
     struct stream *stream;
@@ -99,6 +104,7 @@ void restore_finish(struct core *core)
     core->adopt_until_ms = core->now_ms + core->settings.adopt_grace_ms;
     LIST_EACH(stream, &core->streams, link) {
         retention_restore(core, stream);
+        stream_heard(core, stream);
         for (struct list *at = stream->live.next, *then; at != &stream->live; at = then) {
             then = at->next;
             group_close(core, container_of(at, struct group_work, link)->init.group);

@@ -16,6 +16,8 @@ static void init_ok(struct core *core, struct job *job, const struct msg_job_res
     persist->layer = in->layer;
     persist->ms = in->ms;
     work->init_done = true;
+    job_clear(job);
+    image_works(core, work->image);
     work->init_layer = core_strdup(core, in->layer_digest);
     for (uint32_t k = 0; k < group->samples; k++)
         if (!work->rollouts[k].ended)
@@ -42,6 +44,8 @@ static void run_done(struct core *core, struct job *job, const struct msg_job_re
     persist->record = in->record;
     persist->ms = in->ms;
     persist->engine = engine;
+    if (rollout->engine)
+        breaker_close(core, &rollout->engine->breaker);
     rollout->run_outcome = (uint8_t)outcome;
     rollout->detail = core_strdup(core, in->detail);
     rollout->record_bytes = (uint32_t)in->record.len;
@@ -61,19 +65,31 @@ static void eval_ok(struct core *core, struct job *job, const struct msg_job_res
                              .eval_ms = in->ms});
 }
 
+static struct failure failure_of(const struct job *job, const struct msg_job_result *in,
+                                 enum outcome outcome)
+{
+    return (struct failure){.outcome = outcome,
+                            .fault = fault_parse(in->fault),
+                            .worker = in->worker,
+                            .detail = in->detail,
+                            .record = job->stage == STAGE_RUN ? in->record : slice_of(NULL, 0),
+                            .eval_ms = job->stage == STAGE_EVAL ? in->ms : 0};
+}
+
 static void task_fault(struct core *core, struct job *job, const struct msg_job_result *in)
 {
-    struct slice record = job->stage == STAGE_RUN ? in->record : slice_of(NULL, 0);
-    job_end(core, job,
-            &(struct ending){.outcome = OUTCOME_TASK,
-                             .detail = in->detail,
-                             .record = record,
-                             .eval_ms = job->stage == STAGE_EVAL ? in->ms : 0});
+    struct failure failure = failure_of(job, in, OUTCOME_TASK);
+    job_blames(core, job, &failure);
+    job_fail(core, job, &failure);
 }
 
 static void infra_fault(struct core *core, struct job *job, const struct msg_job_result *in)
 {
-    job_fail(core, job, in->detail, job->stage == STAGE_RUN ? in->record : slice_of(NULL, 0));
+    struct failure failure = failure_of(job, in, OUTCOME_INFRA);
+    if (job_blames(core, job, &failure))
+        job_excuse(core, job, &failure);
+    else
+        job_fail(core, job, &failure);
 }
 
 static void given_back(struct core *core, struct job *job, const struct msg_job_result *in)
@@ -92,9 +108,14 @@ static void (*const transitions[STAGE_COUNT][OUTCOME_COUNT])(struct core *, stru
 
 /* ---- job.result -------------------------------------------------------------------- */
 
-/* Any dispatch's good work counts; only the dispatch at hand can fail. */
+/*
+ * Any dispatch's good work counts, and what it says of the task, but this only once; only the
+ * dispatch at hand can fail otherwise.
+ */
 static bool counts(const struct job *job, uint64_t token, enum outcome outcome)
 {
+    if (transitions[job->stage][outcome] == task_fault)
+        return token > job->spent;
     if (outcome != OUTCOME_INFRA && outcome != OUTCOME_CANCELLED)
         return true;
     return job->place == PLACE_ORPHAN || (job->place == PLACE_LEASED && job->token == token);

@@ -22,7 +22,8 @@ static json_t *whole(uint64_t number) { return json_integer((json_int_t)number);
 static size_t waiting(const struct core *core, enum stage stage)
 {
     return core->queues[PLACE_QUEUED][stage].count + core->queues[PLACE_SOLO][stage].count +
-           core->queues[PLACE_PARKED][stage].count + core->queues[PLACE_ORPHAN][stage].count;
+           core->queues[PLACE_PARKED][stage].count + core->queues[PLACE_ORPHAN][stage].count +
+           (stage == STAGE_INIT ? core->images_waiting : 0);
 }
 
 /* ---- parts ------------------------------------------------------------------------- */
@@ -101,6 +102,15 @@ static json_t *workers(const struct core *core)
     return array;
 }
 
+static void add_breaker(const struct core *core, json_t *part, const struct breaker *breaker)
+{
+    enum breaker_state state = breaker_state(core, breaker);
+    int64_t retry_in_ms = state == BREAKER_OPEN ? breaker->due_ms - core->now_ms : 0;
+    json_object_set_new(part, "state", json_string(breaker_state_word(state)));
+    json_object_set_new(part, "faults", whole(breaker->faults));
+    json_object_set_new(part, "retry_in_ms", json_integer(retry_in_ms));
+}
+
 static json_t *engines(const struct core *core)
 {
     json_t *array = json_array();
@@ -111,6 +121,25 @@ static json_t *engines(const struct core *core)
         json_t *part = json_object();
         json_object_set_new(part, "url", text(engine_url(engine)));
         json_object_set_new(part, "live", whole(engine->live));
+        add_breaker(core, part, &engine->breaker);
+        json_array_append_new(array, part);
+    }
+    return array;
+}
+
+/* Those that are set aside. */
+static json_t *images(const struct core *core)
+{
+    json_t *array = json_array();
+    size_t at = 0;
+    for (const struct image *image; (image = table_next(&core->images, &at));) {
+        if (breaker_state(core, &image->breaker) == BREAKER_CLOSED ||
+            json_array_size(array) == LISTED_MAX)
+            continue;
+        json_t *part = json_object();
+        json_object_set_new(part, "image", text(image_name(image)));
+        json_object_set_new(part, "waiting", whole(image->waiting.count));
+        add_breaker(core, part, &image->breaker);
         json_array_append_new(array, part);
     }
     return array;
@@ -191,15 +220,37 @@ static void advise_limit(const struct core *core, json_t *advice, enum limit lim
         advise(advice, "%" PRIu64 " %% of the %s", percent, limit_filled(limit));
 }
 
+static void advise_breakers(const struct core *core, json_t *advice)
+{
+    size_t engines_open = 0, images_open = 0, at = 0;
+    const struct engine *engine, *first = NULL;
+    LIST_EACH(engine, &core->engines, link)
+        if (engine->registered && breaker_state(core, &engine->breaker) != BREAKER_CLOSED) {
+            engines_open++;
+            first = first ? first : engine;
+        }
+    for (const struct image *image; (image = table_next(&core->images, &at));)
+        images_open += breaker_state(core, &image->breaker) != BREAKER_CLOSED;
+    if (engines_open)
+        advise(advice, "%zu of %zu engines are set aside after faults in a row, %s among them, and "
+               "%zu run jobs wait; each is tried again by itself: look at their logs", engines_open,
+               core->engines_registered, first->url, core->queues[PLACE_PARKED][STAGE_RUN].count);
+    if (images_open)
+        advise(advice, "%zu images are set aside after faults in a row, and %zu groups wait for "
+               "them; each is tried again by itself: see \"images\"", images_open,
+               core->images_waiting);
+}
+
 static json_t *advices(const struct core *core)
 {
     json_t *advice = json_array();
     size_t parked = core->queues[PLACE_PARKED][STAGE_RUN].count;
     for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++)
         advise_stage(core, advice, stage);
-    if (parked)
+    if (parked && !core->engines_registered)
         advise(advice, "%zu run jobs need an engine and none is registered: sluice engine add URL",
                parked);
+    advise_breakers(core, advice);
     for (enum limit limit = 0; limit < LIMIT_COUNT; limit++)
         advise_limit(core, advice, limit);
     if (core->is_disk_low)
@@ -220,6 +271,7 @@ bool core_status(const struct core *core, int64_t now_ms, struct buffer *out)
     json_object_set_new(status, "totals", totals(core));
     json_object_set_new(status, "workers", workers(core));
     json_object_set_new(status, "engines", engines(core));
+    json_object_set_new(status, "images", images(core));
     json_object_set_new(status, "streams", streams(core));
     json_object_set_new(status, "counters", counters(core));
     json_object_set_new(status, "advice", advices(core));

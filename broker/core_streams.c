@@ -100,9 +100,11 @@ void streams_tick(struct core *core)
 void handle_stream_fetch(struct core *core, const struct call *call)
 {
     const struct msg_stream_fetch *in = call->in;
-    const struct stream *stream = stream_find(core, in->stream);
+    struct stream *stream = stream_find(core, in->stream);
     if (stream && !owners_allow(core, call, stream, "stream"))
         return;
+    if (stream)
+        stream_heard(core, stream);
     if (stream && in->from < stream->first) {
         send_refused(core, call, REFUSAL_FORGOTTEN, "from", 0,
                      "trajectories of %s below %llu were %.*s and are no longer kept; the oldest is "
@@ -140,6 +142,7 @@ void handle_stream_ack(struct core *core, const struct call *call)
                      stream->name, (unsigned long long)stream->head);
         return;
     }
+    stream_heard(core, stream);
     uint64_t count = in->seq >= stream->first ? in->seq - stream->first + 1 : 0;
     if (count) {
         struct effect *persist = effect_push(core, PERSIST_ACK);

@@ -66,6 +66,7 @@ void handle_group_submit(struct core *core, const struct call *call)
         return;
     }
     if (group) {
+        stream_heard(core, group->stream);
         send_accepted(core, call, group, true);
         return;
     }
@@ -76,6 +77,9 @@ void handle_group_submit(struct core *core, const struct call *call)
                                   call->task) : NULL;
     if (!group)
         return;
+    group->work->lease_ms = in->has_lease_ms ? (uint32_t)in->lease_ms : 0;
+    stream_heard(core, stream);
+    expiry_arm(core, group, call->task->total_ms, 0);
     group_count(core, group, group->samples);
     core->accepted += group->samples;
     core->counters.groups++;
@@ -89,6 +93,9 @@ void handle_group_submit(struct core *core, const struct call *call)
     persist->priority = group->work->priority;
     persist->task = in->task;
     persist->facts = call->task;
+    persist->accepted_ms = (uint64_t)core->wall_ms;
+    persist->lease_ms = group->work->lease_ms;
     job_queue(core, &group->work->init, false);
     send_accepted(core, call, group, false);
+    tombs_meet(core, call, group);
 }

@@ -30,7 +30,10 @@ struct seen {
     uint64_t priority, tag, seq, limit, token, attempt, ms, count, samples, first, head, pending, retry_ms;
     bool known, present;
     struct core_end end;
-    char end_detail[512], end_engine[280], end_layer[96], end_rollout[160];
+    char trouble_job[160], history[1100]; /* PERSIST_TROUBLE, and its counts */
+    struct core_trouble trouble;
+    uint64_t lease_ms, accepted_ms;
+    char end_detail[2048], end_engine[280], end_layer[96], end_rollout[160];
 };
 
 /* A job as it was handed out last. */
@@ -52,6 +55,7 @@ struct world {
     const char *name; /* of the client that speaks, or NULL: an admin without one */
     bool is_admin;    /* where it has a name */
     uint64_t priority; /* of the next submits; 0: not said (say 10 for 0) */
+    uint64_t lease_ms; /* of the next submits; 0: none */
 };
 
 #define TEXT(s) slice_from_str(s)
@@ -156,6 +160,11 @@ static inline void world_read_effect(struct seen *seen, const struct effect *eff
     COPY(detail, effect->detail);
     COPY(owner, effect->owner);
     COPY(record, effect->record);
+    COPY(trouble_job, effect->trouble.job);
+    COPY(history, effect->trouble.history);
+    seen->trouble = effect->trouble;
+    seen->lease_ms = effect->lease_ms;
+    seen->accepted_ms = effect->accepted_ms;
     COPY(end_detail, effect->end.detail);
     COPY(end_engine, effect->end.engine);
     COPY(end_layer, effect->end.init_layer);
@@ -259,7 +268,9 @@ static inline void world_submit_task(struct world *world, const char *group, con
     struct msg_group_submit in = {.tag = 7, .group = TEXT(group), .stream = TEXT(stream),
                                   .samples = samples, .task = TEXT(task),
                                   .has_priority = world->priority > 0,
-                                  .priority = world->priority % 10};
+                                  .priority = world->priority % 10,
+                                  .has_lease_ms = world->lease_ms > 0,
+                                  .lease_ms = world->lease_ms};
     world_say(world, "trainer", MSG_group_submit, &in);
 }
 
@@ -355,6 +366,15 @@ static inline void world_engine(struct world *world, enum message_id id, const c
     struct msg_engine_add in = {.tag = 12, .url = TEXT(url)};
     struct msg_engine_remove out = {.tag = 13, .url = TEXT(url)};
     world_say(world, "operator", id, id == MSG_engine_add ? (void *)&in : (void *)&out);
+}
+
+/* What a worker says was at fault. */
+static inline void world_blame(struct world *world, const char *worker, const char *job,
+                               const char *outcome, const char *fault, const char *detail)
+{
+    world_result_with(world, worker, job, token_of(world, job), outcome,
+                      (struct msg_job_result){.fault = TEXT(fault), .has_fault = fault,
+                                              .detail = TEXT(detail), .has_detail = true});
 }
 
 static inline void world_get(struct world *world, const char *rollout)

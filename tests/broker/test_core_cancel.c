@@ -10,9 +10,11 @@ static void exactly_one_thing_is_cancelled(void **state)
     expect_refused(world, REFUSAL_AMBIGUOUS);
     world_cancel(world, "g/0", "g", NULL);
     expect_refused(world, REFUSAL_AMBIGUOUS);
-    world_cancel(world, "x/0", NULL, NULL);
+    world_cancel(world, "x", NULL, NULL); /* these could never be submitted */
     expect_refused(world, REFUSAL_UNKNOWN_ROLLOUT);
-    world_cancel(world, NULL, "x", NULL);
+    world_cancel(world, "x/07", NULL, NULL);
+    expect_refused(world, REFUSAL_UNKNOWN_ROLLOUT);
+    world_cancel(world, NULL, "x y", NULL);
     expect_refused(world, REFUSAL_UNKNOWN_GROUP);
     world_cancel(world, NULL, NULL, "x");
     expect_refused(world, REFUSAL_UNKNOWN_STREAM);

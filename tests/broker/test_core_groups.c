@@ -278,7 +278,8 @@ static void infra_is_tried_again_with_back_off_up_to_its_budget(void **state)
     world_beat(world, "r1", "run", 1, NULL);
     assert_int_equal(fail_until_the_end(world, "r1", "run:g/0"), 4);
     const struct seen *end = expect_end(world, "g/0", OUTCOME_INFRA);
-    assert_string_equal(end->end_detail, "HTTP 503");
+    static const char start[] = "HTTP 503\nset aside: 4 of 4 infra outcomes, 0 of 1 task";
+    assert_memory_equal(end->end_detail, start, strlen(start));
     assert_string_equal(end->record, "RECORD");
     assert_int_equal(end->end.attempt, 4);
     assert_false(end->end.trainable || end->end.has_reward);
