@@ -61,7 +61,7 @@ static void expire_rollout(struct core *core, struct rollout *rollout)
         (long long)work->total_ms / 1000, stage_wire(job->stage), whereabouts(job),
         worker.len ? " by " : "", SLICE_ARG(worker),
         (long long)(core->now_ms - job->since_ms) / 1000);
-    core->counters.expired++;
+    core->counters.overtime++;
     rollout_end(core, rollout, &(struct ending){.outcome = OUTCOME_INFRA,
                                                 .detail = job_epitaph(core, job, words)});
 }
