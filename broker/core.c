@@ -106,6 +106,7 @@ void core_destroy(struct core **pointer)
         heap_finish(&core->free[stage]);
         heap_finish(&core->rounds[stage].heap);
     }
+    free(core->losses.ring);
     effects_finish(core);
     free(core);
 }
@@ -133,6 +134,7 @@ static void (*const handlers[MESSAGE_COUNT])(struct core *, const struct call *)
     [MSG_engine_remove] = handle_engine_remove,
     [MSG_stream_renew] = handle_stream_renew,
     [MSG_status_get] = handle_status_get,
+    [MSG_worker_drain] = handle_worker_drain,
     [MSG_worker_beat] = handle_worker_beat,
     [MSG_job_result] = handle_job_result,
 };

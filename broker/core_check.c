@@ -152,6 +152,7 @@ static verdict check_worker(const struct core *core, const struct worker *worker
 static verdict check_workers(const struct core *core, const struct census *census)
 {
     size_t count = 0, leased[STAGE_COUNT] = {0};
+    uint64_t slots[STAGE_COUNT] = {0};
     int64_t beat_ms = INT64_MIN;
     const struct worker *worker;
     LIST_EACH(worker, &core->workers, link) {
@@ -162,6 +163,7 @@ static verdict check_workers(const struct core *core, const struct census *censu
             return "the workers are not in the order of their beats";
         beat_ms = worker->beat_ms;
         leased[worker->stage] += worker->jobs.count;
+        slots[worker->stage] += worker->draining || worker->hung ? 0 : worker->slots;
         count++;
     }
     if (count != core->workers_by_id.count || count > WORKERS_MAX)
@@ -170,6 +172,8 @@ static verdict check_workers(const struct core *core, const struct census *censu
         if (leased[stage] != census->jobs[PLACE_LEASED][stage] ||
             leased[stage] != core->leased[stage])
             return "a lease has no living worker";
+        if (slots[stage] != core->slots[stage])
+            return "a stage's slots are counted wrong";
         if (!heap_is_sound(&core->free[stage]))
             return "the order of the free workers is broken";
     }

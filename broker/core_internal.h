@@ -18,6 +18,8 @@
  *   core_retention.c what trajectories are kept, how heavy and how old
  *   core_cancel.c    rollout.cancel
  *   core_workers.c   beats, reconciliation, lost workers
+ *   core_drain.c     worker.drain
+ *   core_losses.c    which workers were lost of late, and why
  *   core_dispatch.c  which worker gets which job
  *   core_engines.c   which engine a rollout gets
  *   core_streams.c   numbers, heads, fetch, ack
@@ -62,6 +64,7 @@ enum {
 };
 
 struct call;
+struct worker;
 
 /* ---- jobs -------------------------------------------------------------------------- */
 
@@ -199,7 +202,49 @@ void rollout_end(struct core *core, struct rollout *rollout, const struct ending
 /* The end of whatever the job belongs to: one rollout, or an init job's whole group. */
 void job_end(struct core *core, struct job *job, const struct ending *ending);
 
+/* ---- workers lost of late ------------------------------------------------------------ */
+
+enum { LOSSES_MAX = 256, WORKER_NAME_MAX = 128, HOST_NAME_MAX = 255 /* as in messages.def */ };
+
+#define LOSS_WHYS(X)                                                                               \
+    X(NO_BEAT, "no beat")                                                                          \
+    X(LANE_BROKE, "its lane broke")                                                                \
+    X(NO_PROGRESS, "no progress")                                                                  \
+    X(OTHER_STAGE, "it came back for another stage")
+
+enum loss_why {
+#define X(name, words) LOSS_##name,
+    LOSS_WHYS(X)
+#undef X
+};
+
+struct loss {
+    int64_t at_ms;
+    enum stage stage;
+    enum loss_why why;
+    uint64_t jobs;         /* handed out again */
+    uint64_t slots_before; /* of its stage, its own among them */
+    char worker[WORKER_NAME_MAX + 1], host[HOST_NAME_MAX + 1];
+};
+
+struct losses {
+    struct loss *ring; /* LOSSES_MAX, NULL before the first */
+    uint64_t count;    /* ever; the last LOSSES_MAX are there */
+};
+
+/* Call it while the worker still has its jobs. One that had drained is no loss. */
+void loss_note(struct core *core, const struct worker *worker, enum loss_why why);
+/* The n-th newest loss not older than lost_shown_ms, or NULL. */
+const struct loss *loss_nth(const struct core *core, uint64_t n);
+const char *loss_words(enum loss_why why);
+
 /* ---- workers ----------------------------------------------------------------------- */
+
+/* What an admin told a worker. */
+struct drain {
+    bool told, has_grace;
+    uint32_t grace_s;
+};
 
 struct worker {
     struct list link;      /* in core->workers, the one with the oldest beat first */
@@ -212,6 +257,8 @@ struct worker {
     uint32_t beat;         /* number of its last beat */
     int64_t beat_ms, progress_ms; /* last beat; last beat with progress */
     uint64_t progress;
+    struct drain drain;
+    uint32_t counted;      /* its slots in core->slots */
     bool draining, stalled;
     bool hung;             /* its lane is closed until it makes progress */
     uint32_t id_len;
@@ -224,7 +271,9 @@ struct worker *worker_find(const struct core *core, struct slice id);
 void worker_refresh(struct core *core, struct worker *worker);
 bool worker_may_take(const struct core *core, const struct worker *worker);
 /* Its lane closes, its jobs go back to their queues, it is forgotten. */
-void worker_lose(struct core *core, struct worker *worker);
+void worker_lose(struct core *core, struct worker *worker, enum loss_why why);
+/* lane.drain to it, as it was told. */
+void send_drain(struct core *core, const struct worker *worker);
 void worker_destroy(struct core *core, struct worker *worker);
 void workers_tick(struct core *core);
 
@@ -358,6 +407,8 @@ struct core {
     struct list idle_images, condemned;     /* images */
     size_t images_waiting;                  /* init jobs parked, of all images */
     struct heap tomb_times;
+    uint64_t slots[STAGE_COUNT];            /* of workers that are neither draining nor hung */
+    struct losses losses;
     struct heap timers;                     /* jobs leased and delayed */
     struct heap free[STAGE_COUNT];          /* workers that may be given jobs, the freest first */
     struct worker *reserved[STAGE_COUNT];   /* NULL, or gets nothing until idle, for a solo job */
@@ -406,6 +457,7 @@ void handle_engine_add(struct core *core, const struct call *call);
 void handle_engine_remove(struct core *core, const struct call *call);
 void handle_stream_renew(struct core *core, const struct call *call);
 void handle_status_get(struct core *core, const struct call *call);
+void handle_worker_drain(struct core *core, const struct call *call);
 void handle_worker_beat(struct core *core, const struct call *call);
 void handle_job_result(struct core *core, const struct call *call);
 

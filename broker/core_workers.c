@@ -26,6 +26,9 @@ void worker_refresh(struct core *core, struct worker *worker)
 {
     struct heap *heap = &core->free[worker->stage];
     int64_t free_slots = (int64_t)worker->slots - (int64_t)worker->jobs.count;
+    core->slots[worker->stage] -= worker->counted;
+    worker->counted = worker->draining || worker->hung ? 0 : worker->slots;
+    core->slots[worker->stage] += worker->counted;
     if (!worker_may_take(core, worker))
         heap_remove(heap, &worker->free);
     else if (!heap_put(heap, &worker->free, -free_slots))
@@ -100,6 +103,7 @@ void worker_destroy(struct core *core, struct worker *worker)
 {
     if (core->reserved[worker->stage] == worker)
         core->reserved[worker->stage] = NULL;
+    core->slots[worker->stage] -= worker->counted;
     heap_remove(&core->free[worker->stage], &worker->free);
     list_remove(&worker->link);
     free(worker->lane);
@@ -123,10 +127,11 @@ static void take_jobs(struct core *core, struct worker *worker)
     }
 }
 
-void worker_lose(struct core *core, struct worker *worker)
+void worker_lose(struct core *core, struct worker *worker, enum loss_why why)
 {
     if (!worker->hung) {
         core->counters.lost++;
+        loss_note(core, worker, why);
         close_lane(core, worker);
         worker->hung = true; /* nothing more is sent there */
         take_jobs(core, worker);
@@ -138,6 +143,7 @@ void worker_lose(struct core *core, struct worker *worker)
 static void hang(struct core *core, struct worker *worker)
 {
     core->counters.lost++;
+    loss_note(core, worker, LOSS_NO_PROGRESS);
     close_lane(core, worker);
     worker->hung = true;
     take_jobs(core, worker);
@@ -148,7 +154,7 @@ void core_lane_broke(struct core *core, int64_t now_ms, struct slice id)
 {
     struct worker *worker = worker_find(core, id);
     if (core_begin(core, now_ms) && worker && !worker->hung)
-        worker_lose(core, worker);
+        worker_lose(core, worker, LOSS_LANE_BROKE);
 }
 
 void workers_tick(struct core *core)
@@ -157,7 +163,7 @@ void workers_tick(struct core *core)
         struct worker *oldest = container_of(core->workers.next, struct worker, link);
         if (core->now_ms - oldest->beat_ms < core->settings.beat_timeout_ms)
             return;
-        worker_lose(core, oldest);
+        worker_lose(core, oldest, LOSS_NO_BEAT);
     }
 }
 
@@ -256,7 +262,7 @@ static void note_beat(struct core *core, struct worker *worker, const struct msg
     list_remove(&worker->link);
     list_push_back(&core->workers, &worker->link);
     worker->slots = (uint32_t)(in->slots > worker->jobs.count ? in->slots : worker->jobs.count);
-    worker->draining = in->draining;
+    worker->draining = in->draining || worker->drain.told;
     set_text(core, &worker->host, in->host);
 }
 
@@ -264,12 +270,17 @@ static void note_beat(struct core *core, struct worker *worker, const struct msg
 static struct worker *meet(struct core *core, const struct msg_worker_beat *in, enum stage stage)
 {
     struct worker *worker = worker_find(core, in->worker);
+    struct drain drain = worker ? worker->drain : (struct drain){0};
     if (worker && (worker->stage != stage || (worker->hung && worker->progress != in->progress))) {
-        worker_lose(core, worker);
+        worker_lose(core, worker, LOSS_OTHER_STAGE);
         worker = NULL;
     }
-    if (!worker)
-        return welcome(core, in, stage);
+    if (!worker) {
+        worker = welcome(core, in, stage);
+        if (worker)
+            worker->drain = drain;
+        return worker;
+    }
     if (worker->hung)
         return worker;
     if (set_text(core, &worker->lane, in->lane)) {
@@ -296,6 +307,8 @@ void handle_worker_beat(struct core *core, const struct call *call)
     note_beat(core, worker, in);
     if (worker->hung)
         return;
+    if (worker->drain.told && !in->draining) /* it may not have heard */
+        send_drain(core, worker);
     if (stands_still(core, worker, in->progress)) {
         hang(core, worker);
         return;

@@ -126,6 +126,7 @@ static inline void world_read_lane(struct seen *seen, struct slice bytes)
         struct msg_job_cancel cancel;
         struct msg_result_ack ack;
         struct msg_lane_hello hello;
+        struct msg_lane_drain drain;
     } in;
     struct refusal no;
     assert_true(message_peek(bytes, &seen->message, &no));
@@ -136,6 +137,8 @@ static inline void world_read_lane(struct seen *seen, struct slice bytes)
     } else if (seen->message == MSG_result_ack) {
         COPY(job, in.ack.job);
         seen->token = in.ack.token;
+    } else if (seen->message == MSG_lane_drain) {
+        seen->count = in.drain.has_grace_s ? in.drain.grace_s : 0;
     } else {
         assert_int_equal(seen->message, MSG_lane_hello);
         seen->count = in.hello.epoch;
