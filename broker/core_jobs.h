@@ -1,0 +1,160 @@
+/*
+ * core_jobs.h - jobs, and the rollouts and groups they belong to.
+ *
+ * A job is in exactly one place (job->place) and, but for PLACE_NONE, in the one queue
+ * of that place; only core_jobs.c moves it. What only a live group needs (struct
+ * group_work) goes when its last rollout has ended, its rollouts' numbers when they are
+ * acknowledged, and its name, by which a late submit is known, when FORGOTTEN_MAX other
+ * groups were acknowledged after it. There may be a million rollouts.
+ */
+#ifndef SLUICE_BROKER_CORE_JOBS_H
+#define SLUICE_BROKER_CORE_JOBS_H
+
+#include "broker/core.h"
+#include "broker/core_heap.h"
+#include "broker/core_list.h"
+
+struct core;
+struct engine;
+struct image;
+struct stream;
+struct trouble;
+struct worker;
+
+/* ---- jobs -------------------------------------------------------------------------- */
+
+/* Where a job is. The last column is rollout.state's word for it. */
+#define PLACES(X)                                                                                  \
+    X(NONE, "queued")    /* its stage has not begun, or it has ended: in no queue */               \
+    X(ORPHAN, "queued")  /* restored; waits for a beat to adopt it */                              \
+    X(QUEUED, "queued")                                                                            \
+    X(SOLO, "queued")    /* queued, to run alone on an idle worker */                              \
+    X(PARKED, "queued")  /* waits for an engine, init for its image */                                   \
+    X(DELAYED, "delayed") /* waits out its back-off */                                             \
+    X(LEASED, "leased")
+
+enum place {
+#define X(name, wire) PLACE_##name,
+    PLACES(X)
+#undef X
+    PLACE_COUNT
+};
+
+/* One stage of one rollout, or a group's init. 96 bytes: there may be a million. */
+struct job {
+    struct list link;        /* in the queue of its place */
+    struct heap_node timer;  /* leased: its deadline; delayed: the end of its back-off */
+    struct group *group;
+    struct worker *worker;   /* leased: who has it */
+    uint64_t token;          /* of its last dispatch, 0 before the first */
+    uint64_t spent;          /* dispatches up to this one have failed: never adopted again */
+    int64_t since_ms;        /* in this place since */
+    struct trouble *trouble; /* of this stage, NULL while nothing failed */
+    uint32_t seen;           /* leased: the worker's last beat that listed it */
+    uint32_t attempt;
+    uint16_t sample;
+    uint8_t stage, place;
+};
+
+struct rollout {
+    struct job job;
+    struct engine *engine; /* of its last run; holds a reference */
+    char *detail;          /* of its run, or NULL */
+    uint64_t seq;          /* once ended; 0 if acknowledged before the broker's start */
+    uint64_t wait_ms, run_ms;
+    uint32_t record_bytes; /* of its run's record */
+    uint8_t run_outcome;
+    bool avoids_engine;    /* its last run there was an infra outcome */
+    bool ended;
+};
+
+_Static_assert(sizeof(struct job) <= 96 && sizeof(struct rollout) <= 144, "a million of them");
+
+/* Taken out of its place: into none. Its lease, timer and engine's load go with it. */
+void job_leave(struct core *core, struct job *job);
+/* job_leave, and job.cancel to who has it. */
+void job_withdraw(struct core *core, struct job *job);
+/* Into the queue that fits it (QUEUED or SOLO), at its end or its front. */
+void job_queue(struct core *core, struct job *job, bool front);
+void job_park(struct core *core, struct job *job);
+void job_orphan(struct core *core, struct job *job);
+void job_lease(struct core *core, struct job *job, struct worker *worker, uint64_t token);
+/* Makes it the job of another stage, in no place, with a clean slate. */
+void job_begin_stage(struct job *job, enum stage stage);
+/* Into its queue after so long. */
+void job_delay(struct core *core, struct job *job, int64_t wait_ms);
+/* Timers: deadlines and back-offs that are due. */
+void jobs_tick(struct core *core);
+
+/* The job of this name, if that stage of it has begun and not ended; else NULL. */
+struct job *job_find(struct core *core, struct slice name);
+bool job_needs_engine(const struct job *job);
+struct rollout *job_rollout(struct job *job); /* NULL for an init job */
+/* "run:add-17/3", good until core_effects_clear. */
+struct slice job_name(struct core *core, const struct job *job);
+
+/* ---- groups and rollouts ----------------------------------------------------------- */
+
+struct group_work {
+    struct list link; /* in its stream's `live`, oldest first */
+    uint64_t serial;  /* grows with each group */
+    char *task, *init_layer;
+    bool needs_engine, init_done;
+    uint8_t priority; /* below PRIORITIES */
+    uint32_t task_bytes;
+    int64_t limit_ms[STAGE_COUNT];
+    uint64_t init_ms, init_wait_ms;
+    struct heap_node expiry;   /* in core->expiries */
+    int64_t total_ms, ends_ms; /* its whole time, and when that is over */
+    uint32_t lease_ms;         /* 0: none */
+    uint32_t image_round;      /* of its image, when its fault was counted last */
+    struct image *image;       /* NULL: not watched */
+    struct job init;
+    uint32_t live; /* rollouts that have not ended */
+    struct rollout rollouts[];
+};
+
+struct group {
+    struct heap_node ended;  /* in its stream's `ended`, by its last number ... */
+    struct list forgotten;   /* ... or in core->forgotten, the first one first */
+    struct stream *stream;
+    struct group_work *work; /* NULL once all its rollouts have ended ... */
+    uint64_t *seqs;          /* ... then their numbers; NULL once all are acknowledged */
+    uint64_t task_hash;
+    uint32_t samples;
+    uint32_t id_len;
+    char id[];
+};
+
+/* How a rollout is to end. */
+struct ending {
+    enum outcome outcome;
+    bool trainable, has_reward;
+    double reward;
+    struct slice detail, record;
+    uint64_t eval_ms;
+};
+
+struct slice group_id(const struct group *group);
+struct group *group_find(const struct core *core, struct slice id);
+/* A group whose rollouts wait for its init, not counted yet; NULL when out of memory. */
+struct group *group_create(struct core *core, struct slice id, struct stream *stream,
+                           uint32_t samples, uint64_t task_hash, const struct core_task *task);
+/* `rollouts` of it are live from now on. */
+void group_count(struct core *core, struct group *group, uint32_t rollouts);
+/* All rollouts that have not ended end like this. */
+void group_end(struct core *core, struct group *group, const struct ending *ending);
+/* Once no rollout is live: lets go of what only live groups need. */
+void group_close(struct core *core, struct group *group);
+/* All its rollouts are acknowledged: only its name is kept, and that only of so many groups. */
+void group_forget(struct core *core, struct group *group);
+void group_destroy(struct group *group);
+
+/* "<group>/<k>": false if there is no such rollout. */
+bool rollout_find(const struct core *core, struct slice name, struct group **ret_group,
+                  uint32_t *ret_sample);
+void rollout_end(struct core *core, struct rollout *rollout, const struct ending *ending);
+/* The end of whatever the job belongs to: one rollout, or an init job's whole group. */
+void job_end(struct core *core, struct job *job, const struct ending *ending);
+
+#endif

@@ -1,0 +1,116 @@
+/*
+ * core_workers.h - the workers, those lost of late, and the engines that runs are given.
+ */
+#ifndef SLUICE_BROKER_CORE_WORKERS_H
+#define SLUICE_BROKER_CORE_WORKERS_H
+
+#include "broker/core.h"
+#include "broker/core_breaker.h"
+#include "broker/core_jobs.h"
+#include "broker/core_share.h"
+
+struct core;
+
+struct worker;
+
+/* ---- workers lost of late ------------------------------------------------------------ */
+
+enum { LOSSES_MAX = 256, WORKER_NAME_MAX = 128, HOST_NAME_MAX = 255 /* as in messages.def */ };
+
+#define LOSS_WHYS(X)                                                                               \
+    X(NO_BEAT, "no beat")                                                                          \
+    X(LANE_BROKE, "its lane broke")                                                                \
+    X(NO_PROGRESS, "no progress")                                                                  \
+    X(OTHER_STAGE, "it came back for another stage")
+
+enum loss_why {
+#define X(name, words) LOSS_##name,
+    LOSS_WHYS(X)
+#undef X
+};
+
+struct loss {
+    int64_t at_ms;
+    enum stage stage;
+    enum loss_why why;
+    uint64_t jobs;         /* handed out again */
+    uint64_t slots_before; /* of its stage, its own among them */
+    char worker[WORKER_NAME_MAX + 1], host[HOST_NAME_MAX + 1];
+};
+
+struct losses {
+    struct loss *ring; /* LOSSES_MAX, NULL before the first */
+    uint64_t count;    /* ever; the last LOSSES_MAX are there */
+};
+
+/* Call it while the worker still has its jobs. One that had drained is no loss. */
+void loss_note(struct core *core, const struct worker *worker, enum loss_why why);
+/* The n-th newest loss not older than lost_shown_ms, or NULL. */
+const struct loss *loss_nth(const struct core *core, uint64_t n);
+const char *loss_words(enum loss_why why);
+
+/* ---- workers ----------------------------------------------------------------------- */
+
+/* What an admin told a worker. */
+struct drain {
+    bool told, has_grace;
+    uint32_t grace_s;
+};
+
+struct worker {
+    struct list link;      /* in core->workers, the one with the oldest beat first */
+    struct heap_node free; /* in core->free[stage] while it may be given jobs */
+    struct queue jobs;     /* leased to it */
+    struct job *solo;      /* the one that runs alone, or NULL */
+    char *lane, *host;
+    enum stage stage;
+    uint32_t slots;        /* never below what it holds */
+    uint32_t beat;         /* number of its last beat */
+    int64_t beat_ms, progress_ms; /* last beat; last beat with progress */
+    uint64_t progress;
+    struct drain drain;
+    uint32_t counted;      /* its slots in core->slots */
+    bool draining, stalled;
+    bool hung;             /* its lane is closed until it makes progress */
+    uint32_t id_len;
+    char id[];
+};
+
+struct slice worker_id(const struct worker *worker);
+struct worker *worker_find(const struct core *core, struct slice id);
+/* Puts it among those that may be given jobs, or takes it out, as it is now. */
+void worker_refresh(struct core *core, struct worker *worker);
+bool worker_may_take(const struct core *core, const struct worker *worker);
+/* Its lane closes, its jobs go back to their queues, it is forgotten. */
+void worker_lose(struct core *core, struct worker *worker, enum loss_why why);
+/* lane.drain to it, as it was told. */
+void send_drain(struct core *core, const struct worker *worker);
+void worker_destroy(struct core *core, struct worker *worker);
+void workers_tick(struct core *core);
+
+/* ---- engines ----------------------------------------------------------------------- */
+
+struct engine {
+    struct list link; /* in core->engines */
+    uint64_t live;    /* runs leased with it */
+    uint64_t refs;    /* rollouts that name it */
+    bool registered;
+    struct breaker breaker;
+    uint32_t url_len;
+    char url[];
+};
+
+struct slice engine_url(const struct engine *engine); /* empty for NULL */
+/* Registers it, or only knows its name. NULL when out of memory. */
+struct engine *engine_intern(struct core *core, struct slice url, bool registered);
+/*
+ * The registered engine with the fewest runs of those that are not set aside, another than
+ * the one it avoids if there is one.
+ */
+struct engine *engine_choose(const struct core *core, const struct rollout *rollout);
+/* Whether there is one to choose. */
+bool engine_is_ready(const struct core *core);
+/* Makes `engine` (may be NULL) the rollout's. */
+void rollout_set_engine(struct core *core, struct rollout *rollout, struct engine *engine);
+
+#endif
