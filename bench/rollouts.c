@@ -157,7 +157,7 @@ int main(int argc, char **argv)
     snprintf(bench.prefix, sizeof(bench.prefix), "b%lld-%d", (long long)clock_wall_ms(), getpid());
     snprintf(bench.stream, sizeof(bench.stream), "bench-%d", getpid());
     char topic[80];
-    snprintf(topic, sizeof(topic), "t/%s", bench.stream);
+    snprintf(topic, sizeof(topic), "t/%s/", bench.stream);
     if (zmq_setsockopt(bench.feed, ZMQ_SUBSCRIBE, topic, strlen(topic)))
         die("cannot subscribe");
     usleep(300000); /* a PUB drops what it sends before the subscription has arrived */

@@ -91,8 +91,8 @@ enum effect_kind {
     SEND_CLIENT,      /* message bytes to a client */
     SEND_TRAJECTORY,  /* load stream/seq from the ledger, send to a client with tag */
     SEND_RANGE,       /* stream.fetch: load from..limit, send each with tag, then `bytes` (the stream.head) */
-    PUBLISH_TRAJECTORY, /* load stream/seq, publish on t/<stream> */
-    PUBLISH_HEAD,     /* publish `bytes` on t/<stream> */
+    PUBLISH_TRAJECTORY, /* load stream/seq, publish on t/<stream>/ */
+    PUBLISH_HEAD,     /* publish `bytes` on t/<stream>/ */
     LANE_OPEN,        /* connect a PUSH to worker's lane endpoint */
     LANE_SEND,        /* message bytes to a worker */
     LANE_JOB,         /* load payloads, send job.start to a worker */

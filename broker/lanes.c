@@ -6,28 +6,25 @@
 
 #include "broker/frame.h"
 
-enum {
-    EVENTS_WANTED = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED |
-                    ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
-                    ZMQ_EVENT_HANDSHAKE_FAILED_AUTH,
-    PATIENCE_CHECK_MS = 1000
-};
+enum { PATIENCE_CHECK_MS = 1000 };
 
 struct lane {
     char worker[LANE_NAME_SIZE];
-    void *push, *monitor;
+    void *push;
+    struct handshakes handshakes;
     int monitor_fd, epoll_fd; /* the first is watched by the second, or -1 */
     int64_t opened_ms;
     bool connected, broken;
+    enum handshake failed; /* why it never connected */
 };
 
 /* Lanes are keyed by the worker's id. `broken` holds ids told of by lanes_take_broken next. */
 struct lanes {
     void *context;
+    const struct gate *gate;
     int epoll_fd;
     zhashx_t *all;
     zlistx_t *broken;
-    uint64_t serial; /* names monitors */
     int64_t patience_ms; /* when lanes that do not connect are looked for next */
 };
 
@@ -62,12 +59,9 @@ static void lane_destroy(void **item)
     *item = NULL;
     if (!lane)
         return;
-    if (lane->push)
-        zmq_socket_monitor(lane->push, NULL, 0);
     if (lane->monitor_fd >= 0) /* libzmq closes it later, from another thread */
         epoll_ctl(lane->epoll_fd, EPOLL_CTL_DEL, lane->monitor_fd, NULL);
-    if (lane->monitor)
-        zmq_close(lane->monitor);
+    handshakes_close(&lane->handshakes, lane->push);
     if (lane->push)
         zmq_close(lane->push);
     free(lane);
@@ -79,12 +73,13 @@ static void name_destroy(void **item)
     *item = NULL;
 }
 
-struct lanes *lanes_create(void *context)
+struct lanes *lanes_create(void *context, const struct gate *gate)
 {
     struct lanes *lanes = calloc(1, sizeof(*lanes));
     if (!lanes)
         return NULL;
     lanes->context = context;
+    lanes->gate = gate;
     lanes->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     lanes->all = zhashx_new();
     lanes->broken = zlistx_new();
@@ -138,31 +133,22 @@ static void lane_break(struct lanes *lanes, struct lane *lane)
     break_name(lanes, lane->worker);
 }
 
-/* One event: a frame with its number and value, and one with the address. False when none is there. */
-static bool read_event(struct lane *lane, uint16_t *ret)
+/* One that only broke off is tried again by libzmq, until patience runs out. */
+static void fail_handshake(struct lanes *lanes, struct lane *lane, enum handshake failed)
 {
-    int events = 0;
-    size_t size = sizeof(events);
-    if (zmq_getsockopt(lane->monitor, ZMQ_EVENTS, &events, &size) != 0 || !(events & ZMQ_POLLIN))
-        return false;
-    zmq_msg_t frame;
-    zmq_msg_init(&frame);
-    bool got = zmq_msg_recv(&frame, lane->monitor, ZMQ_DONTWAIT) >= 0;
-    if (got && zmq_msg_size(&frame) >= sizeof(*ret))
-        memcpy(ret, zmq_msg_data(&frame), sizeof(*ret));
-    while (got && zmq_msg_more(&frame) && zmq_msg_recv(&frame, lane->monitor, ZMQ_DONTWAIT) >= 0)
-        ;
-    zmq_msg_close(&frame);
-    return got;
+    lane->failed = failed;
+    if (failed != HANDSHAKE_BROKEN)
+        lane_break(lanes, lane);
 }
 
 static void hear(struct lanes *lanes, struct lane *lane)
 {
-    uint16_t event = 0;
-    while (read_event(lane, &event)) {
-        if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED)
+    for (enum handshake news; (news = handshakes_next(&lane->handshakes)) != HANDSHAKE_NONE;) {
+        if (news == HANDSHAKE_DONE)
             lane->connected = true;
-        else if (event == ZMQ_EVENT_DISCONNECTED && lane->connected)
+        else if (news != HANDSHAKE_LOST && !lane->connected)
+            fail_handshake(lanes, lane, news);
+        else if (lane->connected)
             lane_break(lanes, lane);
     }
 }
@@ -175,19 +161,15 @@ static bool is_endpoint(struct slice endpoint)
            (memcmp(endpoint.data, "tcp://", 6) == 0 || memcmp(endpoint.data, "ipc://", 6) == 0);
 }
 
-/* A PAIR that hears what becomes of the connection, watched through the epoll set. */
+/* What becomes of the connection is heard through the epoll set. */
 static int watch(struct lanes *lanes, struct lane *lane)
 {
-    char address[64];
-    snprintf(address, sizeof(address), "inproc://lane-%llu", (unsigned long long)++lanes->serial);
-    if (zmq_socket_monitor(lane->push, address, EVENTS_WANTED) != 0)
-        return -errno;
-    lane->monitor = zmq_socket(lanes->context, ZMQ_PAIR);
-    if (!lane->monitor || zmq_connect(lane->monitor, address) != 0)
-        return -errno;
+    int code = handshakes_open(&lane->handshakes, lanes->context, lane->push);
+    if (code)
+        return code;
     int fd;
     size_t size = sizeof(fd);
-    if (zmq_getsockopt(lane->monitor, ZMQ_FD, &fd, &size) != 0)
+    if (zmq_getsockopt(lane->handshakes.monitor, ZMQ_FD, &fd, &size) != 0)
         return -errno;
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = lane};
     if (epoll_ctl(lanes->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0)
@@ -206,6 +188,8 @@ static int lane_connect(struct lanes *lanes, struct lane *lane, struct slice end
     if (!lane->push)
         return -errno;
     int code = set_options(lane->push);
+    if (code == 0)
+        code = gate_arm(lanes->gate, lane->push, ZAP_LANE);
     if (code == 0)
         code = watch(lanes, lane);
     if (code == 0 && zmq_connect(lane->push, address) != 0)
@@ -285,6 +269,24 @@ static void lose_patience(struct lanes *lanes, int64_t now_ms)
             lane_break(lanes, lane);
 }
 
+static const char *why_broken(const struct lane *lane)
+{
+    if (!lane)
+        return "it cannot be opened";
+    if (lane->connected)
+        return "its connection ended";
+    switch (lane->failed) {
+    case HANDSHAKE_REFUSED:
+        return "its key is not a worker's that this broker knows; see DIR/trusted/worker";
+    case HANDSHAKE_MISMATCH:
+        return "one of it and this broker has keys and the other has not; see --key and --keys";
+    case HANDSHAKE_BAD_KEY:
+        return "its key file names another broker than this one";
+    default:
+        return "its endpoint does not answer; see the worker's --advertise";
+    }
+}
+
 bool lanes_take_broken(struct lanes *lanes, int64_t now_ms, char ret_worker[LANE_NAME_SIZE],
                        const char **ret_why)
 {
@@ -296,9 +298,7 @@ bool lanes_take_broken(struct lanes *lanes, int64_t now_ms, char ret_worker[LANE
     while ((worker = zlistx_detach(lanes->broken, NULL))) {
         const struct lane *lane = zhashx_lookup(lanes->all, worker);
         bool is_stale = lane && !lane->broken; /* opened again since */
-        *ret_why = !lane             ? "it cannot be opened"
-                   : lane->connected ? "its connection ended"
-                                     : "its endpoint does not answer; see the worker's --advertise";
+        *ret_why = why_broken(lane);
         snprintf(ret_worker, LANE_NAME_SIZE, "%s", worker);
         free(worker);
         if (!is_stale)

@@ -4,7 +4,10 @@
  * stands waits in the lane; what is in a lane when it closes is revoked.
  *
  * A lane breaks when its connection ends, or has not come about for LANE_PATIENCE_MS.
- * It is then told of once by lanes_take_broken, and the owner closes it. An endpoint is a
+ * Where keys are asked for, the broker is the CURVE server of each lane although it connects: so a
+ * worker takes jobs from the broker it knows, and the broker gives them to workers it knows; a lane
+ * whose handshake fails breaks at once.
+ * A broken lane is told of once by lanes_take_broken, and the owner closes it. An endpoint is a
  * peer's text: only tcp:// and ipc:// are connected to, and no more than LANES_MAX of them.
  */
 #ifndef SLUICE_BROKER_LANES_H
@@ -12,15 +15,14 @@
 
 #include <zmq.h>
 
-#include "common/fail.h"
-#include "common/slice.h"
+#include "broker/gate.h"
 
 struct lanes;
 
 enum { LANES_MAX = 8192, LANE_PATIENCE_MS = 10000, LANE_NAME_SIZE = 129 };
 
-/* `context` is a ZeroMQ context that outlives it. NULL with errno. */
-struct lanes *lanes_create(void *context);
+/* `context`, a ZeroMQ context, and `gate` outlive it. NULL with errno. */
+struct lanes *lanes_create(void *context, const struct gate *gate);
 void lanes_destroy(struct lanes **lanes);
 
 /* Readable (for poll) when lanes_take_broken may have news. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "broker/shell.h"
+#include "common/curve.h"
 #include "common/log.h"
 
 /* As in sysexits.h where that has one: 75 to try again later, 76 not to. */
@@ -71,8 +72,9 @@ static void print_help(void)
     for (int i = 0; i < OPTION_COUNT; i++) {
         char name[64];
         dashed(options[i].name, name);
-        printf("  --%s %s\n      %s%s%s%s\n", name, options[i].argument, options[i].doc,
-               options[i].value[0] ? " [" : "", options[i].value, options[i].value[0] ? "]" : "");
+        printf("  --%s%s%s\n      %s%s%s%s\n", name, options[i].argument[0] ? " " : "",
+               options[i].argument, options[i].doc, options[i].value[0] ? " [" : "",
+               options[i].value, options[i].value[0] ? "]" : "");
     }
     printf("  --help\n      This.\n\nsettings:\n");
     for (int i = 0; i < SETTING_COUNT; i++) {
@@ -125,8 +127,11 @@ static int read_setting(struct command *command, const struct setting *setting, 
 static void make_getopt_table(struct option table[ALL_COUNT + 2], char names[ALL_COUNT][64])
 {
     for (int i = 0; i < ALL_COUNT; i++) {
-        dashed(i < OPTION_COUNT ? options[i].name : settings[i - OPTION_COUNT].name, names[i]);
-        table[i] = (struct option){names[i], required_argument, NULL, i};
+        bool is_option = i < OPTION_COUNT;
+        dashed(is_option ? options[i].name : settings[i - OPTION_COUNT].name, names[i]);
+        bool has_value = !is_option || options[i].argument[0];
+        table[i] =
+            (struct option){names[i], has_value ? required_argument : no_argument, NULL, i};
     }
     table[ALL_COUNT] = (struct option){"help", no_argument, NULL, ALL_COUNT};
     table[ALL_COUNT + 1] = (struct option){0};
@@ -148,7 +153,7 @@ static int read_command(int argc, char **argv, struct command *command)
         else if (at == ALL_COUNT)
             command->help = true;
         else if (at < OPTION_COUNT)
-            command->values[at] = optarg;
+            command->values[at] = optarg ? optarg : "yes";
         else
             code = read_setting(command, &settings[at - OPTION_COUNT], optarg);
     }
@@ -234,10 +239,21 @@ static int read_ports(const struct command *command, struct shell_endpoints *ret
 
 /* ---- running ------------------------------------------------------------------------------------------ */
 
-static bool is_trusted_address(const char *address)
+/* Nobody but this machine's users gets in without a key, unless the operator said so. */
+static int check_reach(const struct command *command)
 {
-    return strncmp(address, "tcp://127.", 10) == 0 || strcmp(address, "tcp://localhost") == 0 ||
-           strcmp(address, "tcp://[::1]") == 0;
+    const char *address = command->values[OPTION_bind];
+    if (command->values[OPTION_ipc][0] || command->values[OPTION_keys][0] ||
+        endpoint_is_local(address))
+        return 0;
+    if (command->values[OPTION_allow_plaintext][0]) {
+        log_event(LOG_WARN, "broker.plaintext", "bind=%s hint=\"whoever can reach it can use it\"",
+                  address);
+        return 0;
+    }
+    return refuse_usage("--bind %s: others than this machine could reach it, and nobody is asked for "
+                        "a key: make keys with `sluice keys init DIR` and say --keys DIR, or say "
+                        "--allow-plaintext if you trust all who can reach it%s", address, "");
 }
 
 static int serve(const struct shell_options *shell_options)
@@ -282,12 +298,12 @@ int program_main(int argc, char **argv)
     if (code == 0)
         code = ipc[0] ? read_ipc(ipc, &shell_options.endpoints)
                       : read_ports(&command, &shell_options.endpoints);
+    log_open("broker", level);
+    if (code == 0)
+        code = check_reach(&command);
     if (code)
         return code;
-    log_open("broker", level);
-    if (!ipc[0] && !is_trusted_address(command.values[OPTION_bind]))
-        log_event(LOG_WARN, "broker.plaintext", "bind=%s hint=\"anyone who can reach it can use it\"",
-                  command.values[OPTION_bind]);
+    shell_options.keys_dir = command.values[OPTION_keys][0] ? command.values[OPTION_keys] : NULL;
     shell_options.ipc_dir = ipc[0] ? ipc : NULL;
     shell_options.settings = command.settings;
     return serve(&shell_options);

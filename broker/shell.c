@@ -46,7 +46,10 @@ static int open_sockets(struct shell *shell, const struct shell_options *options
     if (!shell->context)
         return fail_set(fail, -errno, "cannot start ZeroMQ: %s", zmq_strerror(errno));
     raise_limits(shell->context);
-    shell->lanes = lanes_create(shell->context);
+    int code = gate_open(&shell->gate, shell->context, options->keys_dir, fail);
+    if (code)
+        return code;
+    shell->lanes = lanes_create(shell->context, &shell->gate);
     if (!shell->lanes)
         return fail_set(fail, -errno, "cannot watch lanes: %s", strerror(errno));
     return shell_bind(shell, options, fail);
@@ -83,6 +86,7 @@ void shell_close(struct shell **closing)
         return;
     lanes_destroy(&shell->lanes);
     shell_unbind(shell);
+    gate_close(&shell->gate);
     if (shell->context)
         zmq_ctx_term(shell->context);
     core_destroy(&shell->core);
@@ -126,6 +130,7 @@ static bool await(struct shell *shell)
 {
     zmq_pollitem_t items[] = {{shell->front, 0, ZMQ_POLLIN, 0},
                               {shell->sink, 0, ZMQ_POLLIN, 0},
+                              {feed_socket(shell->feed), 0, ZMQ_POLLIN, 0},
                               {NULL, shell->signal_fd, ZMQ_POLLIN, 0},
                               {NULL, lanes_fd(shell->lanes), ZMQ_POLLIN, 0}};
     int64_t wait_ms = shell->due_ms - clock_ms();
@@ -133,7 +138,7 @@ static bool await(struct shell *shell)
     if (ledger_has_chores(shell->ledger))
         wait_ms = 0;
     int ready = zmq_poll(items, sizeof(items) / sizeof(*items), wait_ms);
-    if (items[2].revents)
+    if (items[3].revents)
         take_signals(shell);
     return ready != 0;
 }
@@ -143,6 +148,7 @@ static int cycle(struct shell *shell, struct fail *fail)
     int64_t now_ms = clock_ms(), wall_ms = clock_wall_ms();
     take_broken_lanes(shell, now_ms);
     shell_take_in(shell, now_ms, wall_ms);
+    feed_take(shell->feed, shell->core, now_ms);
     shell->due_ms = core_tick(shell->core, now_ms, wall_ms);
     core_dispatch(shell->core, now_ms);
     int code = shell_carry_out(shell, fail);

@@ -3,7 +3,7 @@
  *
  *   FRONT  ROUTER  clients: requests and answers
  *   SINK   PULL    workers: beats and results
- *   FEED   PUB     trajectories and heads, as [t/<stream>][message]
+ *   FEED   XPUB    trajectories and heads, as [t/<stream>/][message]
  *
  * A message is one frame. On FRONT that is what a DEALER sends; the empty delimiter of a
  * REQ, as anything else of more than one frame, is refused. One cycle takes what is there,
@@ -32,6 +32,7 @@ struct shell_endpoints {
 struct shell_options {
     struct ledger_options ledger; /* its directory is the broker's data directory */
     const char *ipc_dir; /* NULL, or the directory of ipc:// endpoints, which it keeps for itself */
+    const char *keys_dir; /* NULL: nobody is asked for a key (trust.h) */
     struct shell_endpoints endpoints;
     struct core_settings settings;
 };

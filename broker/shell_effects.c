@@ -114,14 +114,8 @@ static int do_send_range(struct shell *shell, const struct effect *effect, struc
 
 static int publish(struct shell *shell, struct slice stream, zmq_msg_t *body, struct fail *fail)
 {
-    char topic[80];
-    int len = snprintf(topic, sizeof(topic), "t/%.*s", SLICE_ARG(stream));
-    if (!frame_send_copy(shell->feed, slice_of(topic, (size_t)len), ZMQ_SNDMORE)) {
-        zmq_msg_close(body);
-        return fail_set(fail, -errno, "cannot publish: %s", zmq_strerror(errno));
-    }
-    frame_send(shell->feed, body, 0);
-    return 0;
+    int code = feed_publish(shell->feed, stream, body);
+    return code ? fail_set(fail, code, "cannot publish: %s", zmq_strerror(-code)) : 0;
 }
 
 /* Beyond what subscribers may leave unread, the next head tells them that there is more to fetch. */

@@ -3,6 +3,7 @@
 #define SLUICE_BROKER_SHELL_INNER_H
 
 #include "broker/facts.h"
+#include "broker/feed.h"
 #include "broker/frame.h"
 #include "broker/lanes.h"
 #include "broker/ledger.h"
@@ -19,6 +20,7 @@ enum {
 /* A message, kept until the cycle's effects are done, as they borrow from it. */
 struct letter {
     zmq_msg_t from, body; /* `from`: the client's identity; empty for a worker */
+    char name[KEY_NAME_SIZE]; /* of its key */
     struct facts facts;   /* of a group.submit */
 };
 
@@ -31,8 +33,10 @@ struct complaint {
 struct shell {
     struct ledger *ledger;
     struct core *core;
+    struct gate gate;
     struct lanes *lanes;
-    void *context, *front, *sink, *feed;
+    struct feed *feed;
+    void *context, *front, *sink;
     struct shell_endpoints bound;
     uint64_t epoch;
     int signal_fd, ipc_lock_fd;

@@ -153,6 +153,18 @@ static bool read_message(struct letter *letter, bool alone, bool is_client, enum
     return *ret_id != MSG_group_submit || facts_read(ret->group_submit.task, &letter->facts, no);
 }
 
+/* Who sent it, if that may still come in. */
+static bool find_caller(const struct shell *shell, struct letter *letter, bool is_client,
+                        struct caller *ret, struct refusal *no)
+{
+    ret->route = frame_peek(&letter->from);
+    if (gate_find_caller(&shell->gate, &letter->body, is_client ? ZAP_FRONT : ZAP_SINK, ret,
+                         letter->name))
+        return true;
+    return refuse(no, REFUSAL_NOT_ALLOWED, "", "this key is no longer known to the broker as a %s's",
+                  is_client ? "trainer's or an admin" : "worker");
+}
+
 /* True when the core has handled it, and the letter must be kept. */
 static bool handle_letter(struct shell *shell, struct letter *letter, bool alone, bool is_client,
                           int64_t now_ms, int64_t wall_ms)
@@ -160,15 +172,16 @@ static bool handle_letter(struct shell *shell, struct letter *letter, bool alone
     enum message_id id;
     union any_message message;
     struct refusal no;
-    const char *request;
-    if (!read_message(letter, alone, is_client, &id, &message, &request, &no)) {
+    const char *request = "";
+    struct caller caller;
+    if (!find_caller(shell, letter, is_client, &caller, &no) ||
+        !read_message(letter, alone, is_client, &id, &message, &request, &no)) {
         refuse_letter(shell, letter, request, &no, is_client);
         return false;
     }
     bool is_submit = id == MSG_group_submit;
     const struct msg_group_submit *submit = &message.group_submit;
     uint64_t hash = is_submit ? facts_hash(submit->stream, submit->samples, submit->task) : 0;
-    struct caller caller = {.route = frame_peek(&letter->from), .is_admin = true};
     core_handle(shell->core, now_ms, wall_ms, &caller, id, &message,
                 is_submit ? &letter->facts.task : NULL, hash);
     return true;

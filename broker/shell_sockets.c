@@ -33,24 +33,27 @@ static const struct option common_options[] = {
 };
 static const struct option front_options[] = {
     {ZMQ_RCVHWM, 128},         {ZMQ_SNDHWM, FRONT_SEND_MARK}, {ZMQ_LINGER, LINGER_MS},
-    {ZMQ_ROUTER_MANDATORY, 1}, {ZMQ_ROUTER_HANDOVER, 1},
+    {ZMQ_ROUTER_MANDATORY, 1}, /* and no HANDOVER: an identity is its first owner's */
 };
 static const struct option sink_options[] = {{ZMQ_RCVHWM, 64}, {ZMQ_LINGER, 0}};
-static const struct option feed_options[] = {
-    {ZMQ_SNDHWM, FEED_SEND_MARK}, {ZMQ_RCVHWM, 1000}, {ZMQ_LINGER, LINGER_MS}};
+static const struct option feed_options[] = {{ZMQ_SNDHWM, FEED_SEND_MARK},
+                                             {ZMQ_RCVHWM, 1000},
+                                             {ZMQ_LINGER, LINGER_MS},
+                                             {ZMQ_XPUB_MANUAL, 1}};
 
 struct plan {
     const char *name;
+    enum zap_domain domain;
     int type;
     int64_t message_max;
     const struct option *options;
     size_t option_count;
 };
 #define OPTIONS(table) table, sizeof(table) / sizeof(*table)
-static const struct plan front_plan = {"front", ZMQ_ROUTER, FRONT_MESSAGE_MAX,
+static const struct plan front_plan = {"front", ZAP_FRONT, ZMQ_ROUTER, FRONT_MESSAGE_MAX,
                                        OPTIONS(front_options)};
-static const struct plan sink_plan = {"sink", ZMQ_PULL, SINK_MESSAGE_MAX, OPTIONS(sink_options)};
-static const struct plan feed_plan = {"feed", ZMQ_PUB, 1024, OPTIONS(feed_options)};
+static const struct plan sink_plan = {"sink", ZAP_SINK, ZMQ_PULL, SINK_MESSAGE_MAX, OPTIONS(sink_options)};
+static const struct plan feed_plan = {"feed", ZAP_FEED, ZMQ_XPUB, 1024, OPTIONS(feed_options)};
 
 static bool set_options(void *socket, const struct option *options, size_t count)
 {
@@ -84,7 +87,8 @@ static int bind_one(struct shell *shell, const struct plan *plan, const char *en
     if (!socket || !set_options(socket, common_options,
                                 sizeof(common_options) / sizeof(*common_options)) ||
         !set_options(socket, plan->options, plan->option_count) ||
-        zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &plan->message_max, sizeof(int64_t)) != 0)
+        zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &plan->message_max, sizeof(int64_t)) != 0 ||
+        gate_arm(&shell->gate, socket, plan->domain) != 0)
         return fail_set(fail, -errno, "cannot make the socket %s: %s", plan->name,
                         zmq_strerror(errno));
     if (zmq_bind(socket, endpoint) != 0)
@@ -114,6 +118,7 @@ static void warn_of_port(const char *name, const char *endpoint)
 int shell_bind(struct shell *shell, const struct shell_options *options, struct fail *fail)
 {
     int code = 0;
+    void *feed = NULL;
     if (options->ipc_dir)
         code = lock_take(options->ipc_dir, &shell->ipc_lock_fd, fail);
     if (code == 0)
@@ -123,10 +128,14 @@ int shell_bind(struct shell *shell, const struct shell_options *options, struct 
         code = bind_one(shell, &sink_plan, options->endpoints.sink, shell->bound.sink,
                         &shell->sink, fail);
     if (code == 0)
-        code = bind_one(shell, &feed_plan, options->endpoints.feed, shell->bound.feed,
-                        &shell->feed, fail);
-    if (code)
+        code = bind_one(shell, &feed_plan, options->endpoints.feed, shell->bound.feed, &feed, fail);
+    if (code == 0 && !(shell->feed = feed_create(feed, shell->bound.feed, &shell->gate)))
+        code = fail_set(fail, -ENOMEM, "out of memory");
+    if (code) {
+        if (feed)
+            zmq_close(feed);
         return code;
+    }
     warn_of_port("front", options->endpoints.front);
     warn_of_port("sink", options->endpoints.sink);
     warn_of_port("feed", options->endpoints.feed);
@@ -142,11 +151,12 @@ static void remove_file(const struct shell *shell, const char *endpoint)
 
 void shell_unbind(struct shell *shell)
 {
-    void *sockets[] = {shell->front, shell->sink, shell->feed};
-    for (size_t i = 0; i < sizeof(sockets) / sizeof(*sockets); i++)
-        if (sockets[i])
-            zmq_close(sockets[i]);
-    shell->front = shell->sink = shell->feed = NULL;
+    if (shell->front)
+        zmq_close(shell->front);
+    if (shell->sink)
+        zmq_close(shell->sink);
+    shell->front = shell->sink = NULL;
+    feed_destroy(&shell->feed);
     remove_file(shell, shell->bound.front);
     remove_file(shell, shell->bound.sink);
     remove_file(shell, shell->bound.feed);

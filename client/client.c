@@ -46,6 +46,7 @@ struct sluice_client *sluice_connect(const char *url)
         wanted = "tcp://127.0.0.1:5750";
     client->timeout_ms = TIMEOUT_MS;
     client->patience_ms = PATIENCE_MS;
+    link_init(&client->link);
     snprintf(client->front_url, sizeof(client->front_url), "%s", wanted);
     if (strlen(wanted) >= sizeof(client->front_url) ||
         !feed_of(client->front_url, client->feed_url, sizeof(client->feed_url)))
@@ -62,8 +63,8 @@ void sluice_close(struct sluice_client **handle)
     stream_destroy(&client->stream);
     trajectory_view_finish(&client->got);
     buffer_finish(&client->text);
-    if (client->front)
-        zmq_close(client->front);
+    link_close_front(client);
+    link_finish(&client->link);
     if (client->context)
         zmq_ctx_term(client->context);
     free(client);
@@ -159,14 +160,19 @@ void *client_socket(struct sluice_client *client, int type, const char *url)
         return NULL;
     }
     void *socket = zmq_socket(client->context, type);
-    bool immediate = type == ZMQ_DEALER;
-    if (!socket || !set_limits(socket) || !set_int(socket, ZMQ_IMMEDIATE, immediate) ||
-        zmq_connect(socket, url) != 0) {
-        int why = errno;
-        client_fail(client, -why, "cannot connect to %s: %s", url, zmq_strerror(why));
+    bool is_front = type == ZMQ_DEALER;
+    int code = socket ? link_arm(client, socket, url) : 0;
+    if (code == 0 && is_front && socket)
+        code = handshakes_open(&client->link.handshakes, client->context, socket);
+    if (code == 0 && (!socket || !set_limits(socket) || !set_int(socket, ZMQ_IMMEDIATE, is_front) ||
+                      zmq_connect(socket, url) != 0))
+        code = client_fail(client, -errno, "cannot connect to %s: %s", url, zmq_strerror(errno));
+    if (code) {
+        if (is_front)
+            handshakes_close(&client->link.handshakes, socket);
         if (socket)
             zmq_close(socket);
-        errno = why;
+        errno = -code;
         return NULL;
     }
     return socket;

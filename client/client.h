@@ -12,6 +12,7 @@
 
 #include <zmq.h>
 
+#include "client/link.h"
 #include "client/sluice.h"
 #include "client/trajectory_view.h"
 #include "schemas/message.h"
@@ -22,6 +23,7 @@ struct sluice_client {
     char front_url[512], feed_url[512];
     int64_t timeout_ms, patience_ms; /* patience_ms -1: for ever */
     void *context, *front; /* NULL until the first request */
+    struct link link;
     uint64_t last_tag;
     uint64_t lease_ms;     /* the shortest that was submitted with; 0: none */
     char error[2304];      /* the sentence; "" when the last call failed at nothing */

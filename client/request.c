@@ -66,12 +66,7 @@ void answer_move(struct answer *to, struct answer *from)
 
 /* ---- FRONT ---------------------------------------------------------------------------- */
 
-int front_open(struct sluice_client *client)
-{
-    if (!client->front && !(client->front = client_socket(client, ZMQ_DEALER, client->front_url)))
-        return -errno;
-    return 0;
-}
+int front_open(struct sluice_client *client) { return link_open_front(client); }
 
 /* Reading ZMQ_EVENTS first makes libzmq look at its mailbox: else EAGAIN may be stale. */
 static bool can_send(void *socket)
@@ -102,6 +97,7 @@ bool front_send_due(struct sluice_client *client, struct request *request, int64
 bool front_read(struct sluice_client *client, struct answer *ret)
 {
     zmq_msg_t frame;
+    link_mend(client, clock_ms());
     zmq_msg_init(&frame);
     while (zmq_msg_recv(&frame, client->front, ZMQ_DONTWAIT) >= 0)
         if (answer_read(ret, &frame))
@@ -178,13 +174,15 @@ int requests_run(struct sluice_client *client, struct request *requests, size_t 
             if (!away && !requests[i].answered)
                 wake_ms = earlier(wake_ms, requests[i].send_at_ms);
         }
+        if (away)
+            wake_ms = earlier(wake_ms, now_ms + LINK_AGAIN_MS);
         deadline_ms += poll_front(client, now_ms, wake_ms, away);
         size_t taken = take_answers(client, requests, count, take, arg);
         left -= taken;
         if (taken)
             deadline_ms = clock_ms() + client->timeout_ms;
         else if (clock_ms() >= deadline_ms)
-            return client_fail(client, -ETIMEDOUT, "no broker answers at %s", client->front_url);
+            return link_fail(client);
     }
     return 0;
 }

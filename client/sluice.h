@@ -43,6 +43,18 @@ struct sluice_client;
  */
 struct sluice_client *sluice_connect(const char *url);
 void sluice_close(struct sluice_client **client);
+/*
+ * Proves to the broker who this is, with a file from `sluice keys add`; before the first request.
+ * Default: $SLUICE_KEY, if set. NULL: no key. -EACCES: others can read the file; -EINVAL: it is no
+ * trainer's or admin's key. A broker that refuses the key, or wants one, shows as -EACCES from
+ * requests, after their timeout.
+ */
+int sluice_set_key(struct sluice_client *client, const char *path);
+/*
+ * Without a key a client connects to this machine only (ipc, loopback), and else fails with -EACCES,
+ * unless this is called, or SLUICE_ALLOW_PLAINTEXT is 1.
+ */
+void sluice_allow_plaintext(struct sluice_client *client);
 const char *sluice_error(const struct sluice_client *client);
 /* Where it connects to: what was asked for, or the default. */
 const char *sluice_url(const struct sluice_client *client);

@@ -177,6 +177,23 @@ static bool read_feed(struct stream *stream, struct answer *ret)
     return found;
 }
 
+int stream_open_feed(struct sluice_client *client)
+{
+    struct stream *stream = client->stream;
+    void *feed = client_socket(client, ZMQ_SUB, client->feed_url);
+    if (!feed)
+        return -errno;
+    if (zmq_setsockopt(feed, ZMQ_SUBSCRIBE, stream->topic, strlen(stream->topic)) != 0) {
+        zmq_close(feed);
+        return client_fail(client, -errno, "cannot subscribe: %s", zmq_strerror(errno));
+    }
+    if (stream->feed)
+        zmq_close(stream->feed);
+    stream->feed = feed;
+    stream->made = client->link.made;
+    return 0;
+}
+
 static void take_feed(struct stream *stream)
 {
     AUTO_ANSWER answer = {0};
@@ -246,6 +263,8 @@ static int64_t work(struct sluice_client *client, int64_t now_ms, bool *away)
     AUTO_ANSWER answer = {0};
     while (front_read(client, &answer))
         stream_offer(client, &answer);
+    if (stream->made != client->link.made)
+        stream_open_feed(client);
     if (!stream->fetching && !stream->wanted && stream->ready_at == stream->ready_end)
         take_feed(stream);
     if (now_ms - stream->heard_ms >= SILENCE_MS && !stream->fetching)

@@ -1,7 +1,7 @@
 /*
  * stream.h - reading one stream: each trajectory once, in order, whatever is lost on the way.
  *
- * FEED is a SUB on t/<stream>: fast, and free to drop. `next` is the number wanted. From FEED, a
+ * FEED is a SUB on t/<stream>/: fast, and free to drop. `next` is the number wanted. From FEED, a
  * number below next is a duplicate and dropped; next itself is taken; one above it shows a gap.
  * A gap, or a stream.head that has passed what arrived, starts a stream.fetch on FRONT; until its
  * answer has ended FEED is left unread, so that nothing has to be put in order, and what it
@@ -35,8 +35,9 @@ struct given {
 };
 
 struct stream {
-    char name[65], topic[68];
+    char name[65], topic[72];
     void *feed;
+    uint64_t made;            /* FRONT's count when feed was made (link.h) */
     uint64_t next;            /* the number to give out next */
     uint64_t head, pending, epoch;
     uint64_t first;           /* the oldest number kept, as last heard */
@@ -71,5 +72,8 @@ void stream_end_fetch(struct sluice_client *client, const struct msg_stream_head
  */
 int cursor_read(struct sluice_client *client, struct stream *stream); /* 0 too when there is none */
 int cursor_write(struct sluice_client *client, struct stream *stream);
+
+/* FEED, or FEED again: what was not read of the old socket is fetched. */
+int stream_open_feed(struct sluice_client *client);
 
 #endif

@@ -13,14 +13,10 @@ static int stream_open(struct sluice_client *client, const char *name)
     if (!stream)
         return client_fail(client, -ENOMEM, "out of memory");
     snprintf(stream->name, sizeof(stream->name), "%s", name);
-    snprintf(stream->topic, sizeof(stream->topic), "t/%s", name);
+    snprintf(stream->topic, sizeof(stream->topic), "t/%s/", name);
     stream->first = 1;
-    stream->feed = client_socket(client, ZMQ_SUB, client->feed_url);
-    if (!stream->feed)
-        return -errno;
-    if (zmq_setsockopt(stream->feed, ZMQ_SUBSCRIBE, stream->topic, strlen(stream->topic)) != 0)
-        return client_fail(client, -errno, "cannot subscribe: %s", zmq_strerror(errno));
-    return front_open(client);
+    int failed = front_open(client);
+    return failed ? failed : stream_open_feed(client);
 }
 
 /* Asks where the stream stands; what is missing is fetched by sluice_next. */

@@ -74,6 +74,29 @@ static void format_tcp(char *ret, size_t size, const char *host, unsigned port)
     snprintf(ret, size, form, host, port);
 }
 
+/* ---- who may listen in ------------------------------------------------------------------ */
+
+static int check_reach(const struct lane_plan *plan, const char *endpoint, struct fail *fail)
+{
+    if (plan->key || plan->allow_plaintext || endpoint_is_local(endpoint))
+        return 0;
+    return fail_set(fail, -EACCES,
+                    "%s is not on this machine and there is no key: say --key FILE (`sluice keys add "
+                    "worker NAME` makes one), or --allow-plaintext if you trust the whole network",
+                    endpoint);
+}
+
+static int arm(struct lane *lane, void *zmq, const struct lane_plan *plan, struct fail *fail)
+{
+    int code = 0;
+    lane->has_key = plan->key != NULL;
+    if (plan->key && ((code = curve_use(lane->pull, plan->key)) ||
+                      (code = curve_use(lane->push, plan->key))))
+        return fail_set(fail, code, "libzmq takes no keys: %s", zmq_strerror(-code));
+    code = handshakes_open(&lane->handshakes, zmq, lane->push);
+    return code ? fail_set(fail, code, "no socket monitor: %s", zmq_strerror(-code)) : 0;
+}
+
 /* ---- sockets ---------------------------------------------------------------------------- */
 
 /* The longest message the broker sends on a lane: a job.start with every field at its bound. */
@@ -141,16 +164,19 @@ static int bind_tcp(struct lane *lane, const char *host, const struct lane_plan 
                     plan->port_last);
 }
 
+/* With --advertise the lane listens on all addresses, whatever it is called. */
 static int lane_bind(struct lane *lane, const struct address *broker, const struct lane_plan *plan,
                      struct fail *fail)
 {
-    char host[128];
+    char host[128], endpoint[256];
     if (broker->is_ipc)
         return bind_ipc(lane, broker, plan, fail);
-    if (plan->advertise)
-        return bind_tcp(lane, plan->advertise, plan, fail);
-    int error = find_local_host(broker, host, fail);
-    return error ? error : bind_tcp(lane, host, plan, fail);
+    int error = plan->advertise ? 0 : find_local_host(broker, host, fail);
+    if (error)
+        return error;
+    format_tcp(endpoint, sizeof(endpoint), plan->advertise ? "0.0.0.0" : host, 0);
+    error = check_reach(plan, endpoint, fail);
+    return error ? error : bind_tcp(lane, plan->advertise ? plan->advertise : host, plan, fail);
 }
 
 static int sink_connect(struct lane *lane, const struct address *broker, struct fail *fail)
@@ -183,7 +209,11 @@ int lane_open(struct lane *lane, void *zmq, const struct lane_plan *plan, struct
         set_common(lane->push, is_ipv6);
         set_int(lane->push, ZMQ_IMMEDIATE, 1);
         set_int(lane->push, ZMQ_SNDHWM, BEATS_QUEUED_MAX);
-        error = lane_bind(lane, &broker, plan, fail);
+        error = check_reach(plan, plan->broker, fail);
+        if (error == 0)
+            error = arm(lane, zmq, plan, fail);
+        if (error == 0)
+            error = lane_bind(lane, &broker, plan, fail);
         if (error == 0)
             error = sink_connect(lane, &broker, fail);
     }
@@ -194,6 +224,7 @@ int lane_open(struct lane *lane, void *zmq, const struct lane_plan *plan, struct
 
 void lane_close(struct lane *lane, int linger_ms)
 {
+    handshakes_close(&lane->handshakes, lane->push);
     if (lane->push) {
         set_int(lane->push, ZMQ_LINGER, linger_ms);
         zmq_close(take_ptr(&lane->push));
@@ -202,6 +233,38 @@ void lane_close(struct lane *lane, int linger_ms)
         zmq_close(take_ptr(&lane->pull));
     if (strncmp(lane->endpoint, "ipc://", 6) == 0)
         unlink(lane->endpoint + 6); /* ZeroMQ leaves it */
+}
+
+static const char *explain(const struct lane *lane, enum handshake news)
+{
+    if (news == HANDSHAKE_REFUSED)
+        return "the broker does not know this key as a worker's";
+    if (news == HANDSHAKE_MISMATCH)
+        return lane->has_key ? "the broker speaks plaintext: start it with --keys, or this without "
+                               "--key"
+                             : "the broker wants a key: --key FILE";
+    return "the broker broke off the handshake: is it the one whose key the key file names?";
+}
+
+/* libzmq itself tries again only what broke off, and says so each time. */
+const char *lane_mend(struct lane *lane, int64_t now_ms)
+{
+    const char *why = NULL;
+    for (enum handshake news; (news = handshakes_next(&lane->handshakes)) != HANDSHAKE_NONE;) {
+        if (news == HANDSHAKE_LOST)
+            continue;
+        if (news != HANDSHAKE_DONE && (news != HANDSHAKE_BROKEN || lane->has_key))
+            why = explain(lane, news);
+        if (news != HANDSHAKE_DONE && news != HANDSHAKE_BROKEN && !lane->is_refused) {
+            lane->is_refused = true;
+            lane->again_ms = now_ms + LANE_AGAIN_MS;
+        }
+    }
+    if (lane->is_refused && now_ms >= lane->again_ms) {
+        lane->is_refused = false;
+        zmq_connect(lane->push, lane->sink);
+    }
+    return why;
 }
 
 bool lane_fds(const struct lane *lane, int ret_fds[2])

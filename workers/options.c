@@ -113,6 +113,12 @@ static int take_option(int id, const char *word, const char *value, struct optio
             return fail_set(fail, -EINVAL, "--advertise %s: not a host", value);
         plan->advertise = value;
         return 0;
+    case OPTION_key:
+        ret->key_path = value;
+        return 0;
+    case OPTION_allow_plaintext:
+        plan->allow_plaintext = true;
+        return 0;
     case OPTION_grace:
         if (!parse_number(value, 0, GRACE_MAX_S, &number))
             return fail_set(fail, -EINVAL, "--grace %s: not a number of seconds in 0-%d", value,
@@ -147,6 +153,18 @@ static int take_stage(int argc, char **argv, struct options *ret, struct fail *f
     return 0;
 }
 
+static int take_key(struct options *ret, struct fail *fail)
+{
+    if (!ret->key_path || !ret->key_path[0])
+        return 0;
+    int code = key_read_own(ret->key_path, &ret->key, fail);
+    if (code == 0 && ret->key.role != ROLE_WORKER)
+        code = fail_set(fail, -EINVAL, "%s is %s's key, who is %s: a worker's is wanted",
+                        ret->key_path, ret->key.name, key_role_name(ret->key.role));
+    ret->plan.key = &ret->key;
+    return code;
+}
+
 /* A directory given, or one under --data. */
 static char *choose_directory(const char *given, const char *data, const char *name)
 {
@@ -162,7 +180,8 @@ int options_parse(int argc, char **argv, struct options *ret, struct fail *fail)
                                      .port_first = 20000,
                                      .port_last = 29999,
                                      .grace_ms = 30000,
-                                     .outbox_bytes = (size_t)64 << 20}};
+                                     .outbox_bytes = (size_t)64 << 20},
+                            .key_path = getenv("SLUICE_KEY")};
     const char *data = "./sluice-data";
     int id, error;
     opterr = 0;
@@ -172,6 +191,8 @@ int options_parse(int argc, char **argv, struct options *ret, struct fail *fail)
             return error;
     if (ret->help)
         return 0;
+    if ((error = take_key(ret, fail)))
+        return error;
     if (!ret->plan.broker)
         ret->plan.broker = "tcp://127.0.0.1:5750";
     ret->store = choose_directory(ret->plan.store, data, "store");
@@ -186,6 +207,7 @@ void options_finish(struct options *options)
     free(take_ptr(&options->store));
     free(take_ptr(&options->cache));
     free(take_ptr(&options->mount_point));
+    key_wipe(&options->key);
 }
 
 /* ---- directories ------------------------------------------------------------------------ */

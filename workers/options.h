@@ -9,6 +9,8 @@
 struct options {
     struct worker_plan plan; /* store and cache still as given; options_finish frees what it made */
     bool with_parent, help;
+    const char *key_path;
+    struct key key; /* plan.key points here, where there is one */
     char *store, *cache;
     char *mount_point; /* an empty directory of the cache that every sandbox covers with its tmpfs */
 };

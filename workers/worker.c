@@ -85,6 +85,10 @@ static void beat_due(void *arg)
         abort(); /* a worker that cannot beat is dead; better seen at once */
     worker->beat_wanted = true;
     say_malformed(worker);
+    const char *why = lane_mend(&worker->lane, clock_ms());
+    if (why)
+        log_event(LOG_WARN, "worker.not-let-in", "broker=%s why=\"%s\" action=tries-again",
+                  worker->plan.broker, why);
     outbox_resend_due(&worker->outbox, clock_ms());
 }
 
@@ -181,7 +185,9 @@ static int open_lane(struct worker *worker, struct fail *fail)
                              .advertise = worker->plan.advertise,
                              .port_first = worker->plan.port_first,
                              .port_last = worker->plan.port_last,
-                             .worker = worker->id};
+                             .worker = worker->id,
+                             .key = worker->plan.key,
+                             .allow_plaintext = worker->plan.allow_plaintext};
     worker->zmq = zmq_ctx_new();
     if (!worker->zmq)
         return fail_set(fail, -errno, "ZeroMQ does not start: %s", zmq_strerror(errno));

@@ -14,7 +14,7 @@
 #ifndef SLUICE_WORKERS_WORKER_H
 #define SLUICE_WORKERS_WORKER_H
 
-#include "common/fail.h"
+#include "common/keys.h"
 #include "schemas/message.h"
 #include "workers/sandbox/sandbox.h"
 
@@ -22,6 +22,8 @@ struct worker_plan {
     enum stage stage;
     uint64_t slots;
     const char *broker, *advertise; /* as in lane_plan */
+    const struct key *key;
+    bool allow_plaintext;
     unsigned port_first, port_last;
     const char *store, *cache; /* existing directories, absolute */
     int64_t grace_ms;

@@ -50,7 +50,8 @@ struct option {
 
 struct invocation {
     const struct command *command;
-    const char *broker;      /* --broker, or NULL */
+    const char *broker, *key; /* --broker and --key, or NULL */
+    bool allow_plaintext;
     void *options;           /* the command's struct */
     char **arguments;        /* what is no option */
     size_t argument_count;
@@ -73,7 +74,7 @@ extern const struct command *const commands[];
 extern const size_t command_count;
 extern const struct command command_up, command_broker, command_worker, command_submit,
     command_watch, command_show, command_status, command_cancel, command_engine, command_ack,
-    command_drain, command_backup;
+    command_drain, command_backup, command_keys;
 
 /* The options that every command has; parsed beside its own. */
 extern const struct option common_options[];

@@ -34,10 +34,17 @@ int cli_usage(const struct command *command, const char *format, ...)
 struct sluice_client *cli_connect(const struct invocation *in)
 {
     struct sluice_client *client = sluice_connect(in->broker);
-    if (!client)
+    if (!client) {
         cli_say("out of memory");
-    else
-        sluice_set_timeout(client, ANSWER_MS);
+        return NULL;
+    }
+    sluice_set_timeout(client, ANSWER_MS);
+    if (in->allow_plaintext)
+        sluice_allow_plaintext(client);
+    if (in->key && sluice_set_key(client, in->key)) {
+        cli_say("%s", sluice_error(client));
+        sluice_close(&client);
+    }
     return client;
 }
 

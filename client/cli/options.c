@@ -6,13 +6,17 @@
 #include "client/cli/duration.h"
 
 struct common {
-    const char *broker;
-    bool help;
+    const char *broker, *key;
+    bool help, allow_plaintext;
 };
 
 const struct option common_options[] = {
     {"broker", OPTION_TEXT, offsetof(struct common, broker), "URL",
      "The broker's FRONT. Default: $SLUICE_BROKER, else tcp://127.0.0.1:5750."},
+    {"key", OPTION_TEXT, offsetof(struct common, key), "FILE",
+     "Who you are, for a broker that asks: a file from `sluice keys add`. Default: $SLUICE_KEY."},
+    {"allow-plaintext", OPTION_FLAG, offsetof(struct common, allow_plaintext), NULL,
+     "Goes over a network without a key; so does SLUICE_ALLOW_PLAINTEXT=1."},
     {"help", OPTION_FLAG, offsetof(struct common, help), NULL, "Shows this."},
 };
 const size_t common_option_count = ROWS(common_options);
@@ -172,6 +176,8 @@ int options_parse(const struct command *command, int argc, char **argv, struct i
         }
     }
     ret->broker = common.broker;
+    ret->key = common.key;
+    ret->allow_plaintext = common.allow_plaintext;
     *help = common.help;
     return common.help ? EXITS_OK : check_complete(ret);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "client/cli/keys.h"
 #include "client/cli/siblings.h"
 
 static const char any_address[] = "0.0.0.0";
@@ -54,6 +55,12 @@ static void plan_broker(struct up *up)
     *broker = (struct child){.title = "broker", .out = -1};
     for (size_t i = 0; i < ROWS(arguments); i++)
         child_add(broker, arguments[i]);
+    if (up->options->keys) {
+        child_add(broker, "--keys");
+        child_add(broker, up->options->keys);
+    }
+    if (up->allow_plaintext)
+        child_add(broker, "--allow-plaintext");
 }
 
 static void plan_workers(struct up *up, const char *stage, uint64_t count)
@@ -66,6 +73,12 @@ static void plan_workers(struct up *up, const char *stage, uint64_t count)
         snprintf(worker->title, sizeof(worker->title), "%s worker %u", stage, (unsigned)i);
         for (size_t k = 0; k < ROWS(arguments); k++)
             child_add(worker, arguments[k]);
+        if (up->options->keys) {
+            child_add(worker, "--key");
+            child_add(worker, up->worker_key);
+        }
+        if (up->allow_plaintext)
+            child_add(worker, "--allow-plaintext");
         if (up->options->slots) {
             child_add(worker, "--slots");
             child_add(worker, up->slots);
@@ -83,15 +96,27 @@ static bool find_programs(struct up *up)
     return false;
 }
 
+/* The workers and the registering of engines need keys too; they are made the first time. */
+static bool find_keys(struct up *up)
+{
+    return keys_ensure(up->options->keys, ROLE_WORKER, "up-worker", up->worker_key,
+                       sizeof(up->worker_key)) &&
+           keys_ensure(up->options->keys, ROLE_ADMIN, "up-admin", up->admin_key,
+                       sizeof(up->admin_key));
+}
+
 static int run_up(const struct invocation *in)
 {
     struct up_options *options = in->options;
-    struct up up = {.options = options, .signal_fd = -1};
+    struct up up = {.options = options, .signal_fd = -1, .allow_plaintext = in->allow_plaintext};
     if (in->broker)
         return cli_usage(in->command, "up starts a broker: say --bind and --front, not --broker");
     if (!options->data)
         options->data = "sluice-data";
-    if (!make_directory(options->data) || !find_programs(&up))
+    if (in->key)
+        return cli_usage(in->command, "up has keys of its own: say --keys DIR, not --key");
+    if (!make_directory(options->data) || !find_programs(&up) ||
+        (options->keys && !find_keys(&up)))
         return EXITS_FAILED;
     up.children = calloc(1 + options->init + options->run + options->eval, sizeof(*up.children));
     if (!up.children) {
@@ -126,6 +151,8 @@ static const struct option options[] = {
     {"front", OPTION_NUMBER, offsetof(struct up_options, front), "PORT",
      "The port for clients; the next two are the workers' and the feed's.", .preset = 5750,
      .min = 1, .max = 32765},
+    {"keys", OPTION_TEXT, offsetof(struct up_options, keys), "DIR",
+     "Asks everybody for a key: a directory of `sluice keys init`. It makes up-worker and up-admin in it."},
     {"ready-file", OPTION_TEXT, offsetof(struct up_options, ready_file), "FILE",
      "Written with the broker's URL once everything is up."},
 };

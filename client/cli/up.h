@@ -10,13 +10,15 @@
 
 struct up_options {
     struct texts engines;
-    const char *data, *bind, *ready_file;
+    const char *data, *bind, *ready_file, *keys;
     uint64_t front, init, run, eval, slots;
 };
 
 struct up {
     const struct up_options *options;
     char broker_path[4096], worker_path[4096];
+    char worker_key[4096], admin_key[4096]; /* --keys: two keys of its own */
+    bool allow_plaintext;
     char bind[256], url[300], front[8], sink[8], feed[8], slots[16]; /* arguments of children */
     struct child *children; /* the broker, then the workers */
     size_t child_count;

@@ -121,6 +121,10 @@ static bool register_engines(struct up *up)
 {
     const struct texts *engines = &up->options->engines;
     AUTO_CLIENT *client = sluice_connect(up->url);
+    if (client && up->options->keys && sluice_set_key(client, up->admin_key)) {
+        cli_say("%s", sluice_error(client));
+        return false;
+    }
     for (size_t i = 0; i < engines->count && client; i++) {
         struct fail fail;
         int failed = sluice_engine_add(client, engines->items[i]);

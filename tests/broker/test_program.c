@@ -72,6 +72,9 @@ static void bad_usage_is_told_by_name_with_status_2(void **state)
         {{"--front", "", NULL}, "--front"},
         {{"--data", NULL}, "--data wants a value"},
         {{"--bind", "127.0.0.1", NULL}, "tcp://ADDRESS"},
+        {{"--bind", "tcp://0.0.0.0", NULL}, "--allow-plaintext"},
+        {{"--bind", "tcp://*", NULL}, "sluice keys init"},
+        {{"--bind", "tcp://127.0.0.1.example.com", NULL}, "--keys DIR"},
         {{"--log", "loud", NULL}, "loud"},
         {{"--durability", "maybe", NULL}, "maybe"},
         {{"--beat-timeout-ms", "5s", NULL}, "100 to 3600000"},
@@ -89,8 +92,8 @@ static void bad_usage_is_told_by_name_with_status_2(void **state)
 static void help_names_every_option_and_setting(void **state)
 {
     (void)state;
-    static const char *const names[] = {
-#define OPTION(name, argument, value, doc) "--" #name " ",
+    const char *const names[] = {
+#define OPTION(name, argument, value, doc) argument[0] ? "--" #name " " : "--" #name "\n",
 #include "broker/options.def"
 #undef OPTION
         "--beat_timeout_ms ", "--rollouts_max ", "--help",

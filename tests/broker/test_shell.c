@@ -240,7 +240,7 @@ static void an_ended_rollout_is_published_under_its_streams_topic(void **state)
     while (!slice_is(got.rollout, "second/0")) {
         world_until(world, zmq_msg_recv(&topic, world->subscriber, ZMQ_DONTWAIT) >= 0);
         assert_true(zmq_msg_more(&topic) && zmq_msg_recv(&body, world->subscriber, 0) >= 0);
-        assert_true(slice_is(slice_of(zmq_msg_data(&topic), zmq_msg_size(&topic)), "t/train"));
+        assert_true(slice_is(slice_of(zmq_msg_data(&topic), zmq_msg_size(&topic)), "t/train/"));
         assert_false(zmq_msg_more(&body));
         world_decode(&body, MSG_trajectory, &got);
     }

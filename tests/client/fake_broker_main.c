@@ -12,7 +12,7 @@ static void add(struct fake_broker *b, unsigned n) { fake_add_many(b, n, 0); }
 static void add_lost(struct fake_broker *b, unsigned n) { fake_add_many(b, n, 100); }
 static void add_some_lost(struct fake_broker *b, unsigned n) { fake_add_many(b, n, 33); }
 static void add_broken(struct fake_broker *b, unsigned n) { (void)n, fake_add_broken(b); }
-static void again(struct fake_broker *b, unsigned n) { fake_publish(b, "t/train", "train", n); }
+static void again(struct fake_broker *b, unsigned n) { fake_publish(b, "t/train/", "train", n); }
 static void head(struct fake_broker *b, unsigned n) { (void)n, fake_publish_head(b); }
 static void forget(struct fake_broker *b, unsigned n) { fake_forget(b, n); }
 static void restart(struct fake_broker *b, unsigned n) { fake_restart(b, n > 0); }
@@ -39,7 +39,7 @@ static void garbage(struct fake_broker *b, unsigned n)
 {
     (void)n;
     fake_answer_garbage(b);
-    fake_publish_bytes(b, "t/train", "\xc1", false);
+    fake_publish_bytes(b, "t/train/", "\xc1", false);
 }
 
 static const struct {

@@ -20,7 +20,7 @@ struct fake_broker {
     void *context, *orders_in, *orders_out; /* orders: an inproc PAIR */
     void *front, *feed;
     int port;
-    char url[64], stream[65], topic[68];
+    char url[64], stream[65], topic[72];
     uint64_t epoch, first, head, capacity, acked;
     struct kept *kept; /* number n is kept[n - 1] */
     unsigned subscribers, ignore, full, counts[MESSAGE_COUNT];

@@ -123,7 +123,7 @@ ORDER(full, { broker->full = order->count; })
 ORDER(finish, { broker->finish_at_once = order->flag; })
 ORDER(stream, {
     snprintf(broker->stream, sizeof(broker->stream), "%s", order->text);
-    snprintf(broker->topic, sizeof(broker->topic), "t/%s", order->text);
+    snprintf(broker->topic, sizeof(broker->topic), "t/%s/", order->text);
 })
 ORDER(count, { order->count = broker->counts[order->number]; })
 ORDER(groups, { order->count = broker->group_count; })
@@ -281,7 +281,7 @@ struct fake_broker *fake_start(void)
     broker->done_count = 3;
     strcpy(broker->status, "{\"epoch\":3}");
     strcpy(broker->stream, "train");
-    strcpy(broker->topic, "t/train");
+    strcpy(broker->topic, "t/train/");
     pthread_create(&broker->thread, NULL, fake_main, broker);
     return broker;
 }

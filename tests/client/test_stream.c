@@ -108,9 +108,9 @@ static void a_duplicate_is_dropped(void **state)
     struct fixture *f = *state;
     subscribe(f, 1);
     fake_add(f->broker, true);
-    fake_publish(f->broker, "t/train", "train", 1);
+    fake_publish(f->broker, "t/train/", "train", 1);
     fake_add(f->broker, true);
-    fake_publish(f->broker, "t/train", "train", 1);
+    fake_publish(f->broker, "t/train/", "train", 1);
     fake_add(f->broker, true);
     expect(f, 1, 3);
     expect_nothing(f);
@@ -397,11 +397,11 @@ static void a_stream_whose_name_begins_the_same_is_not_mixed_in(void **state)
     struct fixture *f = *state;
     subscribe(f, 1);
     fake_add(f->broker, false);
-    fake_publish(f->broker, "t/train2", "train2", 1);
-    fake_publish(f->broker, "t/train", "train2", 1);
-    fake_publish(f->broker, "t/train2", "train", 1);
+    fake_publish(f->broker, "t/train2/", "train2", 1);
+    fake_publish(f->broker, "t/train/", "train2", 1);
+    fake_publish(f->broker, "t/train2/", "train", 1);
     expect_nothing(f);
-    fake_publish(f->broker, "t/train", "train", 1);
+    fake_publish(f->broker, "t/train/", "train", 1);
     expect(f, 1, 1);
 }
 
@@ -420,9 +420,9 @@ static void garbage_on_the_feed_is_passed_over(void **state)
 {
     struct fixture *f = *state;
     subscribe(f, 1);
-    fake_publish_bytes(f->broker, "t/train", "\xc1\xc1", false);
-    fake_publish_bytes(f->broker, "t/train", "", false);
-    fake_publish_bytes(f->broker, "t/train", "three frames", true);
+    fake_publish_bytes(f->broker, "t/train/", "\xc1\xc1", false);
+    fake_publish_bytes(f->broker, "t/train/", "", false);
+    fake_publish_bytes(f->broker, "t/train/", "three frames", true);
     fake_publish_bytes(f->broker, "t/train/sub", "another topic", false);
     fake_add(f->broker, true);
     expect(f, 1, 1);

@@ -20,7 +20,7 @@ SILENCE = 2.0       # FEED says heads every second while there is work: then ask
 class Stream:
     def __init__(self, client, feed, name):
         self.client, self.feed, self.name = client, feed, name
-        self.topic = f"t/{name}".encode()
+        self.topic = f"t/{name}/".encode()
         self.ready = []        # fields of trajectories, in order from self.wanted_seq
         self.wanted_seq = 1    # the number to give out next
         self.head = self.epoch = self.pending = 0

@@ -1,0 +1,209 @@
+#include "broker/feed.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "broker/frame.h"
+#include "common/cleanup.h"
+#include "common/log.h"
+
+enum { READS_MAX = 4096, TOPIC_SIZE = 80, ASKERS_MAX = 1024, BIND_TRIES = 50 };
+
+/* What one name has asked for since the connections were last dropped. */
+struct asker {
+    char name[KEY_NAME_SIZE];
+    size_t bytes;
+    int64_t banned_until_ms;
+};
+
+struct feed {
+    void *xpub;
+    const struct gate *gate;
+    char endpoint[256];
+    bool is_bound, out_of_step;
+    size_t topics;  /* bytes of topics asked for and not given up */
+    uint64_t losses;
+    struct asker askers[ASKERS_MAX];
+    size_t asker_count;
+};
+
+struct feed *feed_create(void *xpub, const char *endpoint, const struct gate *gate)
+{
+    struct feed *feed = calloc(1, sizeof(*feed));
+    if (!feed)
+        return NULL;
+    feed->xpub = xpub;
+    feed->gate = gate;
+    feed->is_bound = true;
+    feed->losses = gate->trust ? trust_losses(gate->trust) : 0;
+    snprintf(feed->endpoint, sizeof(feed->endpoint), "%s", endpoint);
+    return feed;
+}
+
+void feed_destroy(struct feed **destroying)
+{
+    struct feed *feed = take_ptr(destroying);
+    if (!feed)
+        return;
+    zmq_close(feed->xpub);
+    free(feed);
+}
+
+void *feed_socket(const struct feed *feed) { return feed->xpub; }
+
+/* ---- dropping everybody -------------------------------------------------------------------- */
+
+/* libzmq lets go of a port, and removes the file of an ipc endpoint, a moment after zmq_unbind. */
+static void bind_again(struct feed *feed)
+{
+    bool is_ipc = strncmp(feed->endpoint, "ipc://", 6) == 0;
+    for (int i = 0; i < BIND_TRIES && !feed->is_bound; i++) {
+        bool is_held = is_ipc && access(feed->endpoint + 6, F_OK) == 0;
+        feed->is_bound = !is_held && zmq_bind(feed->xpub, feed->endpoint) == 0;
+        if (!feed->is_bound)
+            poll(NULL, 0, 1);
+    }
+}
+
+/* Unbinding ends the connections that came in by it. */
+static void drop_all(struct feed *feed, const char *why)
+{
+    log_event(LOG_WARN, "feed.dropped", "why=\"%s\" action=subscribers-connect-again", why);
+    if (feed->is_bound)
+        zmq_unbind(feed->xpub, feed->endpoint);
+    feed->is_bound = false;
+    feed->topics = 0;
+    for (size_t i = 0; i < feed->asker_count; i++)
+        feed->askers[i].bytes = 0;
+    bind_again(feed);
+}
+
+/* ---- who asks ------------------------------------------------------------------------------ */
+
+/* A place is kept for a name; when there are no more, that of one which asks for nothing is reused. */
+static struct asker *find_asker(struct feed *feed, const char *name, int64_t now_ms)
+{
+    struct asker *idle = NULL;
+    for (size_t i = 0; i < feed->asker_count; i++) {
+        struct asker *asker = &feed->askers[i];
+        if (strcmp(asker->name, name) == 0)
+            return asker;
+        if (!asker->bytes && now_ms >= asker->banned_until_ms)
+            idle = asker;
+    }
+    if (feed->asker_count < ASKERS_MAX)
+        idle = &feed->askers[feed->asker_count++];
+    if (idle) {
+        *idle = (struct asker){0};
+        snprintf(idle->name, sizeof(idle->name), "%s", name);
+    }
+    return idle;
+}
+
+static void ban_the_most(struct feed *feed, int64_t now_ms)
+{
+    struct asker *most = NULL;
+    for (size_t i = 0; i < feed->asker_count; i++)
+        if (!most || feed->askers[i].bytes > most->bytes)
+            most = &feed->askers[i];
+    if (!most || !feed->gate->trust)
+        return;
+    most->banned_until_ms = now_ms + FEED_BAN_MS;
+    log_event(LOG_WARN, "feed.flooded", "name=%s bytes=%zu action=not-heard-for-%d-s", most->name,
+              most->bytes, FEED_BAN_MS / 1000);
+}
+
+/* The stream of t/<stream>/, and nothing else. */
+static bool read_topic(struct slice topic, struct slice *ret)
+{
+    if (topic.len < 4 || memcmp(topic.data, "t/", 2) != 0 || topic.data[topic.len - 1] != '/')
+        return false;
+    *ret = slice_of(topic.data + 2, topic.len - 3);
+    return ret->len <= 64 && name_is_valid(*ret);
+}
+
+static bool may_subscribe(struct core *core, const struct caller *caller, struct slice topic)
+{
+    struct slice stream;
+    if (caller->is_admin)
+        return true;
+    return read_topic(topic, &stream) && core_may_read(core, caller, stream);
+}
+
+static void take_subscription(struct feed *feed, struct core *core, zmq_msg_t *frame,
+                              struct slice topic, int64_t now_ms)
+{
+    char name[KEY_NAME_SIZE];
+    struct caller caller = {0};
+    if (!gate_find_caller(feed->gate, frame, ZAP_FEED, &caller, name))
+        return;
+    struct asker *asker = find_asker(feed, name, now_ms);
+    if (!asker || now_ms < asker->banned_until_ms)
+        return;
+    asker->bytes += topic.len;
+    if (may_subscribe(core, &caller, topic))
+        zmq_setsockopt(feed->xpub, ZMQ_SUBSCRIBE, topic.data, topic.len);
+}
+
+/* A frame is 1 and a topic, or 0 and one; libzmq sends the latter itself when a connection ends. */
+static void take_frame(struct feed *feed, struct core *core, zmq_msg_t *frame, int64_t now_ms)
+{
+    const uint8_t *bytes = zmq_msg_data(frame);
+    size_t len = zmq_msg_size(frame);
+    if (len < 1 || bytes[0] > 1) {
+        feed->out_of_step = true;
+        return;
+    }
+    struct slice topic = slice_of(bytes + 1, len - 1);
+    if (bytes[0] == 1)
+        feed->topics += topic.len;
+    else
+        feed->topics -= topic.len < feed->topics ? topic.len : feed->topics;
+    if (feed->out_of_step)
+        return;
+    if (bytes[0] == 1)
+        take_subscription(feed, core, frame, topic, now_ms);
+    else
+        zmq_setsockopt(feed->xpub, ZMQ_UNSUBSCRIBE, topic.data, topic.len);
+}
+
+void feed_take(struct feed *feed, struct core *core, int64_t now_ms)
+{
+    zmq_msg_t frame;
+    int reads = 0;
+    if (!feed->is_bound)
+        bind_again(feed);
+    zmq_msg_init(&frame);
+    while (reads < READS_MAX && zmq_msg_recv(&frame, feed->xpub, ZMQ_DONTWAIT) >= 0) {
+        take_frame(feed, core, &frame, now_ms);
+        reads++;
+    }
+    zmq_msg_close(&frame);
+    if (reads < READS_MAX)
+        feed->out_of_step = false;
+    uint64_t losses = feed->gate->trust ? trust_losses(feed->gate->trust) : 0;
+    if (losses != feed->losses)
+        drop_all(feed, "a key was removed");
+    feed->losses = losses;
+    if (feed->topics > FEED_TOPICS_MAX) {
+        ban_the_most(feed, now_ms);
+        drop_all(feed, "more topics are asked for than may be");
+    }
+}
+
+/* ---- publishing ----------------------------------------------------------------------------- */
+
+int feed_publish(struct feed *feed, struct slice stream, zmq_msg_t *body)
+{
+    char topic[TOPIC_SIZE];
+    int len = snprintf(topic, sizeof(topic), "t/%.*s/", SLICE_ARG(stream));
+    if (!frame_send_copy(feed->xpub, slice_of(topic, (size_t)len), ZMQ_SNDMORE)) {
+        int code = -errno;
+        zmq_msg_close(body);
+        return code;
+    }
+    return frame_send(feed->xpub, body, 0) ? 0 : -errno;
+}

@@ -1,0 +1,285 @@
+/* keys.c - `sluice keys`: who may be what. */
+#include "client/cli/keys.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "client/cli/command.h"
+
+struct keys_options {
+    const char *dir;
+};
+
+enum { PATH_SIZE = 4096, ROLES = ROLE_BROKER };
+
+static bool format_path(char path[PATH_SIZE], const char *format, const char *dir, const char *role,
+                        const char *name)
+{
+    if (snprintf(path, PATH_SIZE, format, dir, role, name) < PATH_SIZE)
+        return true;
+    cli_say("%s: the path is too long", dir);
+    return false;
+}
+
+static bool cert_path(char path[PATH_SIZE], const char *dir, enum key_role role, const char *name)
+{
+    return format_path(path, "%s/trusted/%s/%s.pub", dir, key_role_name(role), name);
+}
+
+static bool own_path(char path[PATH_SIZE], const char *dir, const char *name)
+{
+    return format_path(path, "%s/%s%s.key", dir, "", name);
+}
+
+static bool make_pair(struct key *key)
+{
+    if (zmq_curve_keypair(key->public_text, key->secret_text) == 0)
+        return true;
+    cli_say("this libzmq makes no CURVE keys: %s", zmq_strerror(errno));
+    return false;
+}
+
+static bool write_key(const char *path, const struct key *key)
+{
+    struct fail fail;
+    if (key_write(path, key, &fail) == 0)
+        return true;
+    cli_say("%s", fail.text);
+    return false;
+}
+
+/* ---- init ------------------------------------------------------------------------------------ */
+
+static bool make_dir(const char *path, mode_t mode)
+{
+    if (mkdir(path, mode) == 0 || errno == EEXIST)
+        return true;
+    cli_say("cannot make %s: %s", path, strerror(errno));
+    return false;
+}
+
+static bool make_folders(const char *dir)
+{
+    char path[PATH_SIZE];
+    if (!make_dir(dir, 0700) || !format_path(path, "%s/trusted%s%s", dir, "", "") ||
+        !make_dir(path, 0755))
+        return false;
+    for (int role = 0; role < ROLES; role++)
+        if (!format_path(path, "%s/trusted/%s%s", dir, key_role_name((enum key_role)role), "") ||
+            !make_dir(path, 0755))
+            return false;
+    return true;
+}
+
+static int run_init(const char *dir, char **words)
+{
+    (void)words;
+    char path[PATH_SIZE];
+    struct key key = {.role = ROLE_BROKER, .name = "broker"};
+    bool good = make_folders(dir) && own_path(path, dir, "broker") && make_pair(&key) &&
+                write_key(path, &key);
+    key_wipe(&key);
+    if (good)
+        printf("made %s: start the broker with --keys %s\n", path, dir);
+    return good ? EXITS_OK : EXITS_FAILED;
+}
+
+/* ---- add ------------------------------------------------------------------------------------- */
+
+static bool read_broker(const char *dir, struct key *ret)
+{
+    char path[PATH_SIZE];
+    struct fail fail;
+    if (!own_path(path, dir, "broker"))
+        return false;
+    int code = key_read(path, ret, &fail);
+    if (code == -ENOENT)
+        cli_say("%s is not there: make it with 'sluice keys init %s'", path, dir);
+    else if (code)
+        cli_say("%s", fail.text);
+    key_wipe(ret);
+    return code == 0;
+}
+
+/* The certificate first: a key that was handed out and that nobody knows is worse than the reverse. */
+static bool add_key(const char *dir, enum key_role role, const char *name, char own[PATH_SIZE])
+{
+    char cert[PATH_SIZE];
+    struct key broker, key = {.role = role};
+    if (!read_broker(dir, &broker) || !cert_path(cert, dir, role, name) || !own_path(own, dir, name))
+        return false;
+    if (access(own, F_OK) == 0) {
+        cli_say("%s is there already: a name has one key", own);
+        return false;
+    }
+    memcpy(key.name, name, strlen(name) + 1);
+    if (!make_pair(&key))
+        return false;
+    memcpy(key.broker_text, broker.public_text, sizeof(key.broker_text));
+    struct key shown = key;
+    key_wipe(&shown);
+    bool good = write_key(cert, &shown) && write_key(own, &key);
+    key_wipe(&key);
+    return good;
+}
+
+static int run_add(const char *dir, char **words)
+{
+    enum key_role role;
+    char own[PATH_SIZE];
+    if (!key_role_parse(words[0], &role) || role == ROLE_BROKER)
+        return cli_usage(&command_keys, "'%s' is none of trainer, worker, admin", words[0]);
+    if (!key_name_is_valid(words[1]) || strcmp(words[1], "broker") == 0)
+        return cli_usage(&command_keys, "'%s' is no name: 1 to 64 of A-Z a-z 0-9 . _ -", words[1]);
+    if (!add_key(dir, role, words[1], own))
+        return EXITS_FAILED;
+    printf("made %s: hand it to %s, who is now known as %s\n", own, words[1], words[0]);
+    return EXITS_OK;
+}
+
+bool keys_ensure(const char *dir, enum key_role role, const char *name, char *ret_path, size_t size)
+{
+    char own[PATH_SIZE], cert[PATH_SIZE];
+    if (!own_path(own, dir, name) || !cert_path(cert, dir, role, name) ||
+        snprintf(ret_path, size, "%s", own) >= (int)size)
+        return false;
+    return (access(own, F_OK) == 0 && access(cert, F_OK) == 0) || add_key(dir, role, name, own);
+}
+
+/* ---- list and remove --------------------------------------------------------------------------- */
+
+static int compare(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int is_cert(const struct dirent *entry)
+{
+    size_t len = strlen(entry->d_name);
+    return entry->d_name[0] != '.' && len > 4 && strcmp(entry->d_name + len - 4, ".pub") == 0;
+}
+
+static void list_one(const char *folder, const char *file, enum key_role role)
+{
+    char path[PATH_SIZE + 256];
+    struct key key;
+    struct fail fail;
+    snprintf(path, sizeof(path), "%s/%s", folder, file);
+    if (key_read(path, &key, &fail))
+        cli_say("%s", fail.text);
+    else if (key.role != role || strncmp(key.name, file, strlen(file) - 4) != 0)
+        cli_say("%s: it says another role or name than its place does; the broker does not go by it",
+                path);
+    else
+        printf("%-8s %-24s %s\n", key_role_name(role), key.name, key.public_text);
+}
+
+static int run_list(const char *dir, char **words)
+{
+    (void)words;
+    for (int role = 0; role < ROLES; role++) {
+        char folder[PATH_SIZE];
+        struct dirent **entries;
+        if (!format_path(folder, "%s/trusted/%s%s", dir, key_role_name((enum key_role)role), ""))
+            return EXITS_FAILED;
+        int count = scandir(folder, &entries, is_cert, compare);
+        if (count < 0) {
+            cli_say("cannot read %s: %s", folder, strerror(errno));
+            return EXITS_FAILED;
+        }
+        for (int i = 0; i < count; i++) {
+            list_one(folder, entries[i]->d_name, (enum key_role)role);
+            free(entries[i]);
+        }
+        free(entries);
+    }
+    return EXITS_OK;
+}
+
+static int run_remove(const char *dir, char **words)
+{
+    bool found = false;
+    char path[PATH_SIZE];
+    if (!key_name_is_valid(words[0]) || strcmp(words[0], "broker") == 0)
+        return cli_usage(&command_keys, "'%s' is nobody's name", words[0]);
+    for (int role = 0; role < ROLES; role++) {
+        if (!cert_path(path, dir, (enum key_role)role, words[0]))
+            return EXITS_FAILED;
+        if (unlink(path) == 0)
+            found = true;
+        else if (errno != ENOENT) {
+            cli_say("cannot remove %s: %s", path, strerror(errno));
+            return EXITS_FAILED;
+        }
+    }
+    if (own_path(path, dir, words[0]) && unlink(path) == 0)
+        printf("removed %s\n", path);
+    if (!found) {
+        cli_say("nobody is known as '%s' in %s", words[0], dir);
+        return EXITS_FAILED;
+    }
+    printf("the broker no longer knows %s\n", words[0]);
+    return EXITS_OK;
+}
+
+/* ---- the command ---------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    size_t words;
+    int (*run)(const char *dir, char **words);
+} verbs[] = {
+    {"init", 0, run_init},
+    {"add", 2, run_add},
+    {"list", 0, run_list},
+    {"remove", 1, run_remove},
+};
+
+static int run_keys(const struct invocation *in)
+{
+    const struct keys_options *options = in->options;
+    size_t given = in->argument_count - 1;
+    for (size_t i = 0; i < ROWS(verbs); i++) {
+        if (strcmp(verbs[i].name, in->arguments[0]) != 0)
+            continue;
+        const char *dir = options->dir;
+        if (!dir && given == verbs[i].words + 1)
+            dir = in->arguments[given--];
+        if (given != verbs[i].words)
+            return cli_usage(in->command, "keys %s: too few words, or too many", verbs[i].name);
+        if (!dir)
+            return cli_usage(in->command, "--dir DIR is missing");
+        return verbs[i].run(dir, in->arguments + 1);
+    }
+    return cli_usage(in->command, "'%s' is none of init, add, list, remove", in->arguments[0]);
+}
+
+static const struct option options[] = {
+    {"dir", OPTION_TEXT, offsetof(struct keys_options, dir), "DIR",
+     "The certificate directory; it may be the last word as well."},
+};
+
+const struct command command_keys = {
+    .name = "keys",
+    .arguments = "init DIR | add trainer|worker|admin NAME | list | remove NAME",
+    .brief = "Makes, lists and removes the keys that say who may be what",
+    .doc = "`init` makes DIR, with the broker's key in it. `add` makes DIR/NAME.key, which you hand to NAME, and\n"
+           "DIR/trusted/ROLE/NAME.pub, by which the broker knows it. `remove` takes both away: what NAME sends\n"
+           "is refused within a second, on open connections, too. The broker need not be started again.\n",
+    .example = "sluice keys init keys\n"
+               "sluice keys add trainer alice --dir keys\n"
+               "sluice keys add worker node7 --dir keys\n"
+               "sluice broker --keys keys --bind tcp://10.0.0.1 --data /shared/sluice\n"
+               "sluice status --broker tcp://10.0.0.1:5750 --key alice.key\n",
+    .options = options,
+    .option_count = ROWS(options),
+    .options_size = sizeof(struct keys_options),
+    .arguments_min = 1,
+    .arguments_max = 4,
+    .run = run_keys,
+};

@@ -1,0 +1,141 @@
+#include "client/link.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/client.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+static void take_key(struct link *link, const char *path)
+{
+    struct fail fail;
+    key_wipe(&link->key);
+    link->bad_key = key_read_own(path, &link->key, &fail);
+    if (link->bad_key == 0 && link->key.role != ROLE_TRAINER && link->key.role != ROLE_ADMIN)
+        link->bad_key = fail_set(&fail, -EINVAL, "%s is %s's key, who is %s: a trainer's or an "
+                                 "admin's is wanted", path, link->key.name,
+                                 key_role_name(link->key.role));
+    snprintf(link->key_path, sizeof(link->key_path), "%s", path);
+    if (link->bad_key)
+        snprintf(link->trouble, sizeof(link->trouble), "%s", fail.text);
+}
+
+void link_init(struct link *link)
+{
+    const char *path = getenv("SLUICE_KEY"), *allows = getenv("SLUICE_ALLOW_PLAINTEXT");
+    link->allow_plaintext = allows && strcmp(allows, "1") == 0;
+    if (path && *path)
+        take_key(link, path);
+}
+
+void link_finish(struct link *link) { key_wipe(&link->key); }
+
+int sluice_set_key(struct sluice_client *client, const char *path)
+{
+    struct link *link = &client->link;
+    link_close_front(client);
+    link->trouble[0] = link->key_path[0] = '\0';
+    link->bad_key = 0;
+    if (path && *path)
+        take_key(link, path);
+    return link->bad_key ? client_fail(client, link->bad_key, "%s", link->trouble) : 0;
+}
+
+void sluice_allow_plaintext(struct sluice_client *client) { client->link.allow_plaintext = true; }
+
+int link_arm(struct sluice_client *client, void *socket, const char *url)
+{
+    struct link *link = &client->link;
+    if (link->bad_key)
+        return client_fail(client, link->bad_key, "%s", link->trouble);
+    if (link->key_path[0]) {
+        int code = curve_use(socket, &link->key);
+        return code ? client_fail(client, code, "libzmq takes no keys: %s", zmq_strerror(-code)) : 0;
+    }
+    if (link->allow_plaintext || endpoint_is_local(url))
+        return 0;
+    return client_fail(client, -EACCES,
+                       "%s is not on this machine and there is no key: name one with --key or "
+                       "SLUICE_KEY, or set SLUICE_ALLOW_PLAINTEXT=1 if you trust the whole network",
+                       url);
+}
+
+/* ---- FRONT ----------------------------------------------------------------------------------- */
+
+int link_open_front(struct sluice_client *client)
+{
+    if (client->front)
+        return 0;
+    client->front = client_socket(client, ZMQ_DEALER, client->front_url);
+    client->link.made += client->front != NULL;
+    return client->front ? 0 : -errno;
+}
+
+void link_close_front(struct sluice_client *client)
+{
+    if (!client->front)
+        return;
+    handshakes_close(&client->link.handshakes, client->front);
+    zmq_close(take_ptr(&client->front));
+}
+
+static void explain(struct sluice_client *client, enum handshake news)
+{
+    struct link *link = &client->link;
+    const char *url = client->front_url;
+    char *trouble = link->trouble;
+    size_t size = sizeof(link->trouble);
+    bool has_key = link->key_path[0];
+    if (news == HANDSHAKE_REFUSED)
+        snprintf(trouble, size, "the broker at %s refuses the key of %s (%.300s): its operator "
+                 "removed it, or never knew it", url, link->key.name, link->key_path);
+    else if (news == HANDSHAKE_MISMATCH && has_key)
+        snprintf(trouble, size, "the broker at %s speaks plaintext: connect without a key, or start "
+                 "it with --keys", url);
+    else if (news == HANDSHAKE_MISMATCH)
+        snprintf(trouble, size, "the broker at %s wants a key: name one with --key or SLUICE_KEY",
+                 url);
+    else if (has_key)
+        snprintf(trouble, size, "the broker at %s broke off the handshake: is it the one whose key "
+                 "%.300s names?", url, link->key_path);
+}
+
+void link_mend(struct sluice_client *client, int64_t now_ms)
+{
+    struct link *link = &client->link;
+    for (enum handshake news; (news = handshakes_next(&link->handshakes)) != HANDSHAKE_NONE;) {
+        if (news == HANDSHAKE_DONE)
+            link->trouble[0] = '\0';
+        else if (news != HANDSHAKE_LOST)
+            explain(client, news);
+        if (news != HANDSHAKE_DONE && news != HANDSHAKE_LOST && news != HANDSHAKE_BROKEN) {
+            link->is_refused = true;
+            link->again_ms = now_ms + LINK_AGAIN_MS;
+        }
+    }
+    if (!link->is_refused || now_ms < link->again_ms)
+        return;
+    void *old = client->front;
+    struct handshakes heard = link->handshakes;
+    link->is_refused = false;
+    client->front = NULL;
+    if (link_open_front(client) == 0) {
+        handshakes_close(&heard, old);
+        zmq_close(old);
+    } else {
+        client->front = old;
+        link->handshakes = heard;
+    }
+}
+
+int link_fail(struct sluice_client *client)
+{
+    if (client->link.trouble[0])
+        return client_fail(client, -EACCES, "%s", client->link.trouble);
+    return client_fail(client, -ETIMEDOUT, "no broker answers at %s", client->front_url);
+}
