@@ -25,10 +25,16 @@ static void put(struct core *core, struct group *group)
         core->failed = true;
 }
 
+int64_t core_age_ms(const struct core *core, uint64_t wall_ms)
+{
+    uint64_t now_ms = core->wall_ms > 0 ? (uint64_t)core->wall_ms : 0;
+    return wall_ms < now_ms ? (int64_t)(now_ms - wall_ms) : 0;
+}
+
 void expiry_arm(struct core *core, struct group *group, int64_t total_ms, int64_t age_ms)
 {
     int64_t whole_ms = total_ms > 0 ? total_ms : TOTAL_DEFAULT_MS;
-    int64_t left_ms = age_ms <= 0 ? whole_ms : age_ms < whole_ms ? whole_ms - age_ms : 0;
+    int64_t left_ms = age_ms < whole_ms ? whole_ms - age_ms : 0;
     group->work->total_ms = whole_ms;
     group->work->ends_ms = core->now_ms + left_ms;
     put(core, group);

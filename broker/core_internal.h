@@ -163,6 +163,8 @@ void sweeps_finish(struct core *core);
 
 /* ---- expiry ------------------------------------------------------------------------ */
 
+/* How long ago that was by the wall clock; 0 for what is still to come. */
+int64_t core_age_ms(const struct core *core, uint64_t wall_ms);
 /* The group, `age_ms` old, will end after so long in all (0: the default), or with its lease. */
 void expiry_arm(struct core *core, struct group *group, int64_t total_ms, int64_t age_ms);
 void expiries_tick(struct core *core);

@@ -39,7 +39,7 @@ bool core_restore_group(struct core *core, const struct core_group_row *row)
     for (uint32_t k = 0; k < group->samples; k++)
         group->work->rollouts[k].ended = true;
     group->work->priority = row->priority < PRIORITIES ? (uint8_t)row->priority : PRIORITY_USUAL;
-    int64_t age_ms = row->accepted_ms ? core->wall_ms - (int64_t)row->accepted_ms : 0;
+    int64_t age_ms = row->accepted_ms ? core_age_ms(core, row->accepted_ms) : 0;
     group->work->lease_ms = row->lease_ms < UINT32_MAX ? (uint32_t)row->lease_ms : UINT32_MAX;
     expiry_arm(core, group, row->task.total_ms, age_ms);
     group->work->init_done = row->init_done;

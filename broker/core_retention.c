@@ -120,7 +120,7 @@ static bool is_beyond(const struct core *core, const struct stream *stream, uint
 {
     const struct core_settings *keep = &core->settings;
     uint64_t count = stream->head + 1 - oldest;
-    int64_t age_ms = core->wall_ms - (int64_t)kept_at(stream, oldest)->ended_ms;
+    int64_t age_ms = core_age_ms(core, kept_at(stream, oldest)->ended_ms);
     return (keep->keep_count && count > keep->keep_count) ||
            (keep->keep_bytes && bytes > keep->keep_bytes) ||
            (keep->keep_ms && age_ms > keep->keep_ms);

@@ -114,8 +114,8 @@ bool core_restore_tomb(struct core *core, struct slice name, struct slice owner,
 {
     uint8_t bytes[KEY_MAX_BYTES];
     struct slice key = make_key(bytes, name, owner);
-    int64_t whole_ms = core->settings.tomb_ms, age_ms = core->wall_ms - (int64_t)wall_ms;
-    int64_t left_ms = age_ms <= 0 ? whole_ms : age_ms < whole_ms ? whole_ms - age_ms : 0;
+    int64_t whole_ms = core->settings.tomb_ms, age_ms = core_age_ms(core, wall_ms);
+    int64_t left_ms = age_ms < whole_ms ? whole_ms - age_ms : 0;
     if (!key.len)
         return true;
     struct tomb *tomb = intern(core, key, name.len, core->now_ms + left_ms);

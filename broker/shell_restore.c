@@ -25,18 +25,12 @@ static bool tell_rollout(void *core, const struct core_rollout_row *row)
 
 static bool tell_trouble(void *core, const struct core_trouble *trouble)
 {
-    (void)core;
-    (void)trouble;
-    return true;
+    return core_restore_trouble(core, trouble);
 }
 
 static bool tell_tomb(void *core, struct slice name, struct slice owner, uint64_t wall_ms)
 {
-    (void)core;
-    (void)name;
-    (void)owner;
-    (void)wall_ms;
-    return true;
+    return core_restore_tomb(core, name, owner, wall_ms);
 }
 
 int shell_restore(struct shell *shell, const struct core_settings *settings, struct fail *fail)
@@ -48,6 +42,7 @@ int shell_restore(struct shell *shell, const struct core_settings *settings, str
     if (!shell->core)
         return fail_set(fail, -ENOMEM, "out of memory");
     int64_t wall_ms = clock_wall_ms();
+    core_restore_clock(shell->core, wall_ms);
     struct ledger_reader reader = {
         .context = shell->core,
         .tombs_since_ms = wall_ms > settings->tomb_ms ? (uint64_t)(wall_ms - settings->tomb_ms) : 0,
