@@ -133,6 +133,7 @@ static void (*const handlers[MESSAGE_COUNT])(struct core *, const struct call *)
     [MSG_engine_add] = handle_engine_add,
     [MSG_engine_remove] = handle_engine_remove,
     [MSG_stream_renew] = handle_stream_renew,
+    [MSG_ledger_backup] = handle_ledger_backup,
     [MSG_status_get] = handle_status_get,
     [MSG_worker_drain] = handle_worker_drain,
     [MSG_worker_beat] = handle_worker_beat,

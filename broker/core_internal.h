@@ -24,6 +24,7 @@
  *   core_engines.c   which engine a rollout gets
  *   core_streams.c   numbers, heads, fetch, ack
  *   core_restore.c   the state from the ledger's rows
+ *   core_backup.c    ledger.backup
  *   core_status.c    status.get
  *   core_check.c     the invariants; its parts: core_check_shares.c, core_check_faults.c
  *
@@ -144,6 +145,7 @@ void handle_stream_ack(struct core *core, const struct call *call);
 void handle_engine_add(struct core *core, const struct call *call);
 void handle_engine_remove(struct core *core, const struct call *call);
 void handle_stream_renew(struct core *core, const struct call *call);
+void handle_ledger_backup(struct core *core, const struct call *call);
 void handle_status_get(struct core *core, const struct call *call);
 void handle_worker_drain(struct core *core, const struct call *call);
 void handle_worker_beat(struct core *core, const struct call *call);

@@ -37,7 +37,8 @@ static int open_all(struct ledger *ledger, const struct ledger_options *options,
     if (code)
         return code;
     lock_read_note(ledger->lock_fd, note);
-    if (asprintf(&ledger->path, "%s/ledger.db", options->dir) < 0 || !ledger_cache_init(ledger))
+    if (asprintf(&ledger->path, "%s/ledger.db", options->dir) < 0 ||
+        asprintf(&ledger->wal_path, "%s-wal", ledger->path) < 0 || !ledger_cache_init(ledger))
         return fail_set(fail, -ENOMEM, "out of memory");
     code = options->durability == LEDGER_NONE ? open_memory(ledger, fail)
                                               : open_file(ledger, options, note, fail);
@@ -78,6 +79,7 @@ void ledger_close(struct ledger **closing)
     if (ledger->lock_fd >= 0)
         close(ledger->lock_fd);
     free(ledger->path);
+    free(ledger->wal_path);
     free(ledger);
 }
 

@@ -84,6 +84,12 @@ int ledger_load_job(struct ledger *ledger, const struct effect *effect, struct m
 int ledger_load_trajectory(struct ledger *ledger, struct slice stream, uint64_t seq,
                            struct msg_trajectory *ret, struct fail *fail);
 
+/*
+ * Are the files where they were? -ESTALE: one is not, what it held was saved as the sentence
+ * says, and the owner stops.
+ */
+int ledger_look(struct ledger *ledger, struct fail *fail);
+
 /* Acknowledged rows to sweep, or a write-ahead log grown enough to be brought home. */
 bool ledger_has_chores(const struct ledger *ledger);
 /* Does a slice of that; for a moment when there is nothing else to do. */

@@ -60,10 +60,7 @@ static int64_t length_of(const char *path)
 int ledger_file_prepare(struct ledger *ledger, const char *dir, const char *note,
                         struct fail *fail)
 {
-    AUTO_FREE char *wal = NULL;
-    if (asprintf(&wal, "%s-wal", ledger->path) < 0)
-        return fail_set(fail, -ENOMEM, "out of memory");
-    int64_t bytes = length_of(ledger->path), wal_bytes = length_of(wal);
+    int64_t bytes = length_of(ledger->path), wal_bytes = length_of(ledger->wal_path);
     bool was_open = strcmp(note, note_full) == 0 || strcmp(note, note_process) == 0;
     if (bytes == 0 || (bytes < 0 && wal_bytes > 0))
         return ledger_damaged(ledger, bytes ? "it is gone, and its -wal is there" : "it is empty",
@@ -76,7 +73,7 @@ int ledger_file_prepare(struct ledger *ledger, const char *dir, const char *note
     if (wal_bytes < 0 || strcmp(note, note_process) == 0)
         return 0;
     char detail[160];
-    int code = ledger_wal_check(wal, detail, sizeof(detail), fail);
+    int code = ledger_wal_check(ledger->wal_path, detail, sizeof(detail), fail);
     return code == -EBADMSG ? ledger_damaged(ledger, detail, fail) : code;
 }
 
@@ -98,6 +95,8 @@ static int check_pages(struct ledger *ledger, struct fail *fail)
 
 int ledger_file_check(struct ledger *ledger, bool all, struct fail *fail)
 {
+    if (stat(ledger->path, &ledger->found) < 0)
+        return fail_set(fail, -errno, "cannot look at %s: %s", ledger->path, strerror(errno));
     if (sqlite3_db_readonly(ledger->db, "main") == 1)
         return ledger_broke(ledger, SQLITE_READONLY, fail);
     if (all || length_of(ledger->path) <= CHECKED_BYTES_MAX)
@@ -110,4 +109,34 @@ int ledger_file_mark(struct ledger *ledger, bool is_open, struct fail *fail)
     if (ledger->durability == LEDGER_NONE)
         return 0;
     return lock_note(ledger->lock_fd, is_open ? note_of(ledger) : "", fail);
+}
+
+/* ---- while it is open --------------------------------------------------------------------------- */
+
+/* The open file has no name any more: what it holds is copied to one that has. */
+static int save_removed(struct ledger *ledger, struct fail *fail)
+{
+    char *sql = sqlite3_mprintf("VACUUM INTO '%q.saved'", ledger->path);
+    bool is_saved = sql && sqlite3_exec(ledger->db, sql, NULL, NULL, NULL) == SQLITE_OK;
+    sqlite3_free(sql);
+    fail_set(&ledger->broken, -ESTALE, "ledger %s was removed, or another was put in its place, while "
+             "the broker ran: what it held %s %s.saved; nothing more is taken (docs/operations.md)",
+             ledger->path, is_saved ? "is in" : "could not be copied to", ledger->path);
+    return fail_set(fail, -ESTALE, "%s", ledger->broken.text);
+}
+
+int ledger_look(struct ledger *ledger, struct fail *fail)
+{
+    struct stat now;
+    if (ledger->durability == LEDGER_NONE || ledger->broken.code)
+        return 0;
+    if (stat(ledger->path, &now) < 0 ? errno == ENOENT
+                                     : now.st_dev != ledger->found.st_dev ||
+                                           now.st_ino != ledger->found.st_ino)
+        return save_removed(ledger, fail);
+    if (access(ledger->wal_path, F_OK) == 0 || errno != ENOENT)
+        return 0;
+    int code = ledger_checkpoint(ledger, fail); /* and closing does what a reader kept from it */
+    return code ? code : fail_set(fail, -ESTALE, "%s was removed while the broker ran: what it held "
+                                  "is in ledger.db now; start the broker again", ledger->wal_path);
 }

@@ -7,6 +7,7 @@
 #define SLUICE_BROKER_LEDGER_INNER_H
 
 #include <sqlite3.h>
+#include <sys/stat.h>
 
 #include "broker/ledger.h"
 
@@ -43,7 +44,8 @@ struct ledger {
     sqlite3 *db;
     sqlite3_stmt *statements[LEDGER_STATEMENT_COUNT];
     enum ledger_durability durability;
-    char *path;
+    char *path, *wal_path;
+    struct stat found; /* of the file that was opened */
     int lock_fd;
     struct fail broken; /* once set, the answer to everything */
     bool sweep_due;

@@ -38,6 +38,13 @@ static const struct {
     {SQLITE_NOMEM, -ENOMEM, "out of memory"},
 };
 
+/* Not every way to run out of space is SQLITE_FULL: a quota is not, nor the -shm's growing. */
+static int sharpen(struct ledger *ledger, int code)
+{
+    int error = ledger->db && (code & 0xff) == SQLITE_IOERR ? sqlite3_system_errno(ledger->db) : 0;
+    return error == ENOSPC || error == EDQUOT ? SQLITE_FULL : code;
+}
+
 static int remember(struct ledger *ledger, int code, const char *detail, struct fail *fail)
 {
     int error = -EIO;
@@ -54,7 +61,7 @@ static int remember(struct ledger *ledger, int code, const char *detail, struct 
 
 int ledger_broke(struct ledger *ledger, int code, struct fail *fail)
 {
-    return remember(ledger, code, ledger->db ? sqlite3_errmsg(ledger->db) : sqlite3_errstr(code),
+    return remember(ledger, sharpen(ledger, code), ledger->db ? sqlite3_errmsg(ledger->db) : sqlite3_errstr(code),
                     fail);
 }
 

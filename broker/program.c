@@ -200,6 +200,15 @@ static int read_ledger(const struct command *command, struct ledger_options *ret
     return code;
 }
 
+static int read_reserve(const struct command *command, uint64_t *ret_bytes)
+{
+    const char *text = command->values[OPTION_disk_reserve_mib];
+    if (!parse_number(text, 0, 1 << 30, ret_bytes))
+        return refuse_usage("--disk-reserve-mib: '%.30s' is not a whole number of MiB%s", text, "");
+    *ret_bytes <<= 20;
+    return 0;
+}
+
 /* ---- endpoints ---------------------------------------------------------------------------------------- */
 
 static bool print_endpoint(char ret[ENDPOINT_SIZE], const char *format, const char *a, const char *b)
@@ -295,6 +304,8 @@ int program_main(int argc, char **argv)
         code = read_level(command.values[OPTION_log], &level);
     if (code == 0)
         code = read_ledger(&command, &shell_options.ledger);
+    if (code == 0)
+        code = read_reserve(&command, &shell_options.disk_reserve_bytes);
     if (code == 0)
         code = ipc[0] ? read_ipc(ipc, &shell_options.endpoints)
                       : read_ports(&command, &shell_options.endpoints);

@@ -39,6 +39,17 @@ static int open_signals(struct shell *shell, struct fail *fail)
     return shell->signal_fd >= 0 ? 0 : fail_set(fail, -errno, "signalfd: %s", strerror(errno));
 }
 
+static int open_ledger(struct shell *shell, const struct shell_options *options, struct fail *fail)
+{
+    int code = ledger_open(&shell->ledger, &options->ledger, fail);
+    if (code || options->ledger.durability == LEDGER_NONE)
+        return code;
+    shell->ledger_dir = options->ledger.dir;
+    shell->disk_reserve_bytes = options->disk_reserve_bytes;
+    backups_clean(shell->ledger_dir);
+    return 0;
+}
+
 static int open_sockets(struct shell *shell, const struct shell_options *options,
                         struct fail *fail)
 {
@@ -66,7 +77,7 @@ int shell_open(struct shell **ret, const struct shell_options *options, struct f
     if (code == 0)
         code = open_signals(shell, fail);
     if (code == 0)
-        code = ledger_open(&shell->ledger, &options->ledger, fail);
+        code = open_ledger(shell, options, fail);
     if (code == 0)
         code = open_sockets(shell, options, fail);
     if (code == 0)
@@ -84,6 +95,7 @@ void shell_close(struct shell **closing)
     struct shell *shell = take_ptr(closing);
     if (!shell)
         return;
+    shell_cancel_backup(shell);
     lanes_destroy(&shell->lanes);
     shell_unbind(shell);
     gate_close(&shell->gate);
@@ -92,6 +104,7 @@ void shell_close(struct shell **closing)
     core_destroy(&shell->core);
     ledger_close(&shell->ledger);
     buffer_finish(&shell->out);
+    buffer_finish(&shell->backup_client);
     if (shell->signal_fd >= 0)
         close(shell->signal_fd);
     if (shell->ipc_lock_fd >= 0)
@@ -126,20 +139,23 @@ static void take_broken_lanes(struct shell *shell, int64_t now_ms)
 }
 
 /* Waits for something to do. False when nothing is there now. */
-static bool await(struct shell *shell)
+static bool await(struct shell *shell, bool *ret_backup_ended)
 {
+    enum { SIGNALS = 3, BACKUP = 5 };
     zmq_pollitem_t items[] = {{shell->front, 0, ZMQ_POLLIN, 0},
                               {shell->sink, 0, ZMQ_POLLIN, 0},
                               {feed_socket(shell->feed), 0, ZMQ_POLLIN, 0},
                               {NULL, shell->signal_fd, ZMQ_POLLIN, 0},
-                              {NULL, lanes_fd(shell->lanes), ZMQ_POLLIN, 0}};
+                              {NULL, lanes_fd(shell->lanes), ZMQ_POLLIN, 0},
+                              {NULL, shell->backup ? backup_fd(shell->backup) : -1, ZMQ_POLLIN, 0}};
     int64_t wait_ms = shell->due_ms - clock_ms();
     wait_ms = wait_ms < 0 ? 0 : wait_ms > POLL_MAX_MS ? POLL_MAX_MS : wait_ms;
     if (ledger_has_chores(shell->ledger))
         wait_ms = 0;
-    int ready = zmq_poll(items, sizeof(items) / sizeof(*items), wait_ms);
-    if (items[3].revents)
+    int ready = zmq_poll(items, shell->backup ? BACKUP + 1 : BACKUP, wait_ms);
+    if (items[SIGNALS].revents)
         take_signals(shell);
+    *ret_backup_ended = shell->backup && items[BACKUP].revents;
     return ready != 0;
 }
 
@@ -153,15 +169,17 @@ static int cycle(struct shell *shell, struct fail *fail)
     core_dispatch(shell->core, now_ms);
     int code = shell_carry_out(shell, fail);
     shell_drop_letters(shell);
-    return code;
+    return code ? code : shell_watch_disk(shell, now_ms, fail);
 }
 
 int shell_serve(struct shell *shell, struct fail *fail)
 {
     int code = 0;
     while (code == 0 && !shell->stopping) {
-        bool idle = !await(shell);
+        bool backup_ended, idle = !await(shell, &backup_ended);
         code = cycle(shell, fail);
+        if (code == 0 && backup_ended)
+            code = shell_end_backup(shell, fail);
         if (code == 0 && idle && ledger_has_chores(shell->ledger))
             code = ledger_do_chores(shell->ledger, fail);
     }

@@ -62,6 +62,16 @@ static int send_made(struct shell *shell, struct slice client, struct fail *fail
     return 0;
 }
 
+int shell_answer(struct shell *shell, struct slice client, enum message_id id, const void *message,
+                 struct fail *fail)
+{
+    struct refusal no;
+    buffer_clear(&shell->out);
+    if (!message_encode(id, message, &shell->out, &no))
+        return fail_set(fail, -ENOMEM, "%s", no.text);
+    return send_made(shell, client, fail);
+}
+
 static int refuse_send(struct shell *shell, const struct effect *effect, enum refusal_reason reason,
                        const char *text, struct fail *fail)
 {
@@ -71,11 +81,7 @@ static int refuse_send(struct shell *shell, const struct effect *effect, enum re
                                   .text = slice_from_str(text),
                                   .has_retry_after_ms = reason == REFUSAL_QUEUE_FULL,
                                   .retry_after_ms = 1000};
-    struct refusal no;
-    buffer_clear(&shell->out);
-    if (!message_encode(MSG_refused, &refused, &shell->out, &no))
-        return fail_set(fail, -ENOMEM, "%s", no.text);
-    return send_made(shell, effect->client, fail);
+    return shell_answer(shell, effect->client, MSG_refused, &refused, fail);
 }
 
 static int do_send_trajectory(struct shell *shell, const struct effect *effect, struct fail *fail)
@@ -227,7 +233,7 @@ static int send_all(struct shell *shell, struct effects effects, struct fail *fa
         [SEND_RANGE] = do_send_range,     [PUBLISH_TRAJECTORY] = do_publish_trajectory,
         [PUBLISH_HEAD] = do_publish_head, [LANE_OPEN] = do_lane_open,
         [LANE_SEND] = do_lane_send,       [LANE_JOB] = do_lane_job,
-        [LANE_CLOSE] = do_lane_close,
+        [LANE_CLOSE] = do_lane_close,     [BACK_UP] = shell_back_up,
     };
     bool reading = false;
     int code = 0;

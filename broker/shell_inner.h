@@ -2,6 +2,7 @@
 #ifndef SLUICE_BROKER_SHELL_INNER_H
 #define SLUICE_BROKER_SHELL_INNER_H
 
+#include "broker/backup.h"
 #include "broker/facts.h"
 #include "broker/feed.h"
 #include "broker/frame.h"
@@ -48,6 +49,15 @@ struct shell {
     struct buffer out;       /* the message being made */
     atomic_size_t front_held; /* bytes of trajectories FRONT has not sent yet */
     atomic_size_t feed_held;  /* and FEED */
+
+    const char *ledger_dir;  /* NULL: the ledger is in memory only */
+    uint64_t disk_reserve_bytes;
+    int64_t disk_look_ms;    /* when the disk is looked at next */
+    bool disk_is_low;
+    struct backup *backup;   /* the one that is being made, or NULL; and who asked for it */
+    struct buffer backup_client;
+    uint64_t backup_tag;
+
     struct complaint bad_worker_message, undeliverable;
 };
 
@@ -72,7 +82,22 @@ void shell_drop_letters(struct shell *shell);
 /* Persists, commits, sends. Negative when the ledger failed, or the core ran out of memory. */
 int shell_carry_out(struct shell *shell, struct fail *fail);
 
+/* Sends a client a message. Negative when there is no memory for it. */
+int shell_answer(struct shell *shell, struct slice client, enum message_id id, const void *message,
+                 struct fail *fail);
+
 /* Logs `text` as event `id`, at most once a second, with how often it was not said. */
 void shell_complain(struct complaint *complaint, const char *id, const char *text);
+
+/* ---- shell_backup.c, shell_disk.c --------------------------------------------------------- */
+
+/* Carries out BACK_UP, or refuses it. */
+int shell_back_up(struct shell *shell, const struct effect *effect, struct fail *fail);
+/* The copy has been made, or could not be: says so to who asked. */
+int shell_end_backup(struct shell *shell, struct fail *fail);
+void shell_cancel_backup(struct shell *shell);
+
+/* Looks once a second. Negative when the ledger cannot go on. */
+int shell_watch_disk(struct shell *shell, int64_t now_ms, struct fail *fail);
 
 #endif

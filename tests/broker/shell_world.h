@@ -50,7 +50,10 @@ struct fake {
 
 struct world {
     char dir[64], data[80], front[96], sink[96], feed[96];
+    const char *options[8]; /* of the broker, beside the usual ones */
     pid_t broker;
+    bool keeps_words;
+    int words;              /* where they are kept: what it says from when it is ready */
     void *context, *client, *subscriber;
     struct fake fakes[FAKES_MAX];
     size_t fake_count;
@@ -160,15 +163,21 @@ static inline int world_run(const char *const *arguments, char *text, size_t siz
 
 static inline void world_start(struct world *world)
 {
-    const char *arguments[] = {"--data", world->data, "--ipc", world->dir, "--log", "error",
-                         "--hold-grace-ms", "500", "--adopt-grace-ms", "500",
-                         "--head-period-ms", "50", "--beat-timeout-ms", "60000", NULL};
+    const char *arguments[32] = {"--data", world->data, "--ipc", world->dir, "--log", "error",
+                                 "--hold-grace-ms", "500", "--adopt-grace-ms", "500",
+                                 "--head-period-ms", "50", "--beat-timeout-ms", "60000"};
     char text[8192];
     int fd;
+    for (size_t i = 0; world->options[i]; i++)
+        arguments[14 + i] = world->options[i];
     world->broker = world_spawn(arguments, &fd);
     if (!world_read_until(fd, "broker ready", text, sizeof(text)))
         fail_msg("the broker did not start: %s", text);
-    close(fd);
+    if (world->words)
+        close(world->words);
+    world->words = world->keeps_words ? fd : 0;
+    if (!world->keeps_words)
+        close(fd);
 }
 
 static inline int world_stop(struct world *world, int signal_number)
@@ -180,7 +189,8 @@ static inline int world_stop(struct world *world, int signal_number)
     return status;
 }
 
-static inline int world_set_up(void **state)
+/* A world with its directory, and no broker yet. */
+static inline struct world *world_create(void)
 {
     struct world *world = calloc(1, sizeof(*world));
     strcpy(world->dir, "/tmp/sluice-shell-XXXXXX");
@@ -189,11 +199,22 @@ static inline int world_set_up(void **state)
     snprintf(world->front, sizeof(world->front), "ipc://%s/front", world->dir);
     snprintf(world->sink, sizeof(world->sink), "ipc://%s/sink", world->dir);
     snprintf(world->feed, sizeof(world->feed), "ipc://%s/feed", world->dir);
-    world_start(world);
+    return world;
+}
+
+static inline void world_connect(struct world *world)
+{
     world->context = zmq_ctx_new();
     world->client = world_socket(world, ZMQ_DEALER, world->front, false);
     world->subscriber = world_socket(world, ZMQ_SUB, world->feed, false);
     zmq_msg_init(&world->answer);
+}
+
+static inline int world_set_up(void **state)
+{
+    struct world *world = world_create();
+    world_start(world);
+    world_connect(world);
     *state = world;
     return 0;
 }
@@ -214,6 +235,8 @@ static inline int world_tear_down(void **state)
         world_stop(world, SIGKILL);
     for (size_t i = 0; i < world->fake_count; i++)
         fake_finish(&world->fakes[i]);
+    if (world->words)
+        close(world->words);
     zmq_msg_close(&world->answer);
     zmq_close(world->client);
     zmq_close(world->subscriber);

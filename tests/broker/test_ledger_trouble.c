@@ -1,10 +1,9 @@
 /* What may happen to the ledger's process, directory and disk. */
 #include "tests/broker/ledger_world.h"
+#include "tests/broker/small_disk.h"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -158,33 +157,6 @@ static void a_ledger_of_another_version_is_left_alone(void **state)
     assert_non_null(strstr(fail.text, "version 99"));
 }
 
-static bool write_text(const char *path, const char *format, unsigned id)
-{
-    AUTO_CLOSE int fd = open(path, O_WRONLY);
-    return fd >= 0 && dprintf(fd, format, id) > 0;
-}
-
-/* A mount namespace of the calling process alone, in a user namespace if it must be. */
-static bool enter_namespace(void)
-{
-    unsigned uid = getuid(), gid = getgid();
-    if (unshare(CLONE_NEWNS) == 0)
-        return true;
-    return unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 &&
-           write_text("/proc/self/setgroups", "deny", 0) &&
-           write_text("/proc/self/uid_map", "0 %u 1", uid) &&
-           write_text("/proc/self/gid_map", "0 %u 1", gid);
-}
-
-/* Makes `dir` a disk of 1 MiB. */
-static bool enter_small_disk(const char *dir)
-{
-    if (!enter_namespace())
-        return false;
-    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL);
-    return mount("tmpfs", dir, "tmpfs", 0, "size=1m") == 0;
-}
-
 enum { SMALL_DISK_GOOD = 0, SMALL_DISK_BAD = 1, SMALL_DISK_IMPOSSIBLE = 2 };
 
 /* In a child: fills the disk; then all that was acknowledged must still be readable. */
@@ -194,7 +166,7 @@ static int fill_small_disk(const char *dir)
     struct fail fail = {0};
     uint64_t kept = 0;
     char record[50000] = "";
-    if (!enter_small_disk(dir))
+    if (!small_disk_enter() || !small_disk_mount(dir, "1m"))
         return SMALL_DISK_IMPOSSIBLE;
     int code = open_dir(&ledger, dir, &fail);
     while (code == 0 && kept < 1000) {
