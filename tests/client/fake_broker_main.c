@@ -75,6 +75,8 @@ static bool carry_out(struct fake_broker *broker, const char *name, unsigned num
         printf("%u\n", fake_groups(broker));
     else if (strcmp(name, "options") == 0)
         printf("%s\n", fake_last_options(broker));
+    else if (strcmp(name, "asked") == 0)
+        printf("%u\n", fake_count(broker, MSG_status_get));
     else if (strcmp(name, "renewals") == 0)
         printf("%u\n", fake_count(broker, MSG_stream_renew));
     else if (strcmp(name, "acked") == 0)

@@ -1,6 +1,7 @@
 """The Python client against the fake broker, which speaks by the C codec."""
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,7 +21,8 @@ except ImportError as missing:
     print(f"skipped: {missing}; .ci/packages.sh installs what the Python client needs")
     sys.exit(77)
 
-from sluice import BrokerSilent, Client, MessageError, OtherLedger, Refused, messages  # noqa: E402
+from sluice import (BrokerSilent, Client, Forgotten, Full, MessageError, NotAllowed, OtherLedger,  # noqa: E402
+                    Refused, SluiceError, messages)
 from sluice.trajectory import read_trajectory  # noqa: E402
 
 NOOP = {"task": "add", "kind": "noop"}
@@ -122,8 +124,17 @@ class Streams(Case):
         self.expect(self.client.trajectories("train"), 4, 5)
         with self.assertRaises(Refused) as caught:
             next(self.client.trajectories("train", from_seq=2))
-        self.assertEqual(caught.exception.reason, "forgotten")
+        self.assertEqual((caught.exception.reason, caught.exception.oldest), ("forgotten", 4))
         self.assertIn("the oldest is 4", str(caught.exception))
+
+    def test_what_is_forgotten_while_reading_is_told_with_the_oldest_that_is_kept(self):
+        self.broker("add-lost", 200)
+        trajectories = self.client.trajectories("train")
+        self.expect(trajectories, 1, 64)
+        self.broker("forget", 100)
+        with self.assertRaisesRegex(Forgotten, "number 65 is no longer kept") as caught:
+            next(trajectories)
+        self.expect(self.client.trajectories("train", from_seq=caught.exception.oldest), 101, 102)
 
     def test_reading_until_idle_needs_everything_to_have_ended(self):
         self.broker("add-lost", 2)  # the fake broker says that seven more are pending
@@ -137,6 +148,41 @@ class Streams(Case):
         self.broker("restart", 1)
         with self.assertRaises(OtherLedger):
             next(trajectories)
+
+    def test_a_restored_back_up_that_has_grown_again_is_told(self):
+        self.broker("add-lost", 5)
+        trajectories = self.client.trajectories("train")
+        self.expect(trajectories, 1, 5)
+        self.broker("restore", 3)
+        with self.assertRaises(OtherLedger) as caught:
+            next(trajectories)
+        self.assertEqual([t.rollout for t in self.client.trajectories("train", caught.exception.oldest, timeout=0.3)],
+                         [f"g/{k}" for k in range(3)] + [f"restored/{k}" for k in range(10)])
+
+    def test_a_feed_that_drops_most_of_it_loses_nothing(self):
+        self.broker("drop-much")
+        trajectories = self.client.trajectories("train")
+        self.broker("add", 1)
+        self.expect(trajectories, 1, 1)
+        self.broker("add", 2000)
+        self.expect(trajectories, 2, 2001)
+
+    def test_a_reader_renews_leases_by_itself(self):
+        self.client.submit([NOOP], stream="train", lease=1)
+        self.assertEqual(list(self.client.trajectories("train", timeout=1.5)), [])
+        self.assertIn(int(self.broker("renewals")), range(3, 9))
+
+    def test_a_broker_that_stays_away_is_told_after_patience(self):
+        self.client.patience = 2.5
+        trajectories = self.client.trajectories("train")
+        self.broker("add", 1)
+        self.expect(trajectories, 1, 1)
+        self.broker("leave")
+        with self.assertRaisesRegex(BrokerSilent, "no broker answers at tcp://"):
+            next(trajectories)
+        self.broker("return")
+        self.broker("add-lost", 1)
+        self.expect(self.client.trajectories("train", from_seq=2), 2, 2)
 
     def test_a_broken_record_is_an_error_and_the_next_reader_begins_after_it(self):
         self.broker("add-broken")
@@ -155,7 +201,138 @@ class Streams(Case):
         self.expect(trajectories, 2, 2)
 
 
+class Cursors(Case):
+    def setUp(self):
+        super().setUp()
+        self.path = os.path.join(self.enter(tempfile.TemporaryDirectory()), "cursor")
+
+    def read(self, count):
+        """The numbers that a process of its own gets, killed with the last of them in hand."""
+        with Client(self.broker.url) as client:
+            trajectories = client.trajectories("train", cursor=self.path)
+            return [next(trajectories).seq for _ in range(count)]
+
+    def test_a_new_process_goes_on_with_the_one_in_hand(self):
+        self.broker("add-lost", 9)
+        self.assertEqual(self.read(1), [1])
+        self.assertEqual(self.read(4), [1, 2, 3, 4])
+        self.broker("restart")
+        self.assertEqual(self.read(2), [4, 5])
+        trajectories = self.client.trajectories("train", cursor=self.path)
+        self.expect(trajectories, 5, 6)
+        self.client.save_cursor()
+        self.assertEqual(self.read(3), [7, 8, 9])
+
+    def test_the_command_and_python_keep_the_same_file(self):
+        self.broker("add-lost", 9)
+        watch = [os.environ["SLUICE_PROGRAM"], "watch", "train", "--broker", self.broker.url, "--cursor", self.path]
+        self.assertEqual(self.read(3), [1, 2, 3])
+        said = subprocess.run([*watch, "--count", "3"], check=True, capture_output=True, text=True).stdout
+        self.assertEqual([line.split()[0] for line in said.splitlines()], ["3", "4", "5"])
+        self.assertEqual(self.read(2), [6, 7])
+
+    def test_a_ledger_that_is_another_is_told(self):
+        self.broker("add-lost", 5)
+        self.expect(self.client.trajectories("train", cursor=self.path), 1, 5)
+        self.client.save_cursor()
+        self.broker("restore", 3)
+        with self.assertRaises(OtherLedger):
+            self.read(1)
+
+    def test_a_file_that_is_no_cursor_of_the_stream_is_refused(self):
+        self.broker("add-lost", 2)
+        self.read(2)
+        with self.assertRaisesRegex(SluiceError, "is no cursor of stream other; to begin anew remove it"):
+            next(self.client.trajectories("other", cursor=self.path))
+        for text in ("", "{", "[]", "null", '{"sluice_cursor": 1}', "\xff" * 9000):
+            with open(self.path, "w", encoding="latin-1") as file:
+                file.write(text)
+            with self.assertRaisesRegex(SluiceError, "is no cursor of stream train"):
+                next(self.client.trajectories("train", cursor=self.path))
+
+    def test_a_trainer_killed_at_any_moment_gets_every_number_and_at_most_one_twice_a_kill(self):
+        program = ("import sys\n"
+                   "from sluice import Client\n"
+                   "for t in Client(sys.argv[1]).trajectories('train', cursor=sys.argv[2]):\n"
+                   "    print(t.seq, flush=True)\n")
+        self.broker("add-some-lost", 400)
+        got, kills = [], 0
+        while not got or got[-1] < 400:
+            trainer = subprocess.Popen([sys.executable, "-c", program, self.broker.url, self.path], text=True,
+                                       stdout=subprocess.PIPE,
+                                       env=dict(os.environ, PYTHONPATH=os.path.join(SOURCE, "client", "python")))
+            for _ in range(100):
+                line = trainer.stdout.readline()
+                got.append(int(line))
+                if got[-1] == 400:
+                    break
+            trainer.kill()
+            got += [int(line) for line in trainer.stdout]
+            trainer.stdout.close()
+            trainer.wait()
+            kills += 1
+            self.broker("restart")
+        self.assertEqual(sorted(set(got)), list(range(1, 401)))
+        self.assertGreaterEqual(kills, 3)
+        self.assertLessEqual(len(got) - 400, kills)
+
+
 class Requests(Case):
+    def test_a_submit_carries_its_priority_and_lease_or_none(self):
+        self.client.submit([NOOP], stream="train")
+        self.assertEqual(self.broker("options"), "priority=- lease_ms=-")
+        self.client.submit([NOOP], stream="train", priority=0, lease=90)
+        self.assertEqual(self.broker("options"), "priority=0 lease_ms=90000")
+        for wrong in ({"priority": 10}, {"lease": 0.5}):
+            with self.assertRaises(MessageError):
+                self.client.submit([NOOP], stream="train", **wrong)
+
+    def test_a_warning_is_a_python_warning(self):
+        self.broker("warn")
+        with self.assertWarnsRegex(UserWarning, "nearly full"):
+            self.client.submit([NOOP], stream="train")
+
+    def test_patience_ends_and_what_can_never_fit_does_not_wait(self):
+        self.client.patience = 0.1
+        self.broker("full", 1000000)
+        with self.assertRaisesRegex(Full, "too many are queued"):
+            self.client.submit([NOOP], stream="train")
+        self.client.patience = None
+        self.broker("full", 0)
+        self.broker("never")
+        with self.assertRaisesRegex(Full, "more than ever fits") as caught:
+            self.client.submit([NOOP], stream="train")
+        self.assertIsNone(caught.exception.retry_after)
+
+    def test_what_this_key_may_not_do_is_an_error_of_its_own(self):
+        self.broker("forbid")
+        with self.assertRaisesRegex(NotAllowed, "not with this key"):
+            self.client.engine_add("http://127.0.0.1:9")
+
+    def test_leases_are_renewed_workers_drained_ledgers_copied(self):
+        self.assertEqual(self.client.renew("train"), 3)
+        self.assertEqual(self.client.drain(worker="w7"), 3)
+        self.assertEqual(self.broker("options"), "grace_s=- is_host=0")
+        self.client.drain(host="node7", grace=30)
+        self.assertEqual(self.broker("options"), "grace_s=30 is_host=1")
+        self.assertEqual(self.client.backup("monday"), 3)
+        self.broker("ignore", 1)
+        with self.assertRaises(BrokerSilent):
+            self.client.backup("monday", timeout=1.2)
+
+    def test_time_in_which_the_process_stood_still_does_not_count(self):
+        program = "import sys\nfrom sluice import Client\nprint(Client(sys.argv[1], timeout=1).status())\n"
+        self.broker("ignore", 1)
+        asking = subprocess.Popen([sys.executable, "-c", program, self.broker.url], text=True, stdout=subprocess.PIPE,
+                                  env=dict(os.environ, PYTHONPATH=os.path.join(SOURCE, "client", "python")))
+        while self.broker("asked") == "0":
+            time.sleep(0.005)
+        asking.send_signal(signal.SIGSTOP)
+        time.sleep(3)  # the stop itself
+        asking.send_signal(signal.SIGCONT)
+        self.assertEqual(asking.communicate(timeout=20)[0], "{'epoch': 3}\n")
+        self.assertEqual(self.broker("asked"), "2")
+
     def test_submitting_again_is_the_same_groups(self):
         tasks = [dict(NOOP, metadata={"k": k}) for k in range(150)] + [dict(NOOP, metadata={"k": 0})]
         names = self.client.submit(iter(tasks), stream="train", samples=2)

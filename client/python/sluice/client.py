@@ -3,12 +3,13 @@
 import json
 import os
 import time
+import warnings
 
 import zmq
 
 from . import messages
-from .errors import BrokerSilent, Refused, SluiceError
-from .stream import Stream
+from .errors import BrokerSilent, Refused, SluiceError, refusal
+from .stream import FAR, STOPPED, Stream
 from .tasks import name_groups, read_tasks
 from .trajectory import read_trajectory
 
@@ -53,15 +54,19 @@ class Client:
 
     url: FRONT, "tcp://host:5750" or "ipc:///dir/front"; None: $SLUICE_BROKER, else this machine.
     timeout: seconds that a request waits for its answer, restarts of the broker included.
+    patience: seconds that submit waits for room while a full broker takes nothing, and that reading
+    bears a broker that does not answer; None: for ever. Nothing else waits without a bound.
     """
 
-    def __init__(self, url=None, timeout=10.0):
+    def __init__(self, url=None, timeout=10.0, patience=600.0):
         self.url = url or os.environ.get("SLUICE_BROKER") or "tcp://127.0.0.1:5750"
         self.timeout = timeout
+        self.patience = patience
         self._feed_url = _feed_of(self.url)
         self._context = zmq.Context()
         self._tag = 0
         self._stream = None
+        self._lease = None  # the shortest that was submitted with, in seconds
         self._front = self._socket(zmq.DEALER, self.url)
 
     def __enter__(self):
@@ -78,48 +83,86 @@ class Client:
 
     # ---- what a trainer does ------------------------------------------------------------------
 
-    def submit(self, tasks, stream, samples=None, group=None):
+    def submit(self, tasks, stream, samples=None, group=None, priority=None, lease=None):
         """Submits a group of `samples` rollouts for each task; returns the groups' ids.
 
         tasks: dicts (docs/tasks.md), or the path of a JSONL file. samples None: each task's own.
         group: names a task's group; default as `sluice submit` does, by the task's id and a digest.
+        priority: 0 to 9, higher ones are handed out first within the stream; 5 if None. lease:
+        seconds, 1 to 604,800; the rollouts are cancelled when nothing has asked for the stream for
+        so long (reading it and renew() do).
+
         When it returns, all are on the broker's disk. Doing it again submits nothing twice. While
-        the broker is full it waits; any other refusal raises Refused, and those before it stay.
+        the broker is full it waits, for the client's patience without one being taken, then raises
+        Full; what can never fit raises Full at once; any other refusal raises Refused. Those before
+        it stay. What will soon be refused is told by warnings.warn.
         """
         stem, texts = read_tasks(tasks)
         counts = [samples or task.get("samples", 1) for _, task in texts]
         names = ([group(task) for _, task in texts] if group else
                  name_groups(stem, texts, stream, counts))
-        waiting = [dict(group=name, stream=stream, samples=count, task=text)
+        lease_ms = None if lease is None else round(lease * 1000)
+        waiting = [dict(group=name, stream=stream, samples=count, task=text, priority=priority,
+                        lease_ms=lease_ms)
                    for name, count, (text, _) in zip(names, counts, texts)]
+        if lease is not None:
+            self._lease = min(lease, self._lease or lease)
+        took = time.monotonic()
         while waiting:
-            refused = []
-            for at in range(0, len(waiting), WINDOW):
-                window = waiting[at:at + WINDOW]
-                refused += [(fields, answer) for fields, answer in
-                            zip(window, self._call_many("group.submit", window))
-                            if isinstance(answer, Refused)]
-            for _, why in refused:
-                if why.reason != "queue-full":
-                    raise why
-            if refused:
-                time.sleep(refused[0][1].retry_after or 1.0)
-            waiting = [fields for fields, _ in refused]
+            before, (waiting, full) = len(waiting), self._submit_round(waiting)
+            if len(waiting) < before:
+                took = time.monotonic()
+            if full:
+                pause = full.retry_after
+                if self.patience is not None and time.monotonic() - took + pause > self.patience:
+                    raise full
+                time.sleep(pause)
         return names
 
-    def trajectories(self, stream, from_seq=0, timeout=None, until_idle=False):
+    def _submit_round(self, waiting):
+        """Those that are not taken, and why, once the broker is full."""
+        warning = None
+        try:
+            for at in range(0, len(waiting), WINDOW):
+                window = waiting[at:at + WINDOW]
+                answers = self._call_many("group.submit", window)
+                refused = [(fields, answer) for fields, answer in zip(window, answers)
+                           if isinstance(answer, Refused)]
+                warning = next((answer["warning"] for answer in answers
+                                if not isinstance(answer, Refused) and "warning" in answer), warning)
+                for _, why in refused:
+                    if why.retry_after is None:
+                        raise why
+                if refused:
+                    return [fields for fields, _ in refused] + waiting[at + WINDOW:], refused[0][1]
+        finally:
+            if warning:
+                warnings.warn(warning, stacklevel=3)
+        return [], None
+
+    def trajectories(self, stream, from_seq=0, timeout=None, until_idle=False, cursor=None):
         """Yields each trajectory of a stream once, in order, for ever; restarts do not matter.
 
         from_seq: the first number wanted; 0: the oldest that is kept. timeout: ends after so many
         seconds without one. until_idle: ends when every accepted rollout of the stream has been
-        yielded. A client reads one stream at a time. Raises Refused (reason "forgotten") for a
-        number that is no longer kept, and MessageError for a record that cannot be read: its
-        `seq` says which; go on with from_seq after it.
+        yielded. A client reads one stream at a time.
+
+        cursor: the path of a file that keeps the position; when it is there, reading goes on where
+        it says and from_seq counts for nothing. It moves past a trajectory when the next one is
+        asked for, or by save_cursor(). So this is at least once: after a kill -9 at most the one in
+        hand comes again (after a power failure perhaps some more), and none is passed over. For
+        exactly once keep `seq` in the same checkpoint as what was learned from it, and begin with
+        from_seq=seq + 1.
+
+        Raises Forgotten for a number that is no longer kept, OtherLedger when the broker has
+        another ledger than before (both say from where to go on: `oldest`), BrokerSilent when no
+        broker answered for the client's patience, and MessageError for a record that cannot be
+        read: its `seq` says which; go on with from_seq after it.
         """
         self._leave_stream()
-        reader = self._stream = Stream(self, self._socket(zmq.SUB, self._feed_url), stream)
-        reader.begin(from_seq, self._head(stream))
+        reader = self._stream = Stream(self, self._socket(zmq.SUB, self._feed_url), stream, cursor)
         try:
+            reader.begin(from_seq)
             while True:
                 fields = reader.next(timeout, until_idle)
                 if fields is None:
@@ -128,11 +171,25 @@ class Client:
                     trajectory = read_trajectory(fields)
                 except messages.MessageError as why:
                     why.seq = fields["seq"]
+                    reader.save()  # the next reader begins after it
                     raise
                 yield trajectory
         finally:
             if self._stream is reader:
                 self._leave_stream()
+
+    def save_cursor(self):
+        """Moves the cursor of the stream being read past the last trajectory that was yielded."""
+        if self._stream:
+            self._stream.save()
+
+    def renew(self, stream):
+        """The stream's trainer is alive: leases of its groups start anew.
+
+        For a trainer that does not ask for trajectories for long; asking does it by itself, at least
+        every 5 s. Returns how many rollouts are under a lease.
+        """
+        return self._call("stream.renew", stream=stream)["count"]
 
     def ack(self, stream, seq):
         """The broker may forget the stream's trajectories up to seq. Returns how many it forgot."""
@@ -144,11 +201,15 @@ class Client:
         return read_trajectory(fields) if wire == "trajectory" else fields
 
     def cancel(self, rollout=None, group=None, stream=None):
-        """Stops one rollout, a group or a stream's; returns how many rollouts were stopped."""
+        """Stops one rollout, a group or a stream's; returns how many rollouts were stopped.
+
+        A rollout or group that is not known is remembered for a while: should its submit still
+        come, it ends cancelled.
+        """
         return self._call("rollout.cancel", rollout=rollout, group=group, stream=stream)["count"]
 
     def status(self):
-        """How the broker is (docs/operations.md)."""
+        """How the broker is (docs/operations.md); "health" is "healthy", "degraded" or "down"."""
         return json.loads(self._call("status.get")["json"])
 
     def engines(self):
@@ -160,6 +221,25 @@ class Client:
 
     def engine_remove(self, url):
         self._call("engine.remove", url=url)
+
+    def drain(self, worker=None, host=None, grace=None):
+        """Lets a worker, or a host's workers, finish and end; returns how many were told.
+
+        grace: whole seconds for jobs that run, then they are given back; None: the worker's own.
+        """
+        return self._call("worker.drain", worker=worker, host=host, grace_s=grace)["count"]
+
+    def backup(self, name, timeout=600.0):
+        """Copies the ledger to backups/<name>.db in the broker's data directory; returns its bytes.
+
+        It is asked for once: after BrokerSilent it may be there or not.
+        """
+        request = self._make("ledger.backup", {"name": name})
+        request.again = float("inf")
+        (wire, answer), = self._wait([request], timeout)
+        if wire == "refused":
+            raise refusal(answer)
+        return answer["count"]
 
     # ---- sockets ----------------------------------------------------------------------------------
 
@@ -198,10 +278,11 @@ class Client:
             except messages.MessageError:
                 pass
 
-    def _wait(self, requests):
+    def _wait(self, requests, timeout=None):
         """Answers by tag, all of them."""
         open_tags, answers = {r.tag: r for r in requests}, {}
-        deadline = time.monotonic() + self.timeout
+        timeout = self.timeout if timeout is None else timeout
+        deadline = time.monotonic() + timeout
         while open_tags:
             now, wake, away = time.monotonic(), deadline, False
             for request in open_tags.values():
@@ -210,12 +291,14 @@ class Client:
                     break
                 wake = min(wake, request.send_at)
             self._front.poll(max(0, (wake - now) * 1000), zmq.POLLIN | (zmq.POLLOUT if away else 0))
+            late = time.monotonic() - max(now, wake)
+            deadline += late if late > STOPPED else 0
             for wire, fields in self._read():
                 tag = fields.get("tag", 0)
                 if tag in open_tags:
                     del open_tags[tag]
                     answers[tag] = (wire, fields)
-                    deadline = time.monotonic() + self.timeout
+                    deadline = time.monotonic() + timeout
                 elif self._stream:
                     self._stream.offer(wire, fields)
             if open_tags and time.monotonic() >= deadline:
@@ -236,15 +319,11 @@ class Client:
     def _call(self, wire, **fields):
         return self._ask(wire, **fields)[1]
 
-    def _head(self, stream):
+    def _head(self, stream, epoch):
         """Where a stream stands; an unknown one is empty."""
         try:
-            return self._call("stream.fetch", stream=stream, limit=1, **{"from": 2**63 - 1})
+            return self._call("stream.fetch", stream=stream, limit=1, **{"from": FAR})
         except Refused as why:
             if why.reason != "unknown-stream":
                 raise
-            return {"first": 1, "head": 0, "pending": 0, "epoch": 1}
-
-
-def refusal(fields):
-    return Refused(fields["text"], fields["reason"], fields.get("field"), fields.get("retry_after_ms"))
+            return {"first": 1, "head": 0, "pending": 0, "epoch": epoch}

@@ -6,7 +6,7 @@ class SluiceError(Exception):
 
 
 class BrokerSilent(SluiceError):
-    """No broker answered for the client's timeout."""
+    """No broker answered: a request for the client's timeout, a reader for its patience."""
 
 
 class Refused(SluiceError):
@@ -23,5 +23,40 @@ class Refused(SluiceError):
         self.retry_after = None if retry_after_ms is None else retry_after_ms / 1000
 
 
+class NotAllowed(Refused):
+    """This key's role may not do it, or the thing belongs to another client."""
+
+
+class Full(Refused):
+    """The broker, or its disk, has no room. retry_after is None where it never will have."""
+
+
+class Forgotten(Refused):
+    """What was asked for is no longer kept. oldest: the stream's oldest number that is, or None."""
+
+    def __init__(self, text, reason="forgotten", field=None, retry_after_ms=None, oldest=None):
+        super().__init__(text, reason, field, retry_after_ms)
+        self.oldest = oldest
+
+
 class OtherLedger(SluiceError):
-    """The broker has another ledger than before, in which the stream is shorter."""
+    """The broker has another ledger than before, such as an older back-up.
+
+    Rollouts that had ended may end again, under the same names and other numbers. oldest: the
+    stream's oldest number in this one, from where to read it.
+    """
+
+    def __init__(self, text, oldest):
+        super().__init__(text)
+        self.oldest = oldest
+
+
+CLASSES = {"not-allowed": NotAllowed, "queue-full": Full, "disk-low": Full, "forgotten": Forgotten}
+
+
+def refusal(fields):
+    """The exception of a `refused` message."""
+    kind, retry_after_ms = CLASSES.get(fields["reason"], Refused), fields.get("retry_after_ms")
+    if fields["reason"] == "disk-low" and retry_after_ms is None:
+        retry_after_ms = 1000  # a disk can be made room on
+    return kind(fields["text"], fields["reason"], fields.get("field"), retry_after_ms)
