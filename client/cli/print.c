@@ -46,7 +46,8 @@ void columns_print(const struct columns *columns, FILE *out)
     for (size_t i = 0; i < columns->cell_count; i++) {
         bool last = i % count == count - 1 || i == columns->cell_count - 1;
         size_t pad = last ? 0 : widths[i % count] - width_of(columns->cells[i]) + 2;
-        fprintf(out, "%s%*s", columns->cells[i], (int)pad, "");
+        print_tame(out, columns->cells[i]);
+        fprintf(out, "%*s", (int)pad, "");
         if (last)
             putc('\n', out);
     }

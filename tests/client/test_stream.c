@@ -1,67 +1,5 @@
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-#include "client/sluice.h"
-#include "tests/client/fake_broker.h"
-
-enum { SOON_MS = 20000, NOT_SO_SOON_MS = 100 };
-
-struct fixture {
-    struct fake_broker *broker;
-    struct sluice_client *client;
-    const struct sluice_trajectory *got;
-};
-
-static int set_up(void **state)
-{
-    struct fixture *f = calloc(1, sizeof(*f));
-    f->broker = fake_start();
-    f->client = sluice_connect(fake_url(f->broker));
-    *state = f;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct fixture *f = *state;
-    sluice_close(&f->client);
-    fake_stop(&f->broker);
-    free(f);
-    return 0;
-}
-
-static void subscribe(struct fixture *f, uint64_t from)
-{
-    int failed = sluice_subscribe(f->client, "train", from);
-    if (failed)
-        fail_msg("%s", sluice_error(f->client));
-    fake_await_subscriber(f->broker);
-}
-
-static void expect(struct fixture *f, uint64_t first, uint64_t last)
-{
-    for (uint64_t seq = first; seq <= last; seq++) {
-        int failed = sluice_next(f->client, SOON_MS, &f->got);
-        if (failed)
-            fail_msg("number %llu: %s", (unsigned long long)seq, sluice_error(f->client));
-        assert_int_equal(f->got->seq, seq);
-    }
-}
-
-static void expect_nothing(struct fixture *f)
-{
-    assert_int_equal(sluice_next(f->client, NOT_SO_SOON_MS, &f->got), -EAGAIN);
-    assert_null(f->got);
-}
+/* Each trajectory once and in order, whatever is lost on the way. */
+#include "tests/client/stream_world.h"
 
 static void trajectories_come_once_and_in_order(void **state)
 {
@@ -256,142 +194,6 @@ static void a_shorter_ledger_is_stale(void **state)
     assert_non_null(strstr(sluice_error(f->client), "another ledger"));
 }
 
-static void a_restored_back_up_that_has_grown_again_is_stale(void **state)
-{
-    struct fixture *f = *state;
-    fake_add_many(f->broker, 5, 100);
-    subscribe(f, 1);
-    expect(f, 1, 5);
-    fake_restore(f->broker, 3, 10);
-    assert_int_equal(sluice_next(f->client, SOON_MS, &f->got), -ESTALE);
-    assert_non_null(strstr(sluice_error(f->client), "the oldest number of this one is 1"));
-    assert_int_equal(sluice_stream_first(f->client), 1);
-    assert_int_equal(sluice_next(f->client, SOON_MS, &f->got), -ESTALE);
-    subscribe(f, sluice_stream_first(f->client));
-    expect(f, 1, 13);
-}
-
-static void a_start_at_which_the_last_one_is_forgotten_is_gone_on_from(void **state)
-{
-    struct fixture *f = *state;
-    fake_add_many(f->broker, 5, 100);
-    subscribe(f, 1);
-    expect(f, 1, 5);
-    fake_forget(f->broker, 5);
-    fake_restart(f->broker, false);
-    fake_add_many(f->broker, 5, 100);
-    expect(f, 6, 10);
-}
-
-/* ---- a position in a file ------------------------------------------------------------------- */
-
-static void follow(struct fixture *f, const char *path)
-{
-    sluice_close(&f->client);
-    f->client = sluice_connect(fake_url(f->broker));
-    int failed = sluice_follow(f->client, "train", 0, path);
-    if (failed)
-        fail_msg("%s", sluice_error(f->client));
-}
-
-static void a_cursor_makes_a_new_process_go_on_with_the_one_in_hand(void **state)
-{
-    struct fixture *f = *state;
-    char path[] = "/tmp/sluice-cursor-XXXXXX";
-    assert_true(close(mkstemp(path)) == 0 && unlink(path) == 0);
-    fake_add_many(f->broker, 10, 100);
-    follow(f, path);
-    expect(f, 1, 1);
-    follow(f, path);
-    expect(f, 1, 4);
-    follow(f, path);
-    expect(f, 4, 6);
-    assert_int_equal(sluice_cursor_save(f->client), 0);
-    fake_restart(f->broker, false);
-    follow(f, path);
-    expect(f, 7, 10);
-    assert_int_equal(unlink(path), 0);
-}
-
-static void a_cursor_into_a_ledger_that_is_gone_is_stale(void **state)
-{
-    struct fixture *f = *state;
-    char path[] = "/tmp/sluice-cursor-XXXXXX";
-    assert_true(close(mkstemp(path)) == 0 && unlink(path) == 0);
-    fake_add_many(f->broker, 5, 100);
-    follow(f, path);
-    expect(f, 1, 5);
-    assert_int_equal(sluice_cursor_save(f->client), 0);
-    fake_restore(f->broker, 3, 10);
-    follow(f, path);
-    assert_int_equal(sluice_next(f->client, SOON_MS, &f->got), -ESTALE);
-    fake_restore(f->broker, 3, 0);
-    follow(f, path);
-    assert_int_equal(sluice_next(f->client, SOON_MS, &f->got), -ESTALE);
-    assert_int_equal(unlink(path), 0);
-}
-
-static void a_cursor_that_is_none_of_this_stream_is_refused(void **state)
-{
-    static const char *const texts[] = {
-        "", "{", "[]", "{\"sluice_cursor\":1}",
-        "{\"sluice_cursor\":1,\"stream\":\"other\",\"next\":2,\"epoch\":3,\"rollout\":\"g/0\"}",
-        "{\"sluice_cursor\":2,\"stream\":\"train\",\"next\":2,\"epoch\":3,\"rollout\":\"g/0\"}",
-        "{\"sluice_cursor\":1,\"stream\":\"train\",\"next\":-2,\"epoch\":3,\"rollout\":\"g/0\"}",
-    };
-    struct fixture *f = *state;
-    char path[] = "/tmp/sluice-cursor-XXXXXX";
-    close(mkstemp(path));
-    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
-        FILE *file = fopen(path, "w");
-        assert_true(fputs(texts[i], file) >= 0 && fclose(file) == 0);
-        assert_int_equal(sluice_follow(f->client, "train", 0, path), -EINVAL);
-        assert_non_null(strstr(sluice_error(f->client), "is no cursor of stream train"));
-    }
-    assert_int_equal(unlink(path), 0);
-    assert_int_equal(sluice_follow(f->client, "train", 0, "/"), -EISDIR);
-}
-
-static void a_cursor_that_cannot_be_written_is_told_before_anything_more_is_given(void **state)
-{
-    struct fixture *f = *state;
-    fake_add_many(f->broker, 3, 100);
-    follow(f, "/nowhere/at/all");
-    expect(f, 1, 1);
-    assert_int_equal(sluice_next(f->client, SOON_MS, &f->got), -ENOENT);
-    assert_non_null(strstr(sluice_error(f->client), "cannot write the cursor /nowhere/at/all"));
-}
-
-/* ---- being alive ------------------------------------------------------------------------------- */
-
-static void a_reader_renews_leases_by_itself(void **state)
-{
-    static const char task[] = "{\"task\":\"add\",\"kind\":\"noop\"}";
-    struct fixture *f = *state;
-    struct sluice_group group = {.group = "g",
-                                 .stream = "train",
-                                 .task_json = task,
-                                 .samples = 1,
-                                 .lease_ms = 1000};
-    assert_int_equal(sluice_submit_many(f->client, &group, 1), 0);
-    subscribe(f, 1);
-    assert_int_equal(sluice_next(f->client, 1500, &f->got), -EAGAIN);
-    assert_in_range(fake_count(f->broker, MSG_stream_renew), 3, 8);
-}
-
-static void a_broker_that_stays_away_is_told_after_patience(void **state)
-{
-    struct fixture *f = *state;
-    subscribe(f, 1);
-    sluice_set_patience(f->client, 2500);
-    fake_leave(f->broker);
-    assert_int_equal(sluice_next(f->client, -1, &f->got), -ETIMEDOUT);
-    assert_non_null(strstr(sluice_error(f->client), "no broker answers at tcp://"));
-    fake_return(f->broker);
-    fake_add(f->broker, false);
-    expect(f, 1, 1);
-}
-
 static void a_stream_whose_name_begins_the_same_is_not_mixed_in(void **state)
 {
     struct fixture *f = *state;
@@ -501,7 +303,6 @@ static void a_bad_stream_name_is_refused_before_anything_is_sent(void **state)
 
 int main(void)
 {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         CASE(trajectories_come_once_and_in_order),
         CASE(a_trajectory_shows_its_message_and_its_record),
@@ -512,14 +313,6 @@ int main(void)
         CASE(zero_starts_at_the_oldest_kept),
         CASE(a_forgotten_number_is_an_error_that_says_so),
         CASE(what_is_forgotten_while_reading_is_told_with_the_oldest_that_is_kept),
-        CASE(a_restored_back_up_that_has_grown_again_is_stale),
-        CASE(a_start_at_which_the_last_one_is_forgotten_is_gone_on_from),
-        CASE(a_cursor_makes_a_new_process_go_on_with_the_one_in_hand),
-        CASE(a_cursor_into_a_ledger_that_is_gone_is_stale),
-        CASE(a_cursor_that_is_none_of_this_stream_is_refused),
-        CASE(a_cursor_that_cannot_be_written_is_told_before_anything_more_is_given),
-        CASE(a_reader_renews_leases_by_itself),
-        CASE(a_broker_that_stays_away_is_told_after_patience),
         CASE(a_feed_that_drops_most_of_it_loses_nothing),
         CASE(a_stream_that_does_not_exist_yet_begins_later),
         CASE(reading_may_start_beyond_the_end),

@@ -175,7 +175,7 @@ class Service:
 
     def status(self):
         done = self.run("status", "--json", check=False, timeout=30)
-        return json.loads(done.stdout) if done.returncode == 0 else None
+        return json.loads(done.stdout) if done.returncode in (0, 4, 5) else None  # healthy, degraded, down
 
     def submit(self, tasks, stream, samples=None, wait=True, timeout=300):
         """Submits; with wait returns the trajectories as the command wrote them, else the process that waits."""
