@@ -311,7 +311,7 @@ static int find_end(struct sluice_client *client, int64_t now_ms, int64_t deadli
     int64_t silent_ms = stream->fetching ? now_ms - stream->asked_ms : 0;
     if (client->patience_ms >= 0 && silent_ms > client->patience_ms && silent_ms > SILENCE_MS) {
         stream->asked_ms = now_ms;
-        return client_fail(client, -ETIMEDOUT, "no broker answers at %s", client->front_url);
+        return link_fail(client);
     }
     if (deadline_ms >= 0 && now_ms >= deadline_ms)
         return client_fail(client, -EAGAIN, "no trajectory of stream %s came", stream->name);
