@@ -250,6 +250,7 @@ void rollout_end(struct core *core, struct rollout *rollout, const struct ending
     if (group->work->lease_ms)
         stream->under_lease--;
     core->ended[ending->outcome]++;
+    stream->owner->ended[ending->outcome]++;
     struct core_end end = describe_end(core, rollout, ending);
     emit_end(core, &end, ending->record);
     rollout_set_engine(core, rollout, NULL);

@@ -25,7 +25,7 @@
  *   core_streams.c   numbers, heads, fetch, ack
  *   core_restore.c   the state from the ledger's rows
  *   core_backup.c    ledger.backup
- *   core_status.c    status.get
+ *   core_status.c    status.get; its parts: core_status_lists.c, core_health.c
  *   core_check.c     the invariants; its parts: core_check_shares.c, core_check_faults.c
  *
  * Their structures are in core_jobs.h, core_streams.h and core_workers.h; what all of

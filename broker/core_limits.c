@@ -22,10 +22,12 @@ uint64_t limit_max(const struct core *core, enum limit limit)
 
 const char *limit_filled(enum limit limit) { return limits[limit].filled; }
 
+const char *limit_setting(enum limit limit) { return limits[limit].setting; }
+
 const char *limit_remedy(enum limit limit) { return limits[limit].remedy; }
 
-/* What one client may use. The limits are below 2^51, so nothing overflows. */
-static uint64_t client_max(const struct core *core, enum limit limit)
+/* The limits are below 2^51, so nothing overflows. */
+uint64_t client_max(const struct core *core, enum limit limit)
 {
     uint64_t share = limit_max(core, limit) * core->settings.client_percent / 100;
     return share ? share : 1;
@@ -36,6 +38,11 @@ static uint64_t percent_of(uint64_t used, uint64_t max) { return 100 * used / ma
 uint64_t limit_percent(const struct core *core, enum limit limit)
 {
     return percent_of(core->usage[limit].used, limit_max(core, limit));
+}
+
+uint64_t client_percent(const struct core *core, const struct client *client, enum limit limit)
+{
+    return client ? percent_of(client->used[limit], client_max(core, limit)) : 0;
 }
 
 /* ---- counting ---------------------------------------------------------------------- */
@@ -179,7 +186,7 @@ struct slice limits_warning(struct core *core, const struct client *client)
     uint64_t most = 0;
     for (enum limit limit = 0; limit < LIMIT_COUNT; limit++) {
         uint64_t all = limit_percent(core, limit);
-        uint64_t own = percent_of(client->used[limit], client_max(core, limit));
+        uint64_t own = client_percent(core, client, limit);
         if (all <= most && own <= most)
             continue;
         fullest = limit;

@@ -18,6 +18,7 @@ struct client {
     struct list link; /* in core->clients */
     struct client_share shares[STAGE_COUNT];
     uint64_t used[LIMIT_COUNT];
+    uint64_t accepted, ended[OUTCOME_COUNT]; /* since the start */
     size_t stream_count;
     uint32_t name_len;
     char name[]; /* of its key; empty where nobody is asked for one */

@@ -82,6 +82,7 @@ void handle_group_submit(struct core *core, const struct call *call)
     expiry_arm(core, group, call->task->total_ms, 0);
     group_count(core, group, group->samples);
     core->accepted += group->samples;
+    stream->owner->accepted += group->samples;
     core->counters.groups++;
     if (in->has_priority)
         group->work->priority = (uint8_t)in->priority;

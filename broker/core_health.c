@@ -1,0 +1,161 @@
+/*
+ * How the broker is, in one word and in sentences; and what to do about it.
+ */
+#include "broker/core_status.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+static void say(json_t *sentences, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void say(json_t *sentences, const char *format, ...)
+{
+    char sentence[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof(sentence), format, args);
+    va_end(args);
+    json_array_append_new(sentences, json_string(sentence));
+}
+
+/* How many registered engines are set aside; the first of them. */
+static size_t engines_aside(const struct core *core, const struct engine **ret_first)
+{
+    size_t count = 0;
+    const struct engine *engine;
+    LIST_EACH(engine, &core->engines, link) {
+        if (!engine->registered || breaker_state(core, &engine->breaker) == BREAKER_CLOSED)
+            continue;
+        if (count++ == 0)
+            *ret_first = engine;
+    }
+    return count;
+}
+
+/* ---- health -------------------------------------------------------------------------- */
+
+/* A stage without a worker that can take something: nothing gets through. */
+static bool is_down(const struct core *core, enum stage stage, json_t *reasons)
+{
+    size_t queued = status_waiting(core, stage);
+    if (core->slots[stage])
+        return false;
+    if (queued)
+        say(reasons, "no %s worker is ready, and %zu jobs wait for one", stage_wire(stage), queued);
+    else
+        say(reasons, "no %s worker is ready", stage_wire(stage));
+    return true;
+}
+
+/* Workers were lost of late, and what they had is not made up for. */
+static void note_losses(const struct core *core, enum stage stage, json_t *reasons)
+{
+    uint64_t before = 0, lost = 0;
+    const struct loss *loss, *last = NULL;
+    for (uint64_t n = 0; (loss = loss_nth(core, n)); n++) {
+        if (loss->stage != stage)
+            continue;
+        last = last ? last : loss;
+        before = loss->slots_before > before ? loss->slots_before : before;
+        lost++;
+    }
+    if (last && core->slots[stage] < before)
+        say(reasons, "%" PRIu64 " %s workers were lost, the last %" PRId64 " s ago: %" PRIu64
+            " slots are left of %" PRIu64, lost, stage_wire(stage),
+            (core->now_ms - last->at_ms) / 1000, core->slots[stage], before);
+}
+
+static void note_shortages(const struct core *core, json_t *reasons)
+{
+    const struct engine *first = NULL;
+    size_t aside = engines_aside(core, &first);
+    size_t parked = core->queues[PLACE_PARKED][STAGE_RUN].count;
+    if (aside)
+        say(reasons, "%zu of %zu engines are set aside after faults in a row", aside,
+            core->engines_registered);
+    if (parked && !core->engines_registered)
+        say(reasons, "%zu run jobs wait for an engine, and none is registered", parked);
+    if (core->is_disk_low)
+        say(reasons, "the disk of the broker's data directory is nearly full");
+    for (enum limit limit = 0; limit < LIMIT_COUNT; limit++)
+        if (limit_percent(core, limit) >= RUNG_FAIR)
+            say(reasons, "%" PRIu64 " %% of the %s", limit_percent(core, limit),
+                limit_filled(limit));
+}
+
+const char *status_health(const struct core *core, json_t *reasons)
+{
+    bool down = false;
+    for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++)
+        down |= is_down(core, stage, reasons);
+    for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++)
+        note_losses(core, stage, reasons);
+    note_shortages(core, reasons);
+    return down ? "down" : json_array_size(reasons) ? "degraded" : "healthy";
+}
+
+/* ---- advice -------------------------------------------------------------------------- */
+
+static void advise_stage(const struct core *core, json_t *advice, enum stage stage)
+{
+    struct crew crew = crew_of(core, stage);
+    size_t queued = status_waiting(core, stage);
+    const char *name = stage_wire(stage);
+    if (crew.workers == 0)
+        say(advice, "no %s worker is connected%s: sluice worker %s --broker URL", name,
+            queued ? ", and jobs wait for one" : "", name);
+    else if (crew.slots == 0 && queued)
+        say(advice, "every %s worker is draining or hung, and %zu jobs wait: "
+            "sluice worker %s --broker URL", name, queued, name);
+    if (crew.hung)
+        say(advice, "%" PRIu64 " %s workers send beats but do not get on; their jobs were given "
+            "to others: look at their logs and restart them", crew.hung, name);
+}
+
+static void advise_limit(struct view view, json_t *advice, enum limit limit)
+{
+    uint64_t percent = view.is_whole ? limit_percent(view.core, limit)
+                                     : client_percent(view.core, view.client, limit);
+    if (percent >= RUNG_FAIR)
+        say(advice, "%" PRIu64 " %% of the %s; submits will be refused, queue-full: %s", percent,
+            limit_filled(limit), limit_remedy(limit));
+    else if (percent >= RUNG_WARN)
+        say(advice, "%" PRIu64 " %% of the %s", percent, limit_filled(limit));
+}
+
+static void advise_breakers(const struct core *core, json_t *advice)
+{
+    const struct engine *first = NULL;
+    size_t engines_open = engines_aside(core, &first), images_open = 0, at = 0;
+    for (const struct image *image; (image = table_next(&core->images, &at));)
+        images_open += breaker_state(core, &image->breaker) != BREAKER_CLOSED;
+    if (engines_open)
+        say(advice, "%zu of %zu engines are set aside after faults in a row, %s among them, and "
+            "%zu run jobs wait; each is tried again by itself: look at their logs", engines_open,
+            core->engines_registered, first->url, core->queues[PLACE_PARKED][STAGE_RUN].count);
+    if (images_open)
+        say(advice, "%zu images are set aside after faults in a row, and %zu groups wait for "
+            "them; each is tried again by itself: see \"images\"", images_open,
+            core->images_waiting);
+}
+
+json_t *status_advice(struct view view)
+{
+    const struct core *core = view.core;
+    json_t *advice = json_array();
+    for (enum limit limit = 0; limit < LIMIT_COUNT; limit++)
+        advise_limit(view, advice, limit);
+    if (core->is_disk_low)
+        say(advice, "the disk of the broker's data directory is nearly full, and submits are "
+            "refused, disk-low: make room there, or acknowledge trajectories");
+    if (!view.is_whole)
+        return advice;
+    for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++)
+        advise_stage(core, advice, stage);
+    if (core->queues[PLACE_PARKED][STAGE_RUN].count && !core->engines_registered)
+        say(advice, "%zu run jobs need an engine and none is registered: sluice engine add URL",
+            core->queues[PLACE_PARKED][STAGE_RUN].count);
+    advise_breakers(core, advice);
+    return advice;
+}

@@ -1,0 +1,133 @@
+/*
+ * The lists of status.get: workers, those lost of late, engines, images that are set
+ * aside, clients and streams.
+ */
+#include "broker/core_status.h"
+
+json_t *status_workers(const struct core *core)
+{
+    json_t *array = json_array();
+    const struct worker *worker;
+    LIST_EACH(worker, &core->workers, link) {
+        if (json_array_size(array) == LISTED_MAX)
+            break;
+        const char *state = worker->hung ? "hung" : worker->draining ? "draining" : "ready";
+        json_t *part = json_object();
+        json_object_set_new(part, "worker", status_text(worker_id(worker)));
+        json_object_set_new(part, "stage", json_string(stage_wire(worker->stage)));
+        json_object_set_new(part, "host", status_text(slice_from_str(worker->host)));
+        json_object_set_new(part, "state", json_string(state));
+        json_object_set_new(part, "slots", status_number(worker->slots));
+        json_object_set_new(part, "jobs", status_number(worker->jobs.count));
+        json_object_set_new(part, "beat_ago_ms",
+                            json_integer(core->now_ms - worker->beat_ms));
+        json_array_append_new(array, part);
+    }
+    return array;
+}
+
+json_t *status_lost(const struct core *core)
+{
+    json_t *array = json_array();
+    const struct loss *loss;
+    for (uint64_t n = 0; (loss = loss_nth(core, n)); n++) {
+        json_t *part = json_object();
+        json_object_set_new(part, "worker", json_string(loss->worker));
+        json_object_set_new(part, "stage", json_string(stage_wire(loss->stage)));
+        json_object_set_new(part, "host", json_string(loss->host));
+        json_object_set_new(part, "ago_ms", json_integer(core->now_ms - loss->at_ms));
+        json_object_set_new(part, "why", json_string(loss_words(loss->why)));
+        json_object_set_new(part, "jobs", status_number(loss->jobs));
+        json_array_append_new(array, part);
+    }
+    return array;
+}
+
+static void add_breaker(const struct core *core, json_t *part, const struct breaker *breaker)
+{
+    enum breaker_state state = breaker_state(core, breaker);
+    int64_t retry_in_ms = state == BREAKER_OPEN ? breaker->due_ms - core->now_ms : 0;
+    json_object_set_new(part, "state", json_string(breaker_state_word(state)));
+    json_object_set_new(part, "faults", status_number(breaker->faults));
+    json_object_set_new(part, "retry_in_ms", json_integer(retry_in_ms));
+}
+
+json_t *status_engines(const struct core *core)
+{
+    json_t *array = json_array();
+    const struct engine *engine;
+    LIST_EACH(engine, &core->engines, link) {
+        if (!engine->registered || json_array_size(array) == LISTED_MAX)
+            continue;
+        json_t *part = json_object();
+        json_object_set_new(part, "url", status_text(engine_url(engine)));
+        json_object_set_new(part, "live", status_number(engine->live));
+        add_breaker(core, part, &engine->breaker);
+        json_array_append_new(array, part);
+    }
+    return array;
+}
+
+/* Those that are set aside. */
+json_t *status_images(const struct core *core)
+{
+    json_t *array = json_array();
+    size_t at = 0;
+    for (const struct image *image; (image = table_next(&core->images, &at));) {
+        if (breaker_state(core, &image->breaker) == BREAKER_CLOSED ||
+            json_array_size(array) == LISTED_MAX)
+            continue;
+        json_t *part = json_object();
+        json_object_set_new(part, "image", status_text(image_name(image)));
+        json_object_set_new(part, "waiting", status_number(image->waiting.count));
+        add_breaker(core, part, &image->breaker);
+        json_array_append_new(array, part);
+    }
+    return array;
+}
+
+json_t *status_clients(const struct core *core)
+{
+    json_t *array = json_array();
+    const struct client *client;
+    LIST_EACH(client, &core->clients, link) {
+        uint64_t queued = 0, leased = 0;
+        if (json_array_size(array) == LISTED_MAX)
+            break;
+        for (unsigned stage = 0; stage < STAGE_COUNT; stage++) {
+            queued += client->shares[stage].share.queued;
+            leased += client->shares[stage].share.leased;
+        }
+        json_t *part = json_object();
+        json_object_set_new(part, "name", status_text(client_name(client)));
+        json_object_set_new(part, "streams", status_number(client->stream_count));
+        json_object_set_new(part, "live", status_number(client->used[LIMIT_ROLLOUTS]));
+        json_object_set_new(part, "queued", status_number(queued));
+        json_object_set_new(part, "leased", status_number(leased));
+        json_object_set_new(part, "kept", status_number(client->used[LIMIT_RESULTS]));
+        json_array_append_new(array, part);
+    }
+    return array;
+}
+
+json_t *status_streams(struct view view)
+{
+    json_t *array = json_array();
+    const struct stream *stream;
+    LIST_EACH(stream, &view.core->streams, link) {
+        if (json_array_size(array) == LISTED_MAX)
+            break;
+        if (!view.is_whole && stream->owner != view.client)
+            continue;
+        json_t *part = json_object();
+        json_object_set_new(part, "name", status_text(stream_name(stream)));
+        json_object_set_new(part, "owner", status_text(client_name(stream->owner)));
+        json_object_set_new(part, "first", status_number(stream->first));
+        json_object_set_new(part, "head", status_number(stream->head));
+        json_object_set_new(part, "pending", status_number(stream->pending));
+        json_object_set_new(part, "kept_bytes", status_number(stream->kept_bytes));
+        json_object_set_new(part, "expired", status_number(stream->expired));
+        json_array_append_new(array, part);
+    }
+    return array;
+}
