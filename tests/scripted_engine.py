@@ -15,10 +15,20 @@ RULE: {"path": "/completion", "if": "text in the last user's turn", "call": 3, "
        "reply": "text" or "replies": ["first turn", "second", ...], "end": "<|im_end|>",
        "delay_ms": 0, "fault": "500"}
 The first rule whose conditions all hold decides. `call` counts requests to that path from 1;
-`times` is how often the rule may be used. See FAULTS for what a rule can break.
+`times` is how often the rule may be used. A fault is one of
+    STATUSES  an error status; "503_later" with Retry-After: 1
+    FAULTS    an answer whose parts contradict each other
+    garbage, truncated         200 with what is no JSON, or only its first half
+    cut, close                 the connection ends within the answer, or before it
+    hang, stall, trickle, endless   nothing at all, half an answer and then nothing, a byte a second,
+                               an answer without end: each until the client goes, which is logged
+                               as answer "gone"
+    down                       the engine dies
+A script's "model" is the model_path it says it serves.
 """
 import argparse
 import json
+import os
 import re
 import select
 import socket
@@ -143,6 +153,7 @@ STATUSES = {
     "429": {"error": {"code": 429, "message": "slow down", "type": "rate_limit_error"}},
     "500": {"error": {"code": 500, "message": "it broke", "type": "server_error"}},
     "503": {"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}},
+    "503_later": {"error": {"code": 503, "message": "come back later", "type": "unavailable_error"}},
     "long": {"error": {"code": 400, "message": "request (9 tokens) exceeds the available context size (8 tokens), "
                        "try increasing it", "type": "exceed_context_size_error", "n_prompt_tokens": 9, "n_ctx": 8}},
 }
@@ -210,6 +221,7 @@ class Engine:
             return 200, {"status": "ok"}
         if path == "/props" and not self.script.get("other_server"):
             return 200, {"default_generation_settings": {"n_ctx": context}, "total_slots": 1, "eos_token": "<|im_end|>",
+                         "model_path": self.script.get("model", "model.gguf"),
                          "chat_template": self.script.get("template", "chatml")}
         if path == "/tokenize":
             ids = encode(request["content"], request.get("parse_special", True))
@@ -246,9 +258,11 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *args):
         pass
 
-    def send(self, status, body):
+    def send(self, status, body, **headers):
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -264,29 +278,64 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.flush()
         self.connection.shutdown(socket.SHUT_RDWR)
 
-    def hang(self):
-        """Says nothing until the client has gone."""
+    def wait(self, seconds):
+        """Whether the client has gone within this time."""
+        return bool(select.select([self.connection], [], [], seconds)[0])
+
+    def hang(self, body):
+        self.wait(600)
+
+    def stall(self, body):
+        self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body[: len(body) // 2])
+        self.wait(600)
+
+    def trickle(self, body):
+        self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body))
+        for i in range(len(body)):
+            self.wfile.write(body[i : i + 1])
+            if self.wait(1):
+                return
+
+    def endless(self, body):
+        self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n")
+        try:
+            while not self.wait(0):
+                self.wfile.write(b" " * 65536)
+        except ConnectionError:
+            pass
+
+    LINGERING = {"hang": hang, "stall": stall, "trickle": trickle, "endless": endless}
+
+    def linger(self, engine, fault, request, body):
+        """An answer that does not come to its end while the client is there."""
+        engine.note(path=self.path, request=request, status=0, answer=fault)
         self.close_connection = True
-        select.select([self.connection], [], [], 600)
+        self.LINGERING[fault](self, body)
+        engine.note(path=self.path, request=request, status=0, answer="gone")
 
     def handle_script(self, engine, request):
         rule, turn = engine.rule(self.path, request)
         fault = rule.get("fault")
         time.sleep(rule.get("delay_ms", 0) / 1000)
-        if fault == "hang":
-            engine.note(path=self.path, request=request, status=0, answer="hang")
-            return self.hang()
         status, answer = engine.answer(self.path, request, rule, turn)
+        if fault in self.LINGERING:
+            return self.linger(engine, fault, request, json.dumps(answer).encode())
         if fault in STATUSES:
             status, answer = STATUSES[fault]["error"]["code"], STATUSES[fault]
         elif fault in FAULTS:
             answer = FAULTS[fault](answer)
         body = json.dumps(answer).encode()
         engine.note(path=self.path, request=request, status=status, answer=answer)
+        if fault == "down":
+            os._exit(1)
         if fault == "cut":
             return self.cut(body)
         if fault == "close":
             return self.cut()
+        if fault == "503_later":
+            return self.send(status, body, Retry_After="1")
+        if fault == "truncated":
+            body = body[: len(body) // 2]
         return self.send(status, b"<html>not JSON" if fault == "garbage" else body)
 
     def handle_any(self):

@@ -6,16 +6,17 @@
 #include <sys/epoll.h>
 
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "workers/fiber.h"
 
 enum {
-    CONNECT_MS = 10000,
     IDLE_S = 4, /* engines close a kept connection after 5 s */
     KEEPALIVE_S = 30
 };
 
 struct http {
     struct loop *loop;
+    struct http_limits limits;
     CURLM *multi;
     struct loop_timer *timer;
     struct curl_slist *headers;
@@ -27,6 +28,7 @@ struct request {
     CURL *easy;
     struct buffer body;
     size_t body_max;
+    int64_t heard_ms; /* the last byte of the answer; 0: none yet */
     bool done, too_large;
     CURLcode code;
     char words[CURL_ERROR_SIZE];
@@ -134,7 +136,7 @@ static bool add_header(struct http *http, const char *line)
     return headers != NULL;
 }
 
-struct http *http_create(struct loop *loop, long connections_max, struct fail *fail)
+struct http *http_create(struct loop *loop, const struct http_limits *limits, struct fail *fail)
 {
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
         fail_set(fail, -EIO, "libcurl does not start");
@@ -142,7 +144,7 @@ struct http *http_create(struct loop *loop, long connections_max, struct fail *f
     }
     struct http *http = calloc(1, sizeof(*http));
     if (http)
-        *http = (struct http){.loop = loop, .multi = curl_multi_init()};
+        *http = (struct http){.loop = loop, .limits = *limits, .multi = curl_multi_init()};
     if (!http || !http->multi || !add_header(http, "Content-Type: application/json") ||
         !add_header(http, "Expect:")) {
         http_destroy(&http);
@@ -153,8 +155,8 @@ struct http *http_create(struct loop *loop, long connections_max, struct fail *f
     curl_multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http);
     curl_multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, on_timer);
     curl_multi_setopt(http->multi, CURLMOPT_TIMERDATA, http);
-    curl_multi_setopt(http->multi, CURLMOPT_MAX_HOST_CONNECTIONS, connections_max);
-    curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, connections_max);
+    curl_multi_setopt(http->multi, CURLMOPT_MAX_HOST_CONNECTIONS, limits->connections_max);
+    curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, limits->connections_max);
     return http;
 }
 
@@ -172,10 +174,26 @@ void http_destroy(struct http **http)
 
 /* ---- one request ------------------------------------------------------------------------ */
 
+/* The fiber waits for the first byte as long as it may; from then on for the next one only. */
+static void note_byte(struct request *request)
+{
+    if (request->heard_ms == 0)
+        fiber_wake(request->fiber);
+    request->heard_ms = clock_ms();
+}
+
+static size_t on_header(char *bytes, size_t one, size_t len, void *arg)
+{
+    (void)bytes, (void)one;
+    note_byte(arg);
+    return len;
+}
+
 static size_t on_body(char *bytes, size_t one, size_t len, void *arg)
 {
     (void)one;
     struct request *request = arg;
+    note_byte(request);
     if (len > request->body_max - request->body.len) {
         request->too_large = true;
         return 0;
@@ -198,6 +216,8 @@ static bool request_init(struct request *request, struct http *http, const char 
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, request->words);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, request);
+    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
+    curl_easy_setopt(easy, CURLOPT_HEADERDATA, request);
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* never wait for a resolver's thread */
@@ -205,7 +225,7 @@ static bool request_init(struct request *request, struct http *http, const char 
     curl_easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_S);
-    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
+    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)http->limits.connect_ms);
     curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, (long)IDLE_S);
     return curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_URL, url) == CURLE_OK;
@@ -237,15 +257,39 @@ static int request_result(const struct request *request, struct fail *fail)
                     request->words[0] ? request->words : curl_easy_strerror(request->code));
 }
 
-static int request_await(struct request *request, struct fail *fail)
+/* Until an answer that has begun counts as broken off; -1: it has not begun. */
+static int64_t silence_left_ms(const struct request *request, const struct http_limits *limits)
+{
+    if (request->heard_ms == 0)
+        return -1;
+    int64_t left_ms = request->heard_ms + limits->silence_ms - clock_ms();
+    return left_ms > 0 ? left_ms : 0;
+}
+
+static int request_await(struct request *request, const struct http_limits *limits,
+                         struct fail *fail)
 {
     while (!request->done) {
-        int error = await_wake(-1);
-        if (error < 0 && !request->done)
-            return fail_set(fail, error,
-                            error == -ECANCELED ? "cancelled" : "no answer before the deadline");
+        int error = await_wake(silence_left_ms(request, limits));
+        if (error == 0 || request->done)
+            continue;
+        if (error == -ECANCELED)
+            return fail_set(fail, error, "cancelled");
+        if (fiber_is_late())
+            return fail_set(fail, error, "no answer before the deadline");
+        if (silence_left_ms(request, limits) == 0)
+            return fail_set(fail, -EIO, "the answer broke off: no byte of it for %.1f s",
+                            (double)limits->silence_ms / 1000);
     }
     return request_result(request, fail);
+}
+
+static void read_reply(CURL *easy, struct http_reply *reply)
+{
+    curl_off_t retry_after_s = 0;
+    curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &reply->status);
+    curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &retry_after_s);
+    reply->retry_after_s = retry_after_s;
 }
 
 int http_request(struct http *http, const char *url, const char *body, size_t body_max,
@@ -258,9 +302,9 @@ int http_request(struct http *http, const char *url, const char *body, size_t bo
         curl_multi_add_handle(http->multi, request.easy) != CURLM_OK)
         fail_set(fail, error, "out of memory");
     else
-        error = request_await(&request, fail);
+        error = request_await(&request, &http->limits, fail);
     if (error == 0)
-        curl_easy_getinfo(request.easy, CURLINFO_RESPONSE_CODE, &reply->status);
+        read_reply(request.easy, reply);
     if (request.easy) {
         curl_multi_remove_handle(http->multi, request.easy); /* unfinished: its connection closes */
         curl_easy_cleanup(request.easy);

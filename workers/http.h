@@ -2,6 +2,9 @@
  * http.h - HTTP requests from fibers, over one libcurl multi handle a loop.
  * Connections are kept and reused; a fiber that is cancelled or past its deadline closes
  * its connection, which is how engines learn to stop generating.
+ *
+ * Nothing waits for ever: connecting has its bound, an answer that has begun may not fall silent,
+ * and until it begins the fiber's deadline holds. One that trickles ends at that deadline too.
  */
 #ifndef SLUICE_WORKERS_HTTP_H
 #define SLUICE_WORKERS_HTTP_H
@@ -12,19 +15,27 @@
 
 struct http;
 
-/* connections_max bounds open connections to one host. NULL with fail. */
-struct http *http_create(struct loop *loop, long connections_max, struct fail *fail);
+struct http_limits {
+    long connections_max; /* open to one host */
+    int64_t connect_ms;
+    int64_t silence_ms; /* without a byte, once the answer has begun */
+};
+enum { HTTP_CONNECT_MS = 10000, HTTP_SILENCE_MS = 120000 };
+
+/* NULL with fail. */
+struct http *http_create(struct loop *loop, const struct http_limits *limits, struct fail *fail);
 void http_destroy(struct http **http);
 
 struct http_reply {
     long status;         /* 200, 503, ... */
+    int64_t retry_after_s; /* as its header says; 0: nothing */
     struct buffer body;  /* buffer_finish it */
 };
 
 /*
  * body NULL: GET, else POST as application/json. 0 when any HTTP answer came, whatever its
  * status. Else negative: -ECONNREFUSED (nobody there), -ETIMEDOUT, -ECANCELED, -EMSGSIZE
- * (more than body_max bytes), -EIO (broken on the way), with a sentence in fail.
+ * (more than body_max bytes), -EIO (broken on the way, or fallen silent), with a sentence in fail.
  */
 int http_request(struct http *http, const char *url, const char *body, size_t body_max,
                  struct http_reply *reply, struct fail *fail);

@@ -164,15 +164,18 @@ static int make_id(struct worker *worker, struct fail *fail)
 static int make_context(struct worker *worker, struct fail *fail)
 {
     struct job_context *context = &worker->context;
-    long connections = (long)worker->plan.slots;
+    struct http_limits limits = {.connections_max = (long)worker->plan.slots,
+                                 .connect_ms = HTTP_CONNECT_MS,
+                                 .silence_ms = HTTP_SILENCE_MS};
+    if (limits.connections_max < CONNECTIONS_MIN)
+        limits.connections_max = CONNECTIONS_MIN;
     context->layers = (struct layers){worker->plan.store, worker->plan.cache};
     context->loop = loop_create();
     if (!context->loop || !spawner_attach(context->spawner, context->loop))
         return fail_set(fail, -errno, "no event loop: %s", strerror(errno));
     if (worker_take_signals(worker, fail) < 0)
         return fail->code;
-    context->http = http_create(
-        context->loop, connections < CONNECTIONS_MIN ? CONNECTIONS_MIN : connections, fail);
+    context->http = http_create(context->loop, &limits, fail);
     if (!context->http)
         return fail->code;
     context->engines = engines_create(context->http);

@@ -28,6 +28,8 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
+enum { WORLD_SILENCE_MS = 2000 };
+
 /* The scripted engine's special tokens; below them a token is a byte. */
 enum { BYTE_START = 256, BYTE_END = 257, BYTE_BOS = 259 };
 
@@ -82,9 +84,12 @@ static inline void child_stop(pid_t *pid)
     *pid = 0;
 }
 
-static inline void world_engine_start(struct world *world, const char *script, const char *proxy)
+/* port 0: any. */
+static inline void world_engine_start(struct world *world, const char *script, const char *proxy,
+                                      int port)
 {
-    char program[512], path[96];
+    char program[512], path[96], number[16];
+    snprintf(number, sizeof(number), "%d", port);
     snprintf(program, sizeof(program), "%s/tests/scripted_engine.py", source_dir());
     snprintf(path, sizeof(path), "%s/script.json", world->folder);
     FILE *file = fopen(path, "w");
@@ -92,7 +97,7 @@ static inline void world_engine_start(struct world *world, const char *script, c
     fputs(script ? script : "{}", file);
     fclose(file);
     const char *argv[] = {"/usr/bin/python3",       program, "--script", path, "--log", world->log,
-                          proxy ? "--proxy" : NULL, proxy,   NULL};
+                          "--port", number, proxy ? "--proxy" : NULL, proxy, NULL};
     snprintf(world->url, sizeof(world->url), "http://127.0.0.1:%d",
              child_start(&world->pid, (char *const *)argv));
 }
@@ -111,11 +116,13 @@ static inline void world_open_on(struct world *world, struct loop *loop, const c
     for (char *at = json; *at; at++)
         if (*at == '\'')
             *at = '"';
-    world_engine_start(world, json, proxy);
+    world_engine_start(world, json, proxy, 0);
     world->loop = loop ? loop : loop_create();
     assert_non_null(world->loop);
     struct fail fail = {0};
-    world->http = http_create(world->loop, 64, &fail);
+    const struct http_limits limits = {
+        .connections_max = 64, .connect_ms = 2000, .silence_ms = WORLD_SILENCE_MS};
+    world->http = http_create(world->loop, &limits, &fail);
     assert_non_null(world->http);
     world->engines = engines_create(world->http);
     assert_non_null(world->engines);
@@ -124,6 +131,18 @@ static inline void world_open_on(struct world *world, struct loop *loop, const c
 static inline void world_open(struct world *world, const char *script, const char *proxy)
 {
     world_open_on(world, NULL, script, proxy);
+}
+
+/* The engine dies, and another starts in its place. */
+static inline void world_engine_replace(struct world *world, const char *script)
+{
+    int port = atoi(strrchr(world->url, ':') + 1);
+    AUTO_FREE char *json = strdup(script);
+    for (char *at = json; *at; at++)
+        if (*at == '\'')
+            *at = '"';
+    child_stop(&world->pid);
+    world_engine_start(world, json, NULL, port);
 }
 
 static inline void world_close(struct world *world)

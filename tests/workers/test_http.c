@@ -1,165 +1,5 @@
-/* The server runs as fibers on the same loop; what it does is chosen by the path. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <arpa/inet.h>
-#include <cmocka.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include "common/cleanup.h"
-#include "common/clock.h"
-#include "workers/fiber.h"
-#include "workers/http.h"
-
-static struct loop *loop;
-static struct http *http;
-static char base[64];
-static int listener, connections, open_now, living, serving;
-static struct fiber *acceptor;
-static char last_head[4096];
-
-/* ---- the server ------------------------------------------------------------------------- */
-
-static bool write_all(int fd, const char *data, size_t len)
-{
-    for (size_t at = 0; at < len;) {
-        ssize_t count = send(fd, data + at, len - at, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (count < 0 && (errno != EAGAIN || await_fd(fd, EPOLLOUT, 5000) < 0))
-            return false;
-        at += count > 0 ? (size_t)count : 0;
-    }
-    return true;
-}
-
-static bool write_text(int fd, const char *text)
-{
-    return write_all(fd, text, strlen(text));
-}
-
-static bool answer(int fd, const char *status, const char *body)
-{
-    AUTO_BUFFER out = {0};
-    buffer_printf(&out, "HTTP/1.1 %s\r\nContent-Length: %zu\r\n\r\n%s", status, strlen(body), body);
-    return write_all(fd, (char *)out.data, out.len);
-}
-
-static bool answer_endlessly(int fd)
-{
-    static char block[65536];
-    write_text(fd, "HTTP/1.1 200 OK\r\n\r\n");
-    while (write_all(fd, block, sizeof(block)))
-        ;
-    return false;
-}
-
-/* Answers what it holds; false when the connection is to close. */
-static bool serve_one(int fd, const char *head, const char *body)
-{
-    snprintf(last_head, sizeof(last_head), "%s", head);
-    if (strstr(head, "/echo "))
-        return answer(fd, "200 OK", body);
-    if (strstr(head, "/busy "))
-        return answer(fd, "503 Service Unavailable", "loading");
-    if (strstr(head, "/moved "))
-        return write_text(fd, "HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\n"
-                              "Content-Length: 0\r\n\r\n");
-    if (strstr(head, "/cut "))
-        return write_text(fd, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nfew") && false;
-    if (strstr(head, "/endless "))
-        return answer_endlessly(fd);
-    if (strstr(head, "/silent ")) {
-        await_fd(fd, EPOLLIN | EPOLLRDHUP, 5000); /* until the client closes */
-        return false;
-    }
-    return answer(fd, "200 OK", "hello");
-}
-
-static bool read_request(int fd, char *head, size_t size, char **body)
-{
-    size_t len = 0;
-    for (head[0] = '\0';; head[len] = '\0') {
-        char *end = strstr(head, "\r\n\r\n"), *length = strcasestr(head, "Content-Length:");
-        if (end &&
-            (size_t)(head + len - end - 4) >= (length ? strtoul(length + 15, NULL, 10) : 0)) {
-            *end = '\0';
-            *body = end + 4;
-            return true;
-        }
-        if (await_fd(fd, EPOLLIN, 10000) < 0)
-            return false;
-        ssize_t count = recv(fd, head + len, size - len - 1, MSG_DONTWAIT);
-        if (count <= 0)
-            return false;
-        len += (size_t)count;
-    }
-}
-
-static void serve(void *arg)
-{
-    AUTO_CLOSE int fd = (int)(intptr_t)arg;
-    AUTO_FREE char *head = malloc(300000);
-    char *body;
-    open_now++;
-    while (read_request(fd, head, 300000, &body) && serve_one(fd, head, body))
-        ;
-    open_now--;
-}
-
-static void serve_ended(void *arg)
-{
-    (void)arg;
-    if (--serving == 0 && living == 0)
-        loop_stop(loop);
-}
-
-static void accept_all(void *arg)
-{
-    (void)arg;
-    while (await_fd(listener, EPOLLIN, -1) > 0) {
-        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-        connections++;
-        serving++;
-        assert_non_null(fiber_start(loop, serve, serve_ended, (void *)(intptr_t)fd));
-    }
-}
-
-/* ---- around each test ------------------------------------------------------------------- */
-
-static int set_up(void **state)
-{
-    (void)state;
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof(address);
-    listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (bind(listener, (struct sockaddr *)&address, len) || listen(listener, 64) ||
-        getsockname(listener, (struct sockaddr *)&address, &len))
-        return -1;
-    snprintf(base, sizeof(base), "http://127.0.0.1:%d", ntohs(address.sin_port));
-    connections = open_now = living = 0;
-    serving = 1; /* the acceptor */
-    loop = loop_create();
-    http = http_create(loop, 4, NULL);
-    acceptor = fiber_start(loop, accept_all, serve_ended, NULL);
-    return http && acceptor ? 0 : -1;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    http_destroy(&http);
-    assert_null(http);
-    loop_destroy(&loop);
-    close(listener);
-    return 0;
-}
+/* HTTP requests from fibers, against a server of our own. */
+#include "http_server.h"
 
 struct ask {
     const char *path, *body;
@@ -167,6 +7,7 @@ struct ask {
     int64_t deadline_ms;
     int error, times;
     long status;
+    int64_t retry_after_s;
     char text[128];
     size_t len;
     struct fail fail;
@@ -184,6 +25,7 @@ static void ask_run(void *arg)
         ask->error = http_request(http, url, ask->body, ask->body_max ? ask->body_max : 1 << 20,
                                   &reply, &ask->fail);
         ask->status = reply.status;
+        ask->retry_after_s = reply.retry_after_s;
         ask->len = reply.body.len;
         snprintf(ask->text, sizeof(ask->text), "%.*s", SLICE_ARG(buffer_peek(&reply.body)));
         buffer_finish(&reply.body);
@@ -345,6 +187,64 @@ static void an_answer_cut_short_is_broken(void **state)
     assert_int_equal(a.error, -EIO);
 }
 
+static void an_answer_that_falls_silent_is_broken_and_its_connection_closed(void **state)
+{
+    (void)state;
+    struct ask a = {.path = "/half"};
+    int64_t begin = clock_ms();
+    ask(&a);
+    assert_int_equal(a.error, -EIO);
+    assert_non_null(strstr(a.fail.text, "no byte of it for 0.4 s"));
+    assert_in_range(clock_ms() - begin, SILENCE_MS, 4000); /* the server saw it close, or 5 s */
+}
+
+static void an_answer_that_is_slow_or_begins_late_is_not_broken(void **state)
+{
+    (void)state;
+    struct ask late = {.path = "/late"}, drops = {.path = "/drops"};
+    ask_start(&late);
+    ask(&drops);
+    assert_int_equal(late.error, 0);
+    assert_string_equal(late.text, "hello");
+    assert_int_equal(drops.error, 0);
+    assert_string_equal(drops.text, "xxxxxxxxxxxx");
+}
+
+static void a_host_that_does_not_take_the_connection_is_given_up(void **state)
+{
+    (void)state;
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(address);
+    AUTO_CLOSE int deaf = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(deaf, (struct sockaddr *)&address, len), 0);
+    assert_int_equal(listen(deaf, 0), 0);
+    assert_int_equal(getsockname(deaf, (struct sockaddr *)&address, &len), 0);
+    int callers[4]; /* more than it may keep waiting: the kernel drops who comes next */
+    for (int i = 0; i < 4; i++) {
+        callers[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        connect(callers[i], (struct sockaddr *)&address, len);
+    }
+    char url[64];
+    snprintf(url, sizeof(url), "http://127.0.0.1:%d/", ntohs(address.sin_port));
+    struct ask a = {.path = url};
+    int64_t begin = clock_ms();
+    ask(&a);
+    assert_int_equal(a.error, -ETIMEDOUT);
+    assert_in_range(clock_ms() - begin, CONNECT_MS / 2, 5000);
+    for (int i = 0; i < 4; i++)
+        close(callers[i]);
+}
+
+static void when_to_come_back_is_read(void **state)
+{
+    (void)state;
+    struct ask a = {.path = "/later"};
+    ask(&a);
+    assert_int_equal(a.error, 0);
+    assert_int_equal(a.status, 503);
+    assert_int_equal(a.retry_after_s, 7);
+}
+
 static void past_the_deadline_the_connection_closes(void **state)
 {
     (void)state;
@@ -408,6 +308,10 @@ int main(void)
         TEST(too_much_is_refused_and_not_kept),
         TEST(exactly_body_max_is_allowed),
         TEST(an_answer_cut_short_is_broken),
+        TEST(an_answer_that_falls_silent_is_broken_and_its_connection_closed),
+        TEST(an_answer_that_is_slow_or_begins_late_is_not_broken),
+        TEST(a_host_that_does_not_take_the_connection_is_given_up),
+        TEST(when_to_come_back_is_read),
         TEST(past_the_deadline_the_connection_closes),
         TEST(a_cancel_closes_the_connection_at_once),
         TEST(only_http_is_spoken),

@@ -31,10 +31,13 @@ static int describe(struct dialogue *dialogue, struct fail *fail)
 {
     struct agent_run *run = dialogue->run;
     struct record *record = run->record;
-    int error =
-        engine_describe(run->engine, &dialogue->context_tokens, record->template_digest, fail);
+    struct engine_about about;
+    int error = engine_describe(run->engine, &about, fail);
     if (error < 0)
         return error;
+    dialogue->context_tokens = about.context_tokens;
+    memcpy(dialogue->model_digest, about.model_digest, sizeof(dialogue->model_digest));
+    memcpy(record->template_digest, about.template_digest, sizeof(record->template_digest));
     snprintf(record->logprobs_mode, sizeof(record->logprobs_mode), "%s",
              engine_logprobs_mode(run->engine));
     uint64_t limit = run->task->limits.context_tokens;
@@ -88,6 +91,26 @@ void dialogue_close(struct dialogue *dialogue)
     tokens_finish(&dialogue->ids);
 }
 
+/* ---- the model it began with ------------------------------------------------------------- */
+
+/* After a call: an engine that was restarted with another model meanwhile read our ids as its own. */
+static int refuse_another_model(const struct dialogue *dialogue, struct fail *fail)
+{
+    const struct engine *engine = dialogue->run->engine;
+    if (engine_serves(engine, dialogue->model_digest))
+        return 0;
+    return fail_set(fail, -ESTALE, "%s serves another model than the rollout began with",
+                    engine_url(engine));
+}
+
+/* Before a call: what the engine serves now, by its own word. */
+static int confirm_model(const struct dialogue *dialogue, struct fail *fail)
+{
+    struct engine_about about;
+    int error = engine_describe(dialogue->run->engine, &about, fail);
+    return error < 0 ? error : refuse_another_model(dialogue, fail);
+}
+
 /* ---- a turn ------------------------------------------------------------------------------ */
 
 /* The record's last trace must be the prompt, id for id; should it ever not be, a new one starts.
@@ -131,8 +154,11 @@ static int generate(struct dialogue *dialogue, struct generation *ret, struct fa
         return fail_set(fail, -E2BIG, "a prompt of %llu tokens leaves no room in %llu",
                         (unsigned long long)count, (unsigned long long)dialogue->context_tokens);
     uint64_t room = dialogue->context_tokens - count;
-    return engine_generate(run->engine, &dialogue->ids, &run->task->sampling,
-                           max_tokens < room ? max_tokens : room, run->sample, ret, fail);
+    int error = confirm_model(dialogue, fail);
+    if (error == 0)
+        error = engine_generate(run->engine, &dialogue->ids, &run->task->sampling,
+                                max_tokens < room ? max_tokens : room, run->sample, ret, fail);
+    return error < 0 ? error : refuse_another_model(dialogue, fail);
 }
 
 int dialogue_sample(struct dialogue *dialogue, struct fail *fail)
@@ -168,8 +194,12 @@ int dialogue_tell(struct dialogue *dialogue, struct slice content, const char *t
     if (!record_say(run->record, tool ? "tool" : "user", content, tool, exit_status))
         return out_of_memory(fail);
     dialogue->call_start_ms = clock_ms();
-    int error = engine_bridge(run->engine, dialogue->ids.ids[dialogue->ids.count - 1], content,
+    int error = confirm_model(dialogue, fail);
+    if (error == 0)
+        error = engine_bridge(run->engine, dialogue->ids.ids[dialogue->ids.count - 1], content,
                               &bridge, fail);
+    if (error == 0)
+        error = refuse_another_model(dialogue, fail);
     if (error == 0 && (!record_append(run->record, &turn, bridge.ids, NULL, bridge.count, false) ||
                        !tokens_append(&dialogue->ids, bridge.ids, bridge.count)))
         error = out_of_memory(fail);

@@ -13,6 +13,7 @@
 struct dialogue {
     struct agent_run *run;
     struct tokens ids;       /* the last trace, and the next prompt */
+    char model_digest[80];   /* of the model that sampled it, and alone may go on */
     uint64_t context_tokens; /* of the engine or the task, whichever is less */
     size_t turns;            /* sampled */
     double longest_call_s;   /* of those that were answered */

@@ -76,8 +76,8 @@ static int request(const struct call *call, const char *body, struct http_reply 
     int error = http_request(call->http, text, body, answer_max, reply, fail);
     fiber_pop_deadline();
     return error == -EMSGSIZE
-               ? fail_set(fail, -EPROTO, "the engine's answer to %s is longer than %zu bytes",
-                          call->path, answer_max)
+               ? fail_set(fail, -EPROTO, "%s%s: the engine's answer is longer than %zu bytes",
+                          call->base, call->path, answer_max)
                : error;
 }
 
@@ -90,11 +90,13 @@ int call_json(const struct call *call, json_t **ret, struct fail *fail)
     int error = request(call, body, &reply, fail);
     if (error < 0) {
         buffer_finish(&reply.body);
-        return fail_wrap(fail, "%s%s", call->base, call->path);
+        return error;
     }
     AUTO_JSON json_t *json =
         json_loadb((const char *)reply.body.data, reply.body.len, JSON_ALLOW_NUL, NULL);
     buffer_finish(&reply.body);
+    if (reply.retry_after_s > 0 && call->ret_pause_ms)
+        *call->ret_pause_ms = reply.retry_after_s * 1000;
     if (reply.status != 200)
         call_refusal(reply.status, json, fail);
     else if (!json)

@@ -23,6 +23,7 @@ struct call {
     json_t *body;       /* NULL: GET */
     int64_t timeout_ms; /* of this call; the fiber's deadline still holds */
     size_t answer_max;  /* bytes; 0: CALL_ANSWER_MAX */
+    int64_t *ret_pause_ms; /* set when a refusal says when to come back (Retry-After); or NULL */
 };
 
 /*

@@ -1,7 +1,7 @@
 /*
  * dialect.h - what one kind of inference server must be able to do, and what we remember of one
- * server. A dialect is one file and one row of the table in engines.c. Its functions run in a
- * fiber, try once, and return the errors of engine.h; trying again is engines.c's.
+ * server. A dialect is one file and one row of the table in knowing.c. Its functions run in a
+ * fiber, try once, and return the errors of engine.h; trying again is trying.h's.
  */
 #ifndef SLUICE_WORKERS_DIALECT_H
 #define SLUICE_WORKERS_DIALECT_H
@@ -10,7 +10,8 @@
 #include "workers/engines/engine.h"
 #include "workers/engines/once.h"
 
-enum { METADATA_TIMEOUT_MS = 30000, GENERATION_TIMEOUT_MS = 600000 };
+/* An engine may be slow: ten tokens a second are no fault. */
+enum { METADATA_TIMEOUT_MS = 30000, GENERATION_TIMEOUT_MS = 600000, GENERATION_TOKEN_MS = 100 };
 
 /* How to read text: special tokens' names as such or as plain text. */
 enum tokenize_mode { TOKENIZE_PLAIN, TOKENIZE_SPECIALS };
@@ -19,6 +20,7 @@ enum tokenize_mode { TOKENIZE_PLAIN, TOKENIZE_SPECIALS };
 struct engine_facts {
     uint64_t context_tokens; /* of one request, sampled tokens included */
     char template_digest[80];
+    char model_digest[80]; /* of what must stay the same under a rollout */
     struct tokens prefix; /* what the tokenizer puts in front of every text (BOS) */
     struct tokens ends;   /* ids known to end a turn; grows as they are seen */
     uint32_t plain_id;    /* of a token that is plain ASCII text */
@@ -29,6 +31,8 @@ struct dialect {
     const char *logprobs_mode; /* of the record: "raw" or "processed" */
     /* -ENOTSUP: some other kind of server. *ret is empty before, engine_facts_finish after. */
     int (*describe)(struct engine *engine, struct engine_facts *ret, struct fail *fail);
+    /* Of what it serves now, the facts' model_digest. */
+    int (*identify)(struct engine *engine, char model_digest[80], struct fail *fail);
     /* The chat template's text for these messages and the generation prompt. */
     int (*apply_template)(struct engine *engine, const struct task_message *messages, size_t count,
                           struct buffer *ret, struct fail *fail);
@@ -50,6 +54,8 @@ struct engine {
     const struct dialect *dialect; /* NULL until described */
     struct once described, framed;
     struct engine_facts facts;
+    int64_t looked_ms; /* when it last said what it serves */
+    int64_t pause_ms;  /* what its last refusal asked for; 0: nothing */
     struct frame *frames; /* the newest first; older ones live on for fibers that use them */
 };
 

@@ -1,14 +1,16 @@
 /*
  * engine.h - LLM inference servers, token ids in, token ids out. One dialect, one file, one
- * row in engines.c. All calls run in a fiber. Errors are negative errno with a sentence:
+ * row in knowing.c. All calls run in a fiber. Errors are negative errno with a sentence:
  *   -EAGAIN    busy, starting or overloaded: try again later     (infra)
  *   -EIO, -ECONNREFUSED, -ETIMEDOUT: gone or broken              (infra)
  *   -EPROTO    an answer that is not what the dialect promises   (infra)
+ *   -ESTALE    another model than before (dialogue.h)            (infra)
  *   -E2BIG     the prompt does not fit the context               (agent)
  *   -EINVAL    it will never take this request                   (task)
  *   -ECANCELED the fiber was cancelled
- * Retries with back-off for the first three happen inside (engine_generate), bounded by the
- * fiber's deadline and ENGINE_TRIES.
+ * Retries with back-off for the first three happen inside (trying.h), bounded by the fiber's
+ * deadline and ENGINE_TRIES. Time in the engine's own queue is time of the call: no engine says
+ * how long it was.
  */
 #ifndef SLUICE_WORKERS_ENGINE_H
 #define SLUICE_WORKERS_ENGINE_H
@@ -35,9 +37,15 @@ struct tokens { /* free with tokens_finish */
 bool tokens_append(struct tokens *tokens, const uint32_t *ids, size_t count);
 void tokens_finish(struct tokens *tokens);
 
-/* The context length in tokens that one request may use, and the template's digest ("sha256:..."). */
-int engine_describe(struct engine *engine, uint64_t *context_tokens, char template_digest[80],
-                    struct fail *fail);
+struct engine_about {
+    uint64_t context_tokens;  /* that one request may use */
+    char template_digest[80]; /* "sha256:..." */
+    char model_digest[80];    /* of model and template: token ids of another mean something else */
+};
+/* What it serves; asked again when the last answer is older than 2 s. */
+int engine_describe(struct engine *engine, struct engine_about *ret, struct fail *fail);
+/* Whether that was it when the engine was last asked. */
+bool engine_serves(const struct engine *engine, const char *model_digest);
 
 /* The chat template applied, generation prompt included, as ids. */
 int engine_render(struct engine *engine, const struct task_message *messages, size_t count,

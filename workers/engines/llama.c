@@ -10,6 +10,7 @@
  *   the forced token's own text is cut there is none again; then another token is forced and the
  *   wanted one found among top_logprobs. The engine computes these in another batch than when it
  *   sampled, so they can differ in the last digits.
+ * - model_path and chat_template of /props, with the names of bos and eos, say which model it is.
  * - a request longer than a slot's context is refused with a type; one that fits but asks for
  *   too many tokens is cut, so we ask only for what fits.
  */
@@ -38,7 +39,8 @@ static int post(struct engine *engine, const char *path, json_t *body, json_t **
                         .base = engine->url,
                         .path = path,
                         .body = body,
-                        .timeout_ms = METADATA_TIMEOUT_MS};
+                        .timeout_ms = METADATA_TIMEOUT_MS,
+                        .ret_pause_ms = &engine->pause_ms};
     return call_json(&call, ret, fail);
 }
 
@@ -117,16 +119,46 @@ static int llama_apply_template(struct engine *engine, const struct task_message
 /* ---- what kind of server it is ----------------------------------------------------------- */
 
 /* /props, or -ENOTSUP when there is no such thing. */
-static int read_props(struct engine *engine, struct engine_facts *ret, json_t **props,
-                      struct fail *fail)
+static int get_props(struct engine *engine, json_t **props, struct fail *fail)
 {
     struct call call = {.http = engine->http,
                         .base = engine->url,
                         .path = "/props",
-                        .timeout_ms = METADATA_TIMEOUT_MS};
+                        .timeout_ms = METADATA_TIMEOUT_MS,
+                        .ret_pause_ms = &engine->pause_ms};
     int error = call_json(&call, props, fail);
+    return error == -EPROTO ? fail_set(fail, -ENOTSUP, "no /props") : error;
+}
+
+static int digest_model(const json_t *props, char ret[80], struct fail *fail)
+{
+    static const char *const names[] = {"model_path", "chat_template", "bos_token", "eos_token"};
+    AUTO_BUFFER text = {0};
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        const json_t *value = json_object_get(props, names[i]);
+        buffer_append(&text, json_string_value(value), json_string_length(value));
+        buffer_append(&text, "", 1);
+    }
+    return !text.failed && digest_of(buffer_peek(&text), ret)
+               ? 0
+               : fail_set(fail, -ENOMEM, "out of memory");
+}
+
+static int llama_identify(struct engine *engine, char model_digest[80], struct fail *fail)
+{
+    AUTO_JSON json_t *props = NULL;
+    int error = get_props(engine, &props, fail);
+    return error < 0 ? error : digest_model(props, model_digest, fail);
+}
+
+static int read_props(struct engine *engine, struct engine_facts *ret, json_t **props,
+                      struct fail *fail)
+{
+    int error = get_props(engine, props, fail);
+    if (error == 0)
+        error = digest_model(*props, ret->model_digest, fail);
     if (error < 0)
-        return error == -EPROTO ? fail_set(fail, -ENOTSUP, "no /props") : error;
+        return error;
     const json_t *settings = json_object_get(*props, "default_generation_settings");
     const json_t *context = json_object_get(settings, "n_ctx");
     const json_t *template = json_object_get(*props, "chat_template");
@@ -229,7 +261,9 @@ static int complete(struct engine *engine, json_t *body, uint64_t tokens, json_t
                         .base = engine->url,
                         .path = "/completion",
                         .body = body,
-                        .timeout_ms = GENERATION_TIMEOUT_MS,
+                        .timeout_ms =
+                            GENERATION_TIMEOUT_MS + (int64_t)tokens * GENERATION_TOKEN_MS,
+                        .ret_pause_ms = &engine->pause_ms,
                         .answer_max = ANSWER_BYTES + tokens * ANSWER_TOKEN_BYTES};
     return call_json(&call, ret, fail);
 }
@@ -347,6 +381,7 @@ const struct dialect dialect_llama = {
     .doc = "llama.cpp's server",
     .logprobs_mode = "raw",
     .describe = llama_describe,
+    .identify = llama_identify,
     .apply_template = llama_apply_template,
     .tokenize = llama_tokenize,
     .detokenize = llama_detokenize,

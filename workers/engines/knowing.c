@@ -1,0 +1,90 @@
+#include "workers/engines/knowing.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "workers/engines/framing.h"
+
+static const struct dialect *const dialects[] = {&dialect_llama};
+
+void engine_facts_finish(struct engine_facts *facts)
+{
+    tokens_finish(&facts->prefix);
+    tokens_finish(&facts->ends);
+    *facts = (struct engine_facts){0};
+}
+
+static void take_facts(struct engine *engine, const struct dialect *dialect,
+                       struct engine_facts *facts)
+{
+    if (strcmp(facts->model_digest, engine->facts.model_digest) != 0)
+        once_reset(&engine->framed);
+    engine_facts_finish(&engine->facts);
+    engine->dialect = dialect;
+    engine->facts = *facts;
+    engine->looked_ms = clock_ms();
+}
+
+static int describe(void *arg, struct fail *fail)
+{
+    struct engine *engine = arg;
+    for (size_t i = 0; i < sizeof(dialects) / sizeof(*dialects); i++) {
+        struct engine_facts facts = {0};
+        int error = dialects[i]->describe(engine, &facts, fail);
+        if (error == 0)
+            take_facts(engine, dialects[i], &facts);
+        else
+            engine_facts_finish(&facts);
+        if (error != -ENOTSUP)
+            return error;
+    }
+    return fail_set(fail, -ENOTSUP, "%s speaks no dialect that is known here", engine->url);
+}
+
+int engine_learn(struct engine *engine, struct fail *fail)
+{
+    return once_run(&engine->described, describe, engine, fail);
+}
+
+int engine_confirm(struct engine *engine, struct fail *fail)
+{
+    char digest[80] = "";
+    bool is_known = engine->described.state == ONCE_DONE;
+    if (is_known && clock_ms() - engine->looked_ms >= LOOK_EVERY_MS) {
+        engine->looked_ms = clock_ms(); /* others need not look meanwhile */
+        fiber_push_deadline(clock_ms() + LOOK_WAIT_MS);
+        int error = engine->dialect->identify(engine, digest, NULL);
+        fiber_pop_deadline();
+        if (error == 0 && strcmp(digest, engine->facts.model_digest) != 0)
+            engine_doubt(engine);
+    }
+    return engine_learn(engine, fail);
+}
+
+static int frame(void *arg, struct fail *fail)
+{
+    struct engine *engine = arg;
+    AUTO_FREE struct frame *learnt = calloc(1, sizeof(*learnt));
+    if (!learnt)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    int error = framing_learn(engine, learnt, fail);
+    if (error < 0) {
+        frame_finish(learnt);
+        return fail_wrap(fail, "%s", engine->url);
+    }
+    learnt->next = engine->frames;
+    engine->frames = take_ptr(&learnt);
+    return 0;
+}
+
+int engine_learn_frame(struct engine *engine, struct fail *fail)
+{
+    return once_run(&engine->framed, frame, engine, fail);
+}
+
+void engine_doubt(struct engine *engine)
+{
+    once_reset(&engine->described);
+}

@@ -1,0 +1,24 @@
+/*
+ * knowing.h - what a worker knows of an engine, found out once for all its rollouts, and when that
+ * is doubted: after it was away, and whenever a look at what it serves says something else.
+ * Everything here tries once; awaits.
+ */
+#ifndef SLUICE_WORKERS_KNOWING_H
+#define SLUICE_WORKERS_KNOWING_H
+
+#include "workers/engines/dialect.h"
+
+/* Sets the dialect and the facts. */
+int engine_learn(struct engine *engine, struct fail *fail);
+/*
+ * As engine_learn, and has a look whether it still serves the same if the last one was
+ * LOOK_EVERY_MS ago. That it does not answer within LOOK_WAIT_MS means nothing: it is busy.
+ */
+enum { LOOK_EVERY_MS = 2000, LOOK_WAIT_MS = 2000 };
+int engine_confirm(struct engine *engine, struct fail *fail);
+/* The newest of engine->frames is the frame of its template. */
+int engine_learn_frame(struct engine *engine, struct fail *fail);
+/* It may come back as another: asks anew next time. */
+void engine_doubt(struct engine *engine);
+
+#endif

@@ -1,0 +1,20 @@
+/*
+ * trying.h - trying again what an engine failed at: the only retries inside a worker. At most
+ * ENGINE_TRIES in all, after 0.25, 0.5, 1 and 2 s (half of it by chance), or what the engine asks
+ * for by Retry-After if that is longer, up to ENGINE_PAUSE_MAX_MS. The fiber's deadline bounds it.
+ */
+#ifndef SLUICE_WORKERS_TRYING_H
+#define SLUICE_WORKERS_TRYING_H
+
+#include "workers/engines/dialect.h"
+
+enum { ENGINE_PAUSE_MAX_MS = 10000 };
+
+/*
+ * `act` until it succeeds, fails for good, or has failed ENGINE_TRIES times. When the fiber's time
+ * runs out after failures, the failure is what is told, not the time: it was the engine's doing.
+ */
+int engine_try(struct engine *engine, int (*act)(void *arg, struct fail *fail), void *arg,
+               struct fail *fail);
+
+#endif
