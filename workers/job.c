@@ -3,7 +3,32 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "common/clock.h"
+#include "workers/fiber.h"
 #include "workers/text.h"
+
+/* ---- the clock -------------------------------------------------------------------------- */
+
+void job_begin(struct job *job, enum stage stage)
+{
+    const struct task_limits *limits = &job->task->limits;
+    const uint64_t limits_s[STAGE_COUNT] = {
+        [STAGE_INIT] = limits->init_s, [STAGE_RUN] = limits->run_s, [STAGE_EVAL] = limits->eval_s};
+    job->limit_ms = (int64_t)limits_s[stage] * 1000;
+    job->prepared_by_ms = clock_ms() + JOB_PREPARE_MS;
+    fiber_push_deadline(job->prepared_by_ms + job->limit_ms);
+}
+
+void job_begin_work(struct job *job)
+{
+    int64_t now_ms = clock_ms();
+    if (now_ms < job->prepared_by_ms)
+        job->prepared_by_ms = now_ms;
+    fiber_pop_deadline();
+    fiber_push_deadline(job->prepared_by_ms + job->limit_ms);
+}
+
+/* ---- the end ---------------------------------------------------------------------------- */
 
 static void end(struct job *job, enum outcome outcome, enum fault fault, const char *format,
                 va_list args)

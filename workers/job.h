@@ -3,9 +3,16 @@
  * worker calls the one of its stage. A kind is one file in kinds/ and one row in kinds.c.
  *
  * A stage function runs in a fiber, awaits as it likes, keeps nothing afterwards, and fills in
- * job->result; the worker sends it and keeps it until it is acknowledged. The fiber's deadline
- * is the stage's limit; when it passes, the kind says what that means (run: agent; init and
- * eval: task). A cancelled stage just returns.
+ * job->result; the worker sends it and keeps it until it is acknowledged. A cancelled stage just
+ * returns. Its time:
+ *
+ *     prepare (layers, sandbox) | work: the stage's limit | pack
+ *
+ * Preparing is not the task's doing: JOB_PREPARE_MS of it do not count against the limit. The
+ * limit runs from job_begin_work; when it passes, the kind says what that means (run: agent; init
+ * and eval: task). Packing has a time of its own. A job that has not ended JOB_OVERDUE_MS after
+ * all that hangs in a file system and is given up. In all this is less than the broker waits
+ * beyond the limit (deadline_grace_ms) before it takes the job away.
  */
 #ifndef SLUICE_WORKERS_JOB_H
 #define SLUICE_WORKERS_JOB_H
@@ -15,6 +22,8 @@
 #include "workers/engines/engine.h"
 #include "workers/layer.h"
 #include "workers/sandbox/sandbox.h"
+
+enum { JOB_PREPARE_MS = 8000, JOB_PACK_MS = 20000, JOB_OVERDUE_MS = 1000 };
 
 /* What a worker's jobs share. */
 struct job_context {
@@ -42,6 +51,7 @@ struct job {
     struct buffer bytes;
     struct task *task;
     struct job_result result;
+    int64_t prepared_by_ms, limit_ms; /* the stage's clock */
 };
 
 struct task_kind {
@@ -52,6 +62,10 @@ struct task_kind {
 };
 
 const struct task_kind *task_kind_find(const char *name); /* NULL: no such kind */
+
+/* The stage's clock, in its fiber: it starts, with deadlines as above; its work begins. */
+void job_begin(struct job *job, enum stage stage);
+void job_begin_work(struct job *job);
 
 /* Sets outcome and detail; nothing in particular is to blame. */
 void job_end(struct job *job, enum outcome outcome, const char *format, ...)

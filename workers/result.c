@@ -30,42 +30,36 @@ static void put_fault(struct msg_job_result *message, const struct job_result *r
     message->has_fault = may_blame && message->fault.len > 0;
 }
 
+static void put_end(struct msg_job_result *message, const struct job_result *result)
+{
+    message->outcome = slice_from_str(outcome_wire(result->outcome));
+    message->detail = slice_from_str(result->detail);
+    message->has_detail = message->detail.len > 0;
+    put_fault(message, result);
+}
+
 bool result_encode(struct job *job, const char *worker, uint64_t token, uint64_t ms,
                    struct buffer *out)
 {
     struct job_result *result = &job->result;
+    struct msg_job_result message = {
+        .worker = slice_from_str(worker), .job = job->start.job, .token = token, .ms = ms};
     text_repair(result->detail);
-    struct msg_job_result bare = {.worker = slice_from_str(worker),
-                                  .job = job->start.job,
-                                  .token = token,
-                                  .ms = ms,
-                                  .outcome = slice_from_str(outcome_wire(result->outcome)),
-                                  .detail = slice_from_str(result->detail),
-                                  .has_detail = result->detail[0] != '\0'};
-    put_fault(&bare, result);
-    struct msg_job_result message = bare;
+    put_end(&message, result);
     put_products(&message, result);
     struct refusal no;
     if (message_encode(MSG_job_result, &message, out, &no))
         return !out->failed;
     job_end(job, OUTCOME_INFRA, "the result cannot be sent: %s: %s", no.field, no.text);
-    bare.outcome = slice_from_str(outcome_wire(result->outcome));
-    bare.detail = slice_from_str(result->detail);
-    bare.has_detail = true;
-    put_fault(&bare, result);
-    return message_encode(MSG_job_result, &bare, out, &no) && !out->failed;
+    return result_encode_bare(job->start.job, worker, token, ms, result, out);
 }
 
-bool result_encode_given_back(struct slice job, const char *worker, uint64_t token, uint64_t ms,
-                              struct buffer *out)
+bool result_encode_bare(struct slice job, const char *worker, uint64_t token, uint64_t ms,
+                        const struct job_result *result, struct buffer *out)
 {
-    struct msg_job_result message = {.worker = slice_from_str(worker),
-                                     .job = job,
-                                     .token = token,
-                                     .ms = ms,
-                                     .outcome = slice_from_str(outcome_wire(OUTCOME_CANCELLED)),
-                                     .detail = slice_from_str("given back by its worker"),
-                                     .has_detail = true};
+    struct msg_job_result message = {
+        .worker = slice_from_str(worker), .job = job, .token = token, .ms = ms};
+    put_end(&message, result);
     struct refusal no;
     return message_encode(MSG_job_result, &message, out, &no) && !out->failed;
 }

@@ -11,9 +11,9 @@
  */
 bool result_encode(struct job *job, const char *worker, uint64_t token, uint64_t ms,
                    struct buffer *out);
-/* A job that is handed back as it was given: outcome cancelled. False when out of memory. */
-bool result_encode_given_back(struct slice job, const char *worker, uint64_t token, uint64_t ms,
-                              struct buffer *out);
+/* A result without anything the stage left. False when out of memory. */
+bool result_encode_bare(struct slice job, const char *worker, uint64_t token, uint64_t ms,
+                        const struct job_result *result, struct buffer *out);
 /* Frees what the stage left in job->result. */
 void result_finish(struct job_result *result);
 

@@ -7,10 +7,11 @@
 #include "workers/fiber.h"
 #include "workers/result.h"
 
-void running_init(struct running *running, const struct job_context *context,
-                  void (*ended)(void *arg, struct running_job *ended), void *arg)
+enum { STUCK_MS = 5000 };
+
+void running_init(struct running *running, const struct job_context *context)
 {
-    *running = (struct running){.context = context, .ended = ended, .arg = arg};
+    *running = (struct running){.context = context};
     TAILQ_INIT(&running->live);
     TAILQ_INIT(&running->leaving);
 }
@@ -26,20 +27,28 @@ struct running_job *running_find(const struct running *running, struct slice job
 
 /* ---- one job, in its fiber -------------------------------------------------------------- */
 
-static void work_stage(struct job *job, const struct task_kind *kind, enum stage stage)
+static void overdue(void *arg)
 {
-    const struct {
-        void (*work)(struct job *job);
-        uint64_t limit_s;
-    } stages[STAGE_COUNT] = {
-        [STAGE_INIT] = {kind->init, job->task->limits.init_s},
-        [STAGE_RUN] = {kind->run, job->task->limits.run_s},
-        [STAGE_EVAL] = {kind->eval, job->task->limits.eval_s},
-    };
+    struct running_job *self = arg;
+    self->overdue_timer = NULL;
+    self->running->overdue(self->running->arg, self);
+}
+
+static void work_stage(struct running_job *self, const struct task_kind *kind, enum stage stage)
+{
+    struct job *job = &self->job;
+    void (*const stages[STAGE_COUNT])(struct job *job) = {
+        [STAGE_INIT] = kind->init, [STAGE_RUN] = kind->run, [STAGE_EVAL] = kind->eval};
     job_end(job, OUTCOME_INFRA, "the %s stage of kind %s did not say how it ended",
             stage_wire(stage), kind->name);
-    fiber_push_deadline(clock_ms() + (int64_t)stages[stage].limit_s * 1000);
-    stages[stage].work(job);
+    job_begin(job, stage);
+    self->overdue_timer =
+        loop_after(fiber_loop(), JOB_PREPARE_MS + job->limit_ms + JOB_PACK_MS + JOB_OVERDUE_MS,
+                   overdue, self);
+    if (self->overdue_timer)
+        stages[stage](job);
+    else
+        job_fail(job, OUTCOME_INFRA, FAULT_NODE, "out of memory");
 }
 
 static void work(void *arg)
@@ -57,7 +66,7 @@ static void work(void *arg)
     }
     const struct task_kind *kind = task_kind_find(job->task->kind);
     if (kind)
-        work_stage(job, kind, stage);
+        work_stage(self, kind, stage);
     else
         job_end(job, OUTCOME_TASK, "this worker knows no kind of task \"%s\"", job->task->kind);
 }
@@ -74,6 +83,7 @@ static void work_ended(void *arg)
 {
     struct running_job *self = arg;
     struct running *running = self->running;
+    loop_cancel(running->context->loop, &self->overdue_timer);
     if (self->is_cancelled) {
         TAILQ_REMOVE(&running->leaving, self, links);
         running->leaving_count--;
@@ -114,7 +124,19 @@ void running_cancel(struct running *running, struct running_job *job)
     TAILQ_INSERT_TAIL(&running->leaving, job, links);
     running->leaving_count++;
     job->is_cancelled = true;
+    job->cancelled_ms = clock_ms();
+    loop_cancel(running->context->loop, &job->overdue_timer);
     fiber_cancel(job->fiber);
+}
+
+size_t running_count_stuck(const struct running *running)
+{
+    size_t count = 0;
+    int64_t before_ms = clock_ms() - STUCK_MS;
+    const struct running_job *at;
+    TAILQ_FOREACH(at, &running->leaving, links)
+    count += at->cancelled_ms < before_ms;
+    return count;
 }
 
 bool running_list_jobs(const struct running *running, struct buffer *packed)

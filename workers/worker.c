@@ -21,11 +21,17 @@ enum {
 
 /* ---- the beat --------------------------------------------------------------------------- */
 
+uint64_t worker_slots(const struct worker *worker)
+{
+    size_t stuck = running_count_stuck(&worker->running);
+    return stuck < worker->plan.slots ? worker->plan.slots - stuck : 0;
+}
+
 /* While the outbox is full it says it has no slot beyond those it holds. */
 static uint64_t slots_to_say(const struct worker *worker)
 {
     uint64_t held = worker->running.live_count + worker->outbox.count;
-    uint64_t slots = outbox_is_full(&worker->outbox) ? held : worker->plan.slots;
+    uint64_t slots = outbox_is_full(&worker->outbox) ? held : worker_slots(worker);
     return slots > 65536 ? 65536 : slots ? slots : 1;
 }
 
@@ -42,7 +48,7 @@ static bool beat_encode(struct worker *worker, struct buffer *out)
         .lane = slice_from_str(worker->lane.endpoint),
         .host = slice_from_str(worker->host),
         .progress = loop_progress(worker->context.loop),
-        .draining = worker->state != WORKER_WORKING,
+        .draining = worker->state != WORKER_WORKING || worker_slots(worker) == 0,
         .epoch = worker->epoch,
         .jobs = {buffer_peek(&packed),
                  (uint32_t)(worker->running.live_count + worker->outbox.count)},
@@ -146,6 +152,28 @@ static void job_ended(void *arg, struct running_job *ended)
     worker_stop_when_idle(worker);
 }
 
+void worker_end_job(struct worker *worker, struct running_job *job, const struct job_result *result)
+{
+    AUTO_BUFFER bytes = {0};
+    uint64_t ms = (uint64_t)(clock_ms() - job->started_ms);
+    struct slice name = job->job.start.job;
+    if (result_encode_bare(name, worker->id, job->token, ms, result, &bytes))
+        outbox_push(&worker->outbox, name, job->token, &bytes);
+    running_cancel(&worker->running, job);
+}
+
+/* Every await of its fiber has long ended; what does not end is a file operation on a thread. */
+static void job_overdue(void *arg, struct running_job *job)
+{
+    log_event(LOG_WARN, "job.overdue", "job=%.*s action=given-up", SLICE_ARG(job->job.start.job));
+    worker_end_job(arg, job,
+                   &(struct job_result){
+                       .outcome = OUTCOME_INFRA,
+                       .fault = FAULT_STORE,
+                       .detail = "a file operation of the store, the cache or the image does not "
+                                 "return"});
+}
+
 /* ---- life ------------------------------------------------------------------------------- */
 
 static int make_id(struct worker *worker, struct fail *fail)
@@ -228,7 +256,10 @@ struct worker *worker_create(const struct worker_plan *plan, struct spawner *spa
     worker->context.spawner = spawner;
     worker->signals = -1;
     outbox_init(&worker->outbox, plan->outbox_bytes);
-    running_init(&worker->running, &worker->context, job_ended, worker);
+    running_init(&worker->running, &worker->context);
+    worker->running.ended = job_ended;
+    worker->running.overdue = job_overdue;
+    worker->running.arg = worker;
     if (make_id(worker, fail) < 0 || make_context(worker, fail) < 0 ||
         open_lane(worker, fail) < 0 || watch_all(worker, fail) < 0)
         worker_destroy(&worker);

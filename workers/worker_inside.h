@@ -38,6 +38,14 @@ bool worker_obey(struct worker *worker, struct slice bytes, struct refusal *no);
 
 /* Blocks SIGTERM, SIGINT and SIGCHLD (before any thread is made) and watches them. */
 int worker_take_signals(struct worker *worker, struct fail *fail);
+/*
+ * Cancels a job and answers in its place. What cannot be told for want of memory the broker sees
+ * missing in the beat.
+ */
+void worker_end_job(struct worker *worker, struct running_job *job,
+                    const struct job_result *result);
+/* How many jobs it can hold now: less those that are stuck. */
+uint64_t worker_slots(const struct worker *worker);
 /* Takes no new job, and leaves after the grace at the latest. */
 void worker_drain(struct worker *worker, int64_t grace_ms, const char *why);
 /* Call whenever a job or a result went: stops the loop once a leaving worker has nothing left. */

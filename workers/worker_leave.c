@@ -6,10 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
-#include "workers/result.h"
 #include "workers/worker_inside.h"
 
 enum {
@@ -35,15 +33,11 @@ static void leave_overdue(void *arg)
     loop_stop(worker->context.loop);
 }
 
-/* What cannot be told for want of memory the broker sees missing in the last beat. */
 static void give_back(struct worker *worker, struct running_job *job)
 {
-    AUTO_BUFFER bytes = {0};
-    uint64_t ms = (uint64_t)(clock_ms() - job->started_ms);
-    struct slice name = job->job.start.job;
-    if (result_encode_given_back(name, worker->id, job->token, ms, &bytes))
-        outbox_push(&worker->outbox, name, job->token, &bytes);
-    running_cancel(&worker->running, job);
+    worker_end_job(worker, job,
+                   &(struct job_result){.outcome = OUTCOME_CANCELLED,
+                                        .detail = "given back by its worker"});
 }
 
 static void leave(struct worker *worker, int64_t bound_ms)

@@ -20,7 +20,7 @@ static const char *take_job(struct worker *worker, const struct msg_job_start *s
         return "another stage";
     if (worker->state != WORKER_WORKING)
         return "draining";
-    if (worker->running.live_count >= worker->plan.slots)
+    if (worker->running.live_count >= worker_slots(worker))
         return "no slot";
     if (worker->running.leaving_count > worker->plan.slots)
         return "cancelled jobs linger";

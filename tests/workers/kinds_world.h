@@ -113,12 +113,10 @@ static inline struct job run_stage(enum stage stage, const char *json, const str
     struct job job = make_job(json);
     const struct task_kind *kind = task_kind_find(job.task->kind);
     void (*const work[])(struct job *) = {kind->init, kind->run, kind->eval};
-    const uint64_t limits_s[] = {job.task->limits.init_s, job.task->limits.run_s,
-                                 job.task->limits.eval_s};
     give_layer(&job.start.init_layer_digest, &job.start.init_layer, init);
     give_layer(&job.start.run_layer_digest, &job.start.run_layer, run);
     job.start.answer = slice_from_str(answer);
-    fiber_push_deadline(clock_ms() + (int64_t)limits_s[stage] * 1000);
+    job_begin(&job, stage);
     work[stage](&job);
     fiber_pop_deadline();
     return job;

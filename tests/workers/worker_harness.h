@@ -164,7 +164,9 @@ static const char chat_task[] =
     "{\"task\":\"t\",\"prompt\":\"p\",\"agent\":{\"kind\":\"chat\"},\"eval\":{\"kind\":\"none\"},"
     "\"limits\":{\"run_s\":600}}";
 
-static inline uint64_t say_start_as(const char *job, uint64_t token, const char *task, const char *engine)
+/* On a layer that init left; NULL: none. */
+static inline uint64_t say_start_on(const char *job, uint64_t token, const char *task,
+                                    const char *engine, const char *layer)
 {
     char stage[16] = "";
     sscanf(job, "%15[^:]", stage);
@@ -175,9 +177,17 @@ static inline uint64_t say_start_as(const char *job, uint64_t token, const char 
                                   .attempt = 1,
                                   .task = slice_from_str(task),
                                   .engine = slice_from_str(engine),
-                                  .has_engine = engine != NULL};
+                                  .has_engine = engine != NULL,
+                                  .init_layer_digest = slice_from_str(layer),
+                                  .has_init_layer_digest = layer != NULL};
     say(MSG_job_start, &start);
     return token;
+}
+
+static inline uint64_t say_start_as(const char *job, uint64_t token, const char *task,
+                                    const char *engine)
+{
+    return say_start_on(job, token, task, engine, NULL);
 }
 
 static inline uint64_t say_start(const char *job)

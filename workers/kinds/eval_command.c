@@ -15,6 +15,7 @@
 #include "common/cleanup.h"
 #include "workers/kinds/evaluator.h"
 #include "workers/kinds/stage_room.h"
+#include "workers/offload.h"
 #include "workers/tree.h"
 
 /* What lies above FAILED_MAX is the shell's own: 126 cannot run, 127 not found, 128 + a signal. */
@@ -72,20 +73,34 @@ static int fill_own_layer(const char *dir, const struct task *task, struct fail 
     return code < 0 ? code : hide_reward_file(root, task, fail);
 }
 
+struct own { /* for the thread that fills it: the image is looked at, which may be far away */
+    const struct job *job;
+    struct stage_room *room;
+    struct fail *fail;
+};
+
+static int own_work(void *arg, const atomic_bool *stop)
+{
+    const struct own *own = arg;
+    const char *path;
+    (void)stop;
+    int code = stage_room_add_own(own->room, own->job, &path, own->fail);
+    if (code == 0 && (code = fill_own_layer(path, own->job->task, own->fail)) < 0 &&
+        code != -ENOSPC && stage_is_file_fault(code)) {
+        fail_wrap(own->fail, "eval.files");
+        return -EINVAL; /* of the plan: the task's fault */
+    }
+    return code;
+}
+
 static int open_room(struct job *job, struct stage_room *room, struct fail *fail)
 {
-    const char *own;
+    struct own own = {.job = job, .room = room, .fail = fail};
     int code = stage_room_add_init(room, job, fail);
     if (code == 0)
         code = stage_room_add_run(room, job, fail);
-    if (code == 0 && (job->task->eval_file_count || job->task->eval_reward_file)) {
-        code = stage_room_add_own(room, job, &own, fail);
-        if (code == 0 && (code = fill_own_layer(own, job->task, fail)) < 0 && code != -ENOSPC &&
-            stage_is_file_fault(code)) {
-            fail_wrap(fail, "eval.files");
-            return -EINVAL; /* of the plan: the task's fault */
-        }
-    }
+    if (code == 0 && (job->task->eval_file_count || job->task->eval_reward_file))
+        code = offload_run(own_work, &own, fail);
     return code < 0 ? code : stage_room_open(room, job, fail);
 }
 
@@ -159,6 +174,7 @@ static void command_run(struct job *job)
     struct sandbox_output output = {0};
     struct fail fail = {0};
     int code = open_room(job, &room, &fail);
+    job_begin_work(job);
     if (code == 0)
         code = sandbox_command(room.sandbox, job->task->eval_command,
                                stage_command_ms(job->task->limits.command_s), OUTPUT_MAX, &output,

@@ -14,8 +14,7 @@
 #include "workers/kinds/kinds.h"
 #include "workers/kinds/stage_room.h"
 
-/* PACK_MS stays below the broker's deadline_grace_ms, after which the job is taken away. */
-enum { OUTPUT_MAX = 16384, TAIL_MAX = 1200, PACK_MS = 20000 };
+enum { OUTPUT_MAX = 16384, TAIL_MAX = 1200 };
 
 /* ---- init --------------------------------------------------------------------------------- */
 
@@ -67,21 +66,24 @@ static bool set_up(struct job *job, struct stage_room *room)
 }
 
 /*
- * Packs what was written; `whose` fault it is when it is no tree that can be packed. A pack that is
- * late must not be scored without its files: `late` is then the outcome.
+ * Packs what was written, in a time of its own; `whose` fault it is when it is no tree that can be
+ * packed. What is packed late must not be scored without its files.
  */
-static bool pack(struct job *job, struct stage_room *room, enum outcome whose, enum outcome late)
+static bool pack(struct job *job, struct stage_room *room, enum outcome whose)
 {
     struct fail fail = {0};
+    fiber_lift_deadline(clock_ms() + JOB_PACK_MS);
     int code = layer_pack(&job->context->layers, room->sandbox, &job->result.layer, &fail);
-    if (code == 0)
-        return true;
+    fiber_pop_deadline();
     room->fault = job->result.layer.fault;
     if (code == -ENAMETOOLONG)
         job_end(job, whose, "the files cannot be packed: %s", fail.text);
-    else
-        stage_end_failed(job, room, code, late, whose, &fail);
-    return false;
+    else if (code == -ETIMEDOUT && !sandbox_breach(room->sandbox))
+        job_fail(job, OUTCOME_INFRA, room->fault, "the files were not packed within %d s",
+                 JOB_PACK_MS / 1000);
+    else if (code < 0)
+        stage_end_failed(job, room, code, OUTCOME_INFRA, whose, &fail);
+    return code == 0;
 }
 
 static void sandbox_init(struct job *job)
@@ -90,9 +92,10 @@ static void sandbox_init(struct job *job)
     struct fail fail = {0};
     bool is_empty = job->task->file_count == 0 && job->task->setup_count == 0;
     int code = is_empty ? stage_room_check(&room, job, &fail) : stage_room_open(&room, job, &fail);
+    job_begin_work(job);
     if (code < 0)
         stage_end_failed(job, &room, code, OUTCOME_TASK, OUTCOME_TASK, &fail);
-    else if (is_empty || (set_up(job, &room) && pack(job, &room, OUTCOME_TASK, OUTCOME_TASK)))
+    else if (is_empty || (set_up(job, &room) && pack(job, &room, OUTCOME_TASK)))
         job_end(job, OUTCOME_OK, "%zu files, %zu set-up commands", job->task->file_count,
                 job->task->setup_count);
     stage_room_close(&room);
@@ -125,15 +128,6 @@ static bool open_run_room(struct job *job, struct stage_room *room)
     return code == 0;
 }
 
-/* The time of the stage may be up; packing what the agent left has its own. */
-static bool pack_late(struct job *job, struct stage_room *room)
-{
-    fiber_lift_deadline(clock_ms() + PACK_MS);
-    bool good = pack(job, room, OUTCOME_AGENT, OUTCOME_INFRA);
-    fiber_pop_deadline();
-    return good;
-}
-
 static void keep_record(struct job *job, const struct record *record)
 {
     struct refusal no = {0};
@@ -156,7 +150,7 @@ static void finish_run(struct job *job, struct stage_room *room, const struct ag
     if (breach)
         job_end(job, OUTCOME_AGENT, "%s limit", breach);
     else if (outcome == OUTCOME_TASK || outcome == OUTCOME_INFRA || !room->sandbox ||
-             pack_late(job, room))
+             pack(job, room, OUTCOME_AGENT))
         job_fail(job, outcome, run->fault, "%s", run->detail);
     keep_record(job, run->record);
 }
@@ -171,6 +165,7 @@ static void run_agent(struct job *job, const struct agent *agent, struct engine 
                             .engine = engine,
                             .sandbox = room->sandbox,
                             .record = &record};
+    job_begin_work(job);
     enum outcome outcome = agent->run(&run);
     job->result.answer = take_ptr(&run.answer);
     finish_run(job, room, &run, outcome);
