@@ -43,7 +43,7 @@ static void plan_addresses(struct up *up)
     snprintf(up->front, sizeof(up->front), "%u", (unsigned)options->front);
     snprintf(up->sink, sizeof(up->sink), "%u", (unsigned)options->front + 1);
     snprintf(up->feed, sizeof(up->feed), "%u", (unsigned)options->front + 2);
-    snprintf(up->slots, sizeof(up->slots), "%u", (unsigned)options->slots);
+    snprintf(up->grace, sizeof(up->grace), "%u", (unsigned)(options->grace_ms / 1000));
 }
 
 static void plan_broker(struct up *up)
@@ -63,14 +63,29 @@ static void plan_broker(struct up *up)
         child_add(broker, "--allow-plaintext");
 }
 
-static void plan_workers(struct up *up, const char *stage, uint64_t count)
+static void plan_stages(struct up *up)
 {
-    const char *const arguments[] = {up->worker_path, stage,    "--broker", up->url,
-                                     "--data",        up->options->data, "--grace", "2"};
-    for (uint64_t i = 1; i <= count; i++) {
+    const struct up_options *o = up->options;
+    const struct up_stage stages[] = {
+        {.name = "init", .workers = o->init, .slots = o->init_slots ? o->init_slots : o->slots},
+        {.name = "run", .workers = o->run, .slots = o->run_slots ? o->run_slots : o->slots},
+        {.name = "eval", .workers = o->eval, .slots = o->eval_slots ? o->eval_slots : o->slots},
+    };
+    memcpy(up->stages, stages, sizeof(stages));
+    for (size_t i = 0; i < ROWS(stages); i++)
+        snprintf(up->stages[i].slots_text, sizeof(up->stages[i].slots_text), "%llu",
+                 (unsigned long long)stages[i].slots);
+}
+
+static void plan_workers(struct up *up, const struct up_stage *stage)
+{
+    const char *const arguments[] = {up->worker_path,   stage->name, "--broker", up->url, "--data",
+                                     up->options->data, "--grace",   up->grace};
+    for (uint64_t i = 1; i <= stage->workers; i++) {
         struct child *worker = &up->children[up->child_count++];
         *worker = (struct child){.out = -1};
-        snprintf(worker->title, sizeof(worker->title), "%s worker %u", stage, (unsigned)i);
+        snprintf(worker->title, sizeof(worker->title), "%s worker %u", stage->name,
+                 (unsigned)i);
         for (size_t k = 0; k < ROWS(arguments); k++)
             child_add(worker, arguments[k]);
         if (up->options->keys) {
@@ -79,9 +94,9 @@ static void plan_workers(struct up *up, const char *stage, uint64_t count)
         }
         if (up->allow_plaintext)
             child_add(worker, "--allow-plaintext");
-        if (up->options->slots) {
+        if (stage->slots) {
             child_add(worker, "--slots");
-            child_add(worker, up->slots);
+            child_add(worker, stage->slots_text);
         }
     }
 }
@@ -125,9 +140,9 @@ static int run_up(const struct invocation *in)
     }
     plan_addresses(&up);
     plan_broker(&up);
-    plan_workers(&up, "init", options->init);
-    plan_workers(&up, "run", options->run);
-    plan_workers(&up, "eval", options->eval);
+    plan_stages(&up);
+    for (size_t i = 0; i < ROWS(up.stages); i++)
+        plan_workers(&up, &up.stages[i]);
     int status = up_run(&up);
     free(up.children);
     return status;
@@ -146,6 +161,15 @@ static const struct option options[] = {
      .preset = 1, .min = 0, .max = 256},
     {"slots", OPTION_NUMBER, offsetof(struct up_options, slots), "N",
      "Jobs that each worker holds at once. Default: its stage's own.", .min = 1, .max = 32768},
+    {"init-slots", OPTION_NUMBER, offsetof(struct up_options, init_slots), "N",
+     "The same for stage init alone.", .min = 1, .max = 32768},
+    {"run-slots", OPTION_NUMBER, offsetof(struct up_options, run_slots), "N",
+     "The same for stage run alone.", .min = 1, .max = 32768},
+    {"eval-slots", OPTION_NUMBER, offsetof(struct up_options, eval_slots), "N",
+     "The same for stage eval alone.", .min = 1, .max = 32768},
+    {"grace", OPTION_DURATION, offsetof(struct up_options, grace_ms), "TIME",
+     "When stopping, jobs that run get so long to end; then they wait for the next start.",
+     .preset = 2000, .min = 0, .max = 86400000},
     {"bind", OPTION_TEXT, offsetof(struct up_options, bind), "ADDRESS",
      "The interface that clients and other nodes' workers reach. Default: 127.0.0.1."},
     {"front", OPTION_NUMBER, offsetof(struct up_options, front), "PORT",
@@ -163,8 +187,12 @@ const struct command command_up = {
     .brief = "Runs a broker and its workers on this machine until Ctrl-C",
     .doc = "Starts them, registers the engines, and prints 'up front=URL' once all are ready. A process\n"
            "that dies is started again, after a pause that doubles while it keeps dying. Ctrl-C or\n"
-           "SIGTERM stops the workers, then the broker; a second one stops everything at once. What was\n"
-           "accepted and has not ended goes on at the next start with the same --data.\n"
+           "SIGTERM drains the workers, then stops the broker; a second one stops everything at once. What\n"
+           "was accepted and has not ended goes on at the next start with the same --data.\n"
+           "\n"
+           "Two things are not started again: a worker that was drained (sluice drain), and a broker that\n"
+           "ended because its disk is full or its ledger damaged. After the latter everything stops, with\n"
+           "the broker's exit status: 75 try again when there is room, 76 see docs/operations.md.\n"
            "\n"
            "When something cannot start (a port in use, a directory that cannot be written), it says what,\n"
            "stops everything and exits 1.\n",

@@ -11,7 +11,13 @@
 struct up_options {
     struct texts engines;
     const char *data, *bind, *ready_file, *keys;
-    uint64_t front, init, run, eval, slots;
+    uint64_t front, init, run, eval, slots, init_slots, run_slots, eval_slots, grace_ms;
+};
+
+struct up_stage {
+    const char *name;
+    uint64_t workers, slots; /* slots 0: the stage's own number */
+    char slots_text[24];
 };
 
 struct up {
@@ -19,10 +25,12 @@ struct up {
     char broker_path[4096], worker_path[4096];
     char worker_key[4096], admin_key[4096]; /* --keys: two keys of its own */
     bool allow_plaintext;
-    char bind[256], url[300], front[8], sink[8], feed[8], slots[16]; /* arguments of children */
+    char bind[256], url[300], front[8], sink[8], feed[8], grace[16]; /* arguments of children */
+    struct up_stage stages[3];
     struct child *children; /* the broker, then the workers */
     size_t child_count;
     int signal_fd;
+    int failed;            /* the exit status of a broker that must not be started again, else 0 */
     unsigned stop_signals; /* how often it was told to stop */
     bool stopping;
 };

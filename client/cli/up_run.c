@@ -13,7 +13,7 @@
 
 enum {
     START_MS = 30000,   /* for the broker, and then for all workers, to be ready */
-    WORKERS_END_MS = 6000,
+    WORKERS_END_MS = 4000, /* beyond their grace */
     BROKER_END_MS = 10000,
     KILLED_END_MS = 2000,
     PROBE_MS = 2000
@@ -28,6 +28,28 @@ static bool is_broker(const struct up *up, const struct child *child)
 
 /* ---- one turn of the loop -------------------------------------------------------------------- */
 
+/* A broker that would only end so again; its own words are on stderr. */
+static bool is_hopeless(int status)
+{
+    return WIFEXITED(status) &&
+           (WEXITSTATUS(status) == EXITS_DISK_FULL || WEXITSTATUS(status) == EXITS_DAMAGED);
+}
+
+/* What to do about a child that ended by itself. */
+static void take_end(struct up *up, struct child *child, int status, const char *words)
+{
+    if (is_broker(up, child) && is_hopeless(status)) {
+        up->failed = WEXITSTATUS(status);
+        cli_say("the broker %s, %s; it is not started again", words,
+                up->failed == EXITS_DISK_FULL ? "its disk is full" : "its ledger is damaged");
+    } else if (!is_broker(up, child) && WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+        cli_say("the %s was drained; it is not started again", child->title);
+    } else {
+        child_plan_restart(child, clock_ms());
+        cli_say("the %s %s", child->title, words);
+    }
+}
+
 static void bury(struct up *up, pid_t pid, int status)
 {
     for (size_t i = 0; i < up->child_count; i++) {
@@ -36,10 +58,8 @@ static void bury(struct up *up, pid_t pid, int status)
         if (child->pid != pid)
             continue;
         child_ended(child, status, words, sizeof(words));
-        if (up->stopping)
-            return;
-        child_plan_restart(child, clock_ms());
-        cli_say("the %s %s", child->title, words);
+        if (!up->stopping)
+            take_end(up, child, status, words);
     }
 }
 
@@ -215,7 +235,7 @@ static void stop(struct up *up)
 {
     unsigned patience = up->stop_signals > 1 ? up->stop_signals : 1;
     up->stopping = true;
-    stop_these(up, false, WORKERS_END_MS, patience);
+    stop_these(up, false, (int64_t)up->options->grace_ms + WORKERS_END_MS, patience);
     stop_these(up, true, BROKER_END_MS, patience);
     if (count_running(up, true))
         cli_say("some processes did not end");
@@ -241,14 +261,16 @@ int up_run(struct up *up)
     if (!take_over_signals(up))
         return EXITS_FAILED;
     bool started = start(up);
-    while (started && !up->stop_signals)
+    while (started && !up->stop_signals && !up->failed)
         turn(up, restart_due(up, clock_ms()));
     bool told = up->stop_signals > 0;
-    if (told)
+    if (told || (started && up->failed))
         cli_say("stopping");
     else
         cli_say("could not start everything; stopping");
     stop(up);
     close(up->signal_fd);
+    if (up->failed)
+        return up->failed;
     return told ? EXITS_OK : EXITS_FAILED;
 }

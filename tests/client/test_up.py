@@ -1,5 +1,6 @@
 """`sluice up` with real processes: what dies is started again, and stopping stops everything."""
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -18,7 +19,7 @@ for program in ("broker/sluice-broker", "workers/sluice-worker"):
         print(f"skipped: there is no {program}")
         sys.exit(77)
 try:
-    from sluice import Client
+    from sluice import Client, Refused
 except ImportError as missing:
     print(f"skipped: {missing}; .ci/packages.sh installs what the Python client needs")
     sys.exit(77)
@@ -39,12 +40,12 @@ def three_free_ports():
 class Up:
     """One `sluice up`; its output is read as it comes."""
 
-    def __init__(self, folder, *options):
+    def __init__(self, folder, *options, program=SLUICE):
         self.port = three_free_ports()
         self.url = f"tcp://127.0.0.1:{self.port}"
         self.data = os.path.join(folder, "data")
         self.lines, self.news = [], threading.Condition()
-        self.process = subprocess.Popen([SLUICE, "up", "--front", str(self.port), "--data", self.data, *options],
+        self.process = subprocess.Popen([program, "up", "--front", str(self.port), "--data", self.data, *options],
                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.reader = threading.Thread(target=self.read)
         self.reader.start()
@@ -106,6 +107,14 @@ class Case(unittest.TestCase):
         while not all(gone(pid) for pid in pids) and time.monotonic() < end:
             time.sleep(0.02)
         self.assertEqual([pid for pid in pids if not gone(pid)], [])
+
+    def workers(self, client, count):
+        """As the broker lists them, once there are so many."""
+        end = time.monotonic() + 30
+        while len(listed := client.status()["workers"]) != count:
+            self.assertLess(time.monotonic(), end, listed)
+            time.sleep(0.02)
+        return listed
 
     def test_killed_workers_and_brokers_come_back_and_nothing_is_lost(self):
         up = self.start("--run", "2")
@@ -178,6 +187,62 @@ class Case(unittest.TestCase):
         self.assertEqual(other.returncode, 1)
         self.assertIn("in use", other.stderr)
         self.assertNotIn("up front=", other.stdout)
+
+    def test_a_drained_worker_is_not_started_again(self):
+        up = self.start("--run", "2")
+        up.await_line("up front=")
+        with Client(up.url, timeout=60) as client:
+            drained = self.workers(client, 4)[0]["worker"]
+            said = subprocess.run([SLUICE, "drain", drained, "--grace", "5s", "--wait", "--broker", up.url],
+                                  capture_output=True, text=True, timeout=60)
+            self.assertEqual((said.returncode, said.stdout), (0, "workers told to end: 1\ngone\n"), said.stderr)
+            up.await_line("was drained; it is not started again")
+            self.assertNotIn(drained, [worker["worker"] for worker in self.workers(client, 3)])
+            with self.assertRaises(Refused) as caught:
+                client.drain(worker=drained)
+            self.assertEqual(caught.exception.reason, "unknown-worker")
+        self.assertEqual(len(up.children()), 4)
+
+    def test_each_stage_has_its_slots(self):
+        up = self.start("--slots", "3", "--eval-slots", "7", "--grace", "1s")
+        up.await_line("up front=")
+        with Client(up.url, timeout=60) as client:
+            slots = {worker["stage"]: worker["slots"] for worker in self.workers(client, 3)}
+        self.assertEqual(slots, {"init": 3, "run": 3, "eval": 7})
+
+    def test_a_broker_that_cannot_go_on_is_not_started_again_and_its_exit_status_is_ours(self):
+        for code, words in ((75, "its disk is full"), (76, "its ledger is damaged")):
+            folder = tempfile.TemporaryDirectory(prefix="sluice-up-", ignore_cleanup_errors=True)
+            self.addCleanup(folder.cleanup)
+            shutil.copy(SLUICE, folder.name)  # programs beside it are the ones it starts
+            for name, program in (("sluice-broker", f"echo sluice-broker ready; echo $$ >>{folder.name}/starts\n"
+                                   f"until [ -e {folder.name}/up ]; do sleep 0.05; done; exit {code}"),
+                                  ("sluice-worker", "trap 'exit 0' TERM; echo sluice-worker ready\n"
+                                   "while :; do sleep 0.05; done")):
+                with open(os.path.join(folder.name, name), "w", encoding="utf-8") as file:
+                    file.write("#!/bin/sh\n" + program + "\n")
+                os.chmod(file.name, 0o755)
+            up = Up(folder.name, program=os.path.join(folder.name, "sluice"))
+            up.await_line("up front=")
+            with open(os.path.join(folder.name, "up"), "w", encoding="utf-8"):
+                pass
+            self.assertEqual(up.finish(30), code)
+            self.assertTrue(any(words in line and "not started again" in line for line in up.lines), up.lines)
+            with open(os.path.join(folder.name, "starts"), encoding="utf-8") as starts:
+                self.assertEqual(len(starts.readlines()), 1)
+
+    def test_a_damaged_ledger_is_said_and_ends_it(self):
+        up = self.start()
+        up.await_line("up front=")
+        up.process.send_signal(signal.SIGTERM)
+        self.assertEqual(up.finish(), 0)
+        ledger, = [name for name in os.listdir(up.data) if name.endswith(".db")]
+        with open(os.path.join(up.data, ledger), "r+b") as file:
+            file.write(b"no database" * 400)
+        again = subprocess.run([SLUICE, "up", "--front", str(up.port), "--data", up.data], capture_output=True,
+                               text=True, timeout=60)
+        self.assertEqual(again.returncode, 76, again.stderr)
+        self.assertIn("its ledger is damaged; it is not started again", again.stderr)
 
     def test_hello_runs_against_it(self):
         up = self.start()
