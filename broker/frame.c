@@ -10,7 +10,7 @@ struct handed {
     atomic_size_t *held;
 };
 
-static void let_go(void *data, void *hint)
+static void frame_let_go(void *data, void *hint)
 {
     struct handed *handed = hint;
     if (handed->held)
@@ -36,7 +36,7 @@ bool frame_init(zmq_msg_t *frame, struct buffer *bytes, atomic_size_t *held)
     if (!handed)
         return false;
     *handed = (struct handed){bytes->len, held};
-    if (zmq_msg_init_data(frame, bytes->data, bytes->len, let_go, handed) != 0) {
+    if (zmq_msg_init_data(frame, bytes->data, bytes->len, frame_let_go, handed) != 0) {
         free(handed);
         return false;
     }

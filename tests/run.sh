@@ -3,7 +3,8 @@
 #
 # Installs what is missing (Debian packages; a small real model and llama.cpp's server, cached),
 # builds with warnings as errors, and runs every test. The default preset is `debug`:
-# AddressSanitizer and UndefinedBehaviorSanitizer. --no-engine leaves the real model out; its
+# AddressSanitizer and UndefinedBehaviorSanitizer. With `tsan`, a report of ThreadSanitizer in any
+# process that any test started is a failure too. --no-engine leaves the real model out; its
 # tests then say that they were skipped. Other options go to ctest (-R REGEX, -j N, ...).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -14,7 +15,7 @@ while [ $# -gt 0 ]; do
     case $1 in
     --preset) preset=${2:?--preset needs a name}; shift 2 ;;
     --no-engine) engine=no; shift ;;
-    -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) break ;;
     esac
 done
@@ -30,4 +31,16 @@ fi
 
 cmake --preset "$preset" >/dev/null
 cmake --build --preset "$preset"
-exec ctest --preset "$preset" "$@"
+[ "$preset" = tsan ] || exec ctest --preset "$preset" "$@"
+
+# A process that is killed, or whose status nobody reads, still leaves its report.
+rm -rf build/tsan/reports
+mkdir -p build/tsan/reports
+failed=0
+ctest --preset tsan "$@" || failed=$?
+for report in build/tsan/reports/report.*; do
+    [ -e "$report" ] || continue
+    cat "$report" >&2
+    failed=1
+done
+exit $failed

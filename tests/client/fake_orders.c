@@ -36,11 +36,13 @@ static void *fake_main(void *arg)
         if (broker->front && items[2].revents)
             fake_take_subscription(broker);
         if (items[0].revents) {
-            struct order *order;
-            zmq_recv(broker->orders_out, &order, sizeof(order), 0);
+            char turn;
+            zmq_recv(broker->orders_out, &turn, sizeof(turn), 0);
+            struct order *order = atomic_load(&broker->order);
             if (order)
                 order->run(broker, order);
-            zmq_send(broker->orders_out, &order, sizeof(order), 0);
+            atomic_store(&broker->order, NULL);
+            zmq_send(broker->orders_out, &turn, sizeof(turn), 0);
             if (!order)
                 return NULL;
         }
@@ -49,8 +51,11 @@ static void *fake_main(void *arg)
 
 static void give(struct fake_broker *broker, struct order *order)
 {
-    zmq_send(broker->orders_in, &order, sizeof(order), 0);
-    zmq_recv(broker->orders_in, &order, sizeof(order), 0);
+    char turn = 0;
+    atomic_store(&broker->order, order);
+    zmq_send(broker->orders_in, &turn, sizeof(turn), 0);
+    zmq_recv(broker->orders_in, &turn, sizeof(turn), 0);
+    fake_need(atomic_load(&broker->order) == NULL, "the order is carried out");
 }
 
 #define ORDER(name, ...)                                                                           \

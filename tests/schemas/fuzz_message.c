@@ -4,10 +4,7 @@
  */
 #include "common/cleanup.h"
 #include "schemas/example.h"
-
-size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz.h"
 
 /* Now and then begins again from an example, so that deep fields are reached. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
@@ -19,12 +16,6 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
         size = golden.len;
     }
     return LLVMFuzzerMutate(data, size, max_size);
-}
-
-static void must(bool held)
-{
-    if (!held)
-        abort();
 }
 
 static void walk_jobs(const struct jobs *jobs)

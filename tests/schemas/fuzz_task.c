@@ -1,17 +1,16 @@
 /* Any bytes: they are refused with a reason, or are a task that keeps what task.h says of it. */
 #include "common/cleanup.h"
 #include "schemas/task_table.h"
-
-size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz.h"
 
 static const char seed_task[] =
     "{\"task\":\"t\",\"kind\":\"sandbox\",\"messages\":[{\"role\":\"user\",\"content\":\"c\"}],"
     "\"files\":[{\"path\":\"a/b\",\"base64\":\"AP8Q\",\"mode\":\"0755\"}],\"setup\":[\"ls\"],"
     "\"image\":\"/i\",\"agent\":{\"kind\":\"bash\",\"tools\":[\"bash\"],\"max_turns\":3},"
-    "\"sampling\":{\"temperature\":0.5,\"seed\":-1},\"eval\":{\"kind\":\"command\",\"command\":\"c\","
-    "\"reward_file\":\"r\",\"files\":{\"e\":\"x\"}},\"limits\":{\"run_s\":9},\"samples\":2,\"metadata\":{}}";
+    "\"sampling\":{\"temperature\":0.5,\"seed\":-1},\"eval\":{\"kind\":\"command\",\"command\":"
+    "\"c\","
+    "\"reward_file\":\"r\",\"files\":{\"e\":\"x\"}},\"limits\":{\"run_s\":9},\"samples\":2,"
+    "\"metadata\":{}}";
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 {
@@ -20,12 +19,6 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
         memcpy(data, seed_task, size);
     }
     return LLVMFuzzerMutate(data, size, max_size);
-}
-
-static void must(bool held)
-{
-    if (!held)
-        abort();
 }
 
 static void check_files(const struct task_file *files, size_t count)

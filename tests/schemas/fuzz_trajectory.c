@@ -1,18 +1,10 @@
-/* Any bytes: they are refused with a reason, or are a record that is written and read the same again. */
+/* Any bytes: they are refused with a reason, or are a record that is written and read the same
+ * again. */
 #include "common/cleanup.h"
 #include "schemas/trajectory.h"
-
-size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz.h"
 
 #define AUTO_RECORD __attribute__((cleanup(record_finish))) struct record
-
-static void must(bool held)
-{
-    if (!held)
-        abort();
-}
 
 static void make_seed(struct buffer *out)
 {

@@ -172,8 +172,11 @@ static size_t put_fraction(struct writer *writer, struct slice text)
 static size_t put_root(struct writer *writer, struct slice text)
 {
     size_t at = skip_blanks(text), degree = 0;
-    if (at < text.len && text.data[at] == '[')
+    bool has_degree = at < text.len && text.data[at] == '[';
+    if (has_degree)
         degree = group_length(slice_after(text, at), '[', ']');
+    if (has_degree && !degree) /* passed over, each of thousands would be looked for to the end */
+        return 0;
     struct slice argument;
     size_t len = read_argument(slice_after(text, degree ? at + degree : 0), &argument);
     AUTO_FREE char *inside = len ? normal_argument(writer, argument) : NULL;

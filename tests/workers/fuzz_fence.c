@@ -1,0 +1,51 @@
+/*
+ * A model's reply: the command lies inside it, and is there exactly when a block was closed. The
+ * same bytes as an engine's rendered template: the tail that is found lies inside them.
+ */
+#include "common/cleanup.h"
+#include "tests/fuzz.h"
+#include "workers/agents/fence.h"
+#include "workers/engines/bridge.h"
+
+static bool is_inside(struct slice part, const char *text, size_t len)
+{
+    const uint8_t *start = (const uint8_t *)text;
+    return part.len <= len &&
+           (part.len == 0 || (part.data >= start && part.data + part.len <= start + len));
+}
+
+static void learn_frame(struct slice text)
+{
+    static char eot[] = "<|e|>", bos[] = "<s>";
+    const struct frame_special specials[] = {{2, eot}, {1, bos}};
+    struct frame_tail tail;
+    if (!frame_tail_find(text, &tail))
+        return;
+    must(is_inside(tail.before, (const char *)text.data, text.len) &&
+         is_inside(tail.after, (const char *)text.data, text.len));
+    struct frame frame = {0};
+    struct fail fail = {0};
+    AUTO_BUFFER said = {0};
+    int error = frame_build(&frame, &tail, specials, 2, &fail);
+    must(error <= 0 && (error == 0 || fail.text[0]));
+    if (error == 0) {
+        must(frame.part_count <= FRAME_PARTS_MAX);
+        must(frame_text(&frame, slice_from_str(" out "), &said));
+    }
+    frame_finish(&frame);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    AUTO_FREE char *reply = malloc(size + 1);
+    must(reply);
+    if (size)
+        memcpy(reply, data, size);
+    reply[size] = '\0';
+    size_t len = strlen(reply);
+    struct fence fence = fence_read(reply);
+    must(is_inside(fence.command, reply, len));
+    must(fence.blocks <= len / 6 && (fence.blocks > 0 || fence.command.len == 0));
+    learn_frame(slice_of(reply, size));
+    return 0;
+}
