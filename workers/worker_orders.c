@@ -1,6 +1,8 @@
 #include "common/log.h"
 #include "workers/worker_inside.h"
 
+enum { LEAVING_MAX = 64 }; /* cancelled jobs that still clean up, beyond as many as there are slots */
+
 static void handle_hello(struct worker *worker, const struct msg_lane_hello *hello)
 {
     if (hello->epoch != worker->epoch) {
@@ -22,7 +24,7 @@ static const char *take_job(struct worker *worker, const struct msg_job_start *s
         return "draining";
     if (worker->running.live_count >= worker_slots(worker))
         return "no slot";
-    if (worker->running.leaving_count > worker->plan.slots)
+    if (worker->running.leaving_count > worker->plan.slots + LEAVING_MAX)
         return "cancelled jobs linger";
     if (outbox_is_full(&worker->outbox))
         return "outbox full";

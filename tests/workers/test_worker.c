@@ -111,7 +111,7 @@ static void a_running_job_outlives_its_broker(void **state)
     (void)state;
     struct worker_process worker = worker_start("run");
     open_lane(3);
-    uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, engine_url);
+    uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, silent_url);
     int request = engine_accept();
     broker_die();
     broker_come_back();
@@ -128,8 +128,8 @@ static void a_job_given_twice_is_done_once(void **state)
     (void)state;
     struct worker_process worker = worker_start("run");
     open_lane(1);
-    say_start_as("run:g/0", 5, chat_task, engine_url);
-    say_start_as("run:g/0", 5, chat_task, engine_url);
+    say_start_as("run:g/0", 5, chat_task, silent_url);
+    say_start_as("run:g/0", 5, chat_task, silent_url);
     int request = engine_accept();
     hear_beat_until(beat_has("run:g/0"));
     assert_int_equal(heard.beat.jobs.count, 1);
@@ -145,10 +145,10 @@ static void a_running_job_given_again_is_answered_with_the_newer_token(void **st
     (void)state;
     struct worker_process worker = worker_start("run");
     open_lane(1);
-    say_start_as("run:g/0", 5, chat_task, engine_url);
+    say_start_as("run:g/0", 5, chat_task, silent_url);
     int request = engine_accept();
-    say_start_as("run:g/0", 9, chat_task, engine_url);
-    say_start_as("run:g/0", 7, chat_task, engine_url);
+    say_start_as("run:g/0", 9, chat_task, silent_url);
+    say_start_as("run:g/0", 7, chat_task, silent_url);
     hear_beat_until(beat_token("run:g/0") == 9);
     engine_stop(request);
     assert_int_equal(hear_result("run:g/0")->token, 9);
@@ -178,7 +178,7 @@ static void a_cancelled_job_closes_its_requests_and_answers_nothing(void **state
     (void)state;
     struct worker_process worker = worker_start("run");
     open_lane(1);
-    uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, engine_url);
+    uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, silent_url);
     int request = engine_accept();
     hear_beat_until(beat_has("run:g/0"));
     say_cancel("run:g/0", token - 1); /* another dispatch: not this one */
@@ -215,7 +215,7 @@ static void a_worker_takes_no_more_jobs_than_it_has_slots(void **state)
     for (int i = 0; i < 3; i++) {
         char job[32], url[128];
         snprintf(job, sizeof(job), "run:g/%d", i);
-        snprintf(url, sizeof(url), "%s/%d", engine_url, i); /* jobs of one engine share its probe */
+        snprintf(url, sizeof(url), "%s/%d", silent_url, i); /* jobs of one engine share its probe */
         say_start_as(job, ++next_token, chat_task, url);
     }
     for (int i = 0; i < 2; i++)

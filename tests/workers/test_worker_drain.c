@@ -6,7 +6,7 @@ static void a_worker_told_to_stop_drains_first(void **state)
     (void)state;
     struct worker_process worker = worker_start("run");
     open_lane(1);
-    uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, engine_url);
+    uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, silent_url);
     int request = engine_accept();
     kill(worker.pid, SIGTERM);
     hear_beat_until(heard.beat.draining);
@@ -34,7 +34,7 @@ static void after_the_grace_jobs_are_given_back(void **state)
     (void)state;
     struct worker_process worker = worker_start("run", "--grace", "1");
     open_lane(1);
-    uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, engine_url);
+    uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, silent_url);
     int request = engine_accept();
     kill(worker.pid, SIGTERM);
     hear_beat_until(heard.beat.draining);
@@ -48,7 +48,7 @@ static void a_broker_drains_a_worker_as_a_signal_does(void **state)
     (void)state;
     struct worker_process worker = worker_start("run", "--grace", "1");
     open_lane(1);
-    uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, engine_url);
+    uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, silent_url);
     int request = engine_accept();
     say_drain(-1); /* its own grace */
     hear_beat_until(heard.beat.draining);
@@ -64,7 +64,7 @@ static void a_drained_worker_lets_jobs_end_within_the_grace_it_is_given(void **s
     (void)state;
     struct worker_process worker = worker_start("run", "--grace", "0");
     open_lane(1);
-    uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, engine_url);
+    uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, silent_url);
     int request = engine_accept();
     say_drain(600);
     hear_beat_until(heard.beat.draining);
@@ -79,7 +79,7 @@ static void of_several_drains_the_earliest_end_holds(void **state)
     (void)state;
     struct worker_process worker = worker_start("run", "--grace", "600");
     open_lane(1);
-    uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, engine_url);
+    uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, silent_url);
     int request = engine_accept();
     int64_t began_ms = clock_ms();
     say_drain(-1);
@@ -97,7 +97,7 @@ static void a_signal_during_a_drain_brings_its_end_nearer_and_a_second_ends_it(v
     (void)state;
     struct worker_process worker = worker_start("run", "--grace", "60");
     open_lane(1);
-    uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, engine_url);
+    uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, silent_url);
     int request = engine_accept();
     say_drain(600);
     hear_beat_until(heard.beat.draining);
@@ -116,7 +116,7 @@ static void a_second_signal_ends_the_wait(void **state)
     (void)state;
     struct worker_process worker = worker_start("run", "--grace", "600");
     open_lane(1);
-    uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, engine_url);
+    uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, silent_url);
     int request = engine_accept();
     kill(worker.pid, SIGINT);
     hear_beat_until(heard.beat.draining);
@@ -157,7 +157,7 @@ static void a_drain_without_its_broker_ends_within_its_bound(void **state)
     (void)state;
     struct worker_process worker = worker_start("run", "--grace", "1");
     open_lane(1);
-    say_start_as("run:g/0", ++next_token, chat_task, engine_url);
+    say_start_as("run:g/0", ++next_token, chat_task, silent_url);
     int request = engine_accept();
     broker_die();
     int64_t began_ms = clock_ms();

@@ -96,7 +96,7 @@ static void a_worker_that_was_frozen_lets_go_of_what_was_given_to_others(void **
     (void)state;
     struct worker_process worker = worker_start("run");
     open_lane(1);
-    uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, engine_url);
+    uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, silent_url);
     int request = engine_accept();
     hear_beat_until(beat_has("run:g/0"));
     kill(worker.pid, SIGSTOP);
@@ -115,7 +115,7 @@ static void the_late_result_of_a_frozen_worker_is_still_sent(void **state)
     (void)state;
     struct worker_process worker = worker_start("run");
     open_lane(1);
-    uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, engine_url);
+    uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, silent_url);
     int request = engine_accept();
     kill(worker.pid, SIGSTOP);
     wait_until_stopped(worker.pid);

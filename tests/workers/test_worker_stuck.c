@@ -20,7 +20,7 @@ static struct worker_process start_stuck_job(const char *grace, uint64_t *token)
     snprintf(fifo, sizeof(fifo), "%s/data/store/%.2s/%s.tar.lz4", directory, HEX, HEX);
     assert_int_equal(mkdir(shelf, 0755), 0);
     assert_int_equal(mkfifo(fifo, 0644), 0);
-    *token = say_start_on("run:g/0", ++next_token, task_on_layer, engine_url, "sha256:" HEX);
+    *token = say_start_on("run:g/0", ++next_token, task_on_layer, silent_url, "sha256:" HEX);
     hear_beat_until(beat_has("run:g/0"));
     return worker;
 }

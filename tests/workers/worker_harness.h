@@ -264,7 +264,7 @@ static inline void open_lane(uint64_t epoch)
 /* ---- the engine ------------------------------------------------------------------------- */
 
 static int engine_listener = -1;
-static char engine_url[64];
+static char silent_url[64];
 
 static inline void engine_start(void)
 {
@@ -274,7 +274,7 @@ static inline void engine_start(void)
     assert_int_equal(bind(engine_listener, (struct sockaddr *)&address, len), 0);
     assert_int_equal(listen(engine_listener, 64), 0);
     assert_int_equal(getsockname(engine_listener, (struct sockaddr *)&address, &len), 0);
-    snprintf(engine_url, sizeof(engine_url), "http://127.0.0.1:%d", ntohs(address.sin_port));
+    snprintf(silent_url, sizeof(silent_url), "http://127.0.0.1:%d", ntohs(address.sin_port));
 }
 
 static inline void wait_readable(int fd, const char *what)
