@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +47,7 @@ struct heard { /* the message in hand, good until the next */
 
 static void *zmq, *sink, *lane;
 static char front[160], sink_endpoint[160];
+static const char *broker_host = "127.0.0.1";
 static struct heard heard;
 static bool has_heard;
 static uint64_t next_token;
@@ -90,8 +92,8 @@ static inline void broker_choose_port(void)
 {
     for (int port = 15000 + (int)getpid() % 4000 * 2;; port += 2) {
         assert_true(port < 32000);
-        snprintf(front, sizeof(front), "tcp://127.0.0.1:%d", port);
-        snprintf(sink_endpoint, sizeof(sink_endpoint), "tcp://127.0.0.1:%d", port + 1);
+        snprintf(front, sizeof(front), "tcp://%s:%d", broker_host, port);
+        snprintf(sink_endpoint, sizeof(sink_endpoint), "tcp://%s:%d", broker_host, port + 1);
         void *trial = socket_new(ZMQ_PULL);
         int wrong = zmq_bind(trial, sink_endpoint);
         zmq_close(trial);
@@ -326,8 +328,12 @@ struct worker_process {
 static char directory[128];    /* TMPDIR and everything else of one test */
 static pid_t workers_alive[8]; /* ended by worker_kill_all if a test fails half-way */
 
+static int worker_net = -1;    /* the network namespace of workers to come; -1: this one */
+
 static inline void worker_exec(const char *const *argv, int out)
 {
+    if (worker_net >= 0 && setns(worker_net, CLONE_NEWNET) < 0)
+        _exit(126);
     char program[512];
     const char *built = getenv("SLUICE_BINARY_DIR");
     snprintf(program, sizeof(program), "%s/workers/sluice-worker", built ? built : ".");
