@@ -71,9 +71,9 @@ static verdict check_work(const struct group *group, struct census *census)
 static verdict check_ended_group(const struct group *group)
 {
     if (!group->seqs)
-        return list_is_empty(&group->forgotten) || group->ended.place
+        return list_is_empty(&group->forgotten)
                    ? "a group without numbers is not among the forgotten" : NULL;
-    if (!group->ended.place || !list_is_empty(&group->forgotten))
+    if (!group->ended.place)
         return "an ended group is not in its stream's heap";
     for (uint32_t k = 0; k < group->samples; k++)
         if (group->seqs[k] > group->stream->head)

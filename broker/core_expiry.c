@@ -35,7 +35,7 @@ void expiry_arm(struct core *core, struct group *group, int64_t total_ms, int64_
 {
     int64_t whole_ms = total_ms > 0 ? total_ms : TOTAL_DEFAULT_MS;
     int64_t left_ms = age_ms < whole_ms ? whole_ms - age_ms : 0;
-    group->work->total_ms = whole_ms;
+    group->work->total_ms = core_ms((uint64_t)whole_ms);
     group->work->ends_ms = core->now_ms + left_ms;
     put(core, group);
 }

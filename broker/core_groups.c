@@ -54,20 +54,29 @@ static void job_init(struct job *job, struct group *group, enum stage stage, uin
     job->sample = (uint16_t)sample;
 }
 
+uint32_t core_ms(uint64_t ms) { return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX; }
+
+static const char *task_id(const struct group *group)
+{
+    return (const char *)&group->work->rollouts[group->samples];
+}
+
 static struct group_work *create_work(struct core *core, struct group *group,
                                       const struct core_task *task)
 {
     struct group_work *work =
-        core_alloc(core, 1, sizeof(*work) + group->samples * sizeof(struct rollout));
+        core_alloc(core, 1, sizeof(*work) + group->samples * sizeof(struct rollout) + task->id.len + 1);
     if (!work)
         return NULL;
     list_init(&work->link);
     work->serial = ++core->serial;
     work->priority = PRIORITY_USUAL;
     work->task_bytes = task->bytes < UINT32_MAX ? (uint32_t)task->bytes : UINT32_MAX;
-    work->task = core_strdup(core, task->id);
+    if (task->id.len)
+        memcpy(&work->rollouts[group->samples], task->id.data, task->id.len);
     work->needs_engine = task->needs_engine;
-    memcpy(work->limit_ms, task->limit_ms, sizeof(work->limit_ms));
+    for (unsigned stage = 0; stage < STAGE_COUNT; stage++)
+        work->limit_ms[stage] = core_ms((uint64_t)task->limit_ms[stage]);
     image_join(core, work, task->image);
     job_init(&work->init, group, STAGE_INIT, 0);
     for (uint32_t k = 0; k < group->samples; k++)
@@ -83,7 +92,6 @@ struct group *group_create(struct core *core, struct slice id, struct stream *st
         return NULL;
     memcpy(group->id, id.data, id.len);
     group->id_len = (uint32_t)id.len;
-    list_init(&group->forgotten);
     group->stream = stream;
     group->samples = samples;
     group->task_hash = task_hash;
@@ -119,7 +127,6 @@ static void destroy_work(struct group *group)
     }
     job_clear(&work->init);
     list_remove(&work->link);
-    free(work->task);
     free(work->init_layer);
     free(work);
 }
@@ -201,7 +208,7 @@ static struct core_end describe_end(struct core *core, const struct rollout *rol
         .seq = rollout->seq,
         .rollout = rollout_name(core, rollout),
         .group = group_id(group),
-        .task = effect_copy(core, slice_from_str(work->task)),
+        .task = effect_copy(core, slice_from_str(task_id(group))),
         .sample = rollout->job.sample,
         .attempt = last->attempt,
         .outcome = ending->outcome,
@@ -211,7 +218,7 @@ static struct core_end describe_end(struct core *core, const struct rollout *rol
         .detail = end_detail(core, rollout, ending),
         .init_layer = effect_copy(core, slice_from_str(work->init_layer)),
         .engine = effect_copy(core, engine_url(rollout->engine)),
-        .wait_ms = work->init_wait_ms + rollout->wait_ms,
+        .wait_ms = (uint64_t)work->init_wait_ms + rollout->wait_ms,
         .init_ms = work->init_ms,
         .run_ms = rollout->run_ms,
         .eval_ms = ending->eval_ms,

@@ -5,7 +5,7 @@
 static void settle(struct heap *heap, size_t index, struct heap_node *node)
 {
     heap->nodes[index] = node;
-    node->place = index + 1;
+    node->place = (uint32_t)(index + 1);
 }
 
 static void rise(struct heap *heap, size_t index)
@@ -36,6 +36,8 @@ static void sink(struct heap *heap, size_t index)
 static bool grow(struct heap *heap)
 {
     size_t capacity = heap->capacity ? 2 * heap->capacity : 16;
+    if (capacity > UINT32_MAX)
+        return false;
     struct heap_node **nodes = realloc(heap->nodes, capacity * sizeof(struct heap_node *));
     if (!nodes)
         return false;

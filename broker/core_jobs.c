@@ -82,8 +82,8 @@ static void count_wait(struct core *core, struct job *job)
     if (job->place != PLACE_QUEUED && job->place != PLACE_SOLO && job->place != PLACE_PARKED)
         return;
     struct rollout *rollout = job_rollout(job);
-    uint64_t *wait_ms = rollout ? &rollout->wait_ms : &job->group->work->init_wait_ms;
-    *wait_ms += (uint64_t)(core->now_ms - job->since_ms);
+    uint32_t *wait_ms = rollout ? &rollout->wait_ms : &job->group->work->init_wait_ms;
+    *wait_ms = core_ms(*wait_ms + (uint64_t)(core->now_ms - job->since_ms));
 }
 
 static void end_lease(struct core *core, struct job *job)

@@ -40,17 +40,17 @@ enum place {
     PLACE_COUNT
 };
 
-/* One stage of one rollout, or a group's init. 96 bytes: there may be a million. */
+/* One stage of one rollout, or a group's init. */
 struct job {
     struct list link;        /* in the queue of its place */
     struct heap_node timer;  /* leased: its deadline; delayed: the end of its back-off */
+    uint32_t seen;           /* leased: the worker's last beat that listed it */
     struct group *group;
     struct worker *worker;   /* leased: who has it */
     uint64_t token;          /* of its last dispatch, 0 before the first */
     uint64_t spent;          /* dispatches up to this one have failed: never adopted again */
     int64_t since_ms;        /* in this place since */
     struct trouble *trouble; /* of this stage, NULL while nothing failed */
-    uint32_t seen;           /* leased: the worker's last beat that listed it */
     uint32_t attempt;
     uint16_t sample;
     uint8_t stage, place;
@@ -61,14 +61,14 @@ struct rollout {
     struct engine *engine; /* of its last run; holds a reference */
     char *detail;          /* of its run, or NULL */
     uint64_t seq;          /* once ended; 0 if acknowledged before the broker's start */
-    uint64_t wait_ms, run_ms;
+    uint32_t wait_ms, run_ms; /* by core_ms */
     uint32_t record_bytes; /* of its run's record */
     uint8_t run_outcome;
     bool avoids_engine;    /* its last run there was an infra outcome */
     bool ended;
 };
 
-_Static_assert(sizeof(struct job) <= 96 && sizeof(struct rollout) <= 144, "a million of them");
+_Static_assert(sizeof(struct job) <= 88 && sizeof(struct rollout) <= 128, "a million of them");
 
 /* Taken out of its place: into none. Its lease, timer and engine's load go with it. */
 void job_leave(struct core *core, struct job *job);
@@ -98,25 +98,28 @@ struct slice job_name(struct core *core, const struct job *job);
 struct group_work {
     struct list link; /* in its stream's `live`, oldest first */
     uint64_t serial;  /* grows with each group */
-    char *task, *init_layer;
+    char *init_layer;
     bool needs_engine, init_done;
     uint8_t priority; /* below PRIORITIES */
     uint32_t task_bytes;
-    int64_t limit_ms[STAGE_COUNT];
-    uint64_t init_ms, init_wait_ms;
+    uint32_t limit_ms[STAGE_COUNT];
+    uint32_t init_ms, init_wait_ms; /* by core_ms */
     struct heap_node expiry;   /* in core->expiries */
-    int64_t total_ms, ends_ms; /* its whole time, and when that is over */
+    uint32_t total_ms;         /* its whole time ... */
+    int64_t ends_ms;           /* ... and when that is over */
     uint32_t lease_ms;         /* 0: none */
     uint32_t image_round;      /* of its image, when its fault was counted last */
     struct image *image;       /* NULL: not watched */
     struct job init;
     uint32_t live; /* rollouts that have not ended */
-    struct rollout rollouts[];
+    struct rollout rollouts[]; /* behind the last: the task's id, ended by a NUL */
 };
 
 struct group {
-    struct heap_node ended;  /* in its stream's `ended`, by its last number ... */
-    struct list forgotten;   /* ... or in core->forgotten, the first one first */
+    union {
+        struct heap_node ended; /* while it has numbers: in its stream's `ended`, by the last ... */
+        struct list forgotten;  /* ... and then in core->forgotten, the first one first */
+    };
     struct stream *stream;
     struct group_work *work; /* NULL once all its rollouts have ended ... */
     uint64_t *seqs;          /* ... then their numbers; NULL once all are acknowledged */
@@ -125,6 +128,9 @@ struct group {
     uint32_t id_len;
     char id[];
 };
+
+/* Durations of which there are many: more than 49 days are 49 days. */
+uint32_t core_ms(uint64_t ms);
 
 /* How a rollout is to end. */
 struct ending {

@@ -44,7 +44,7 @@ bool core_restore_group(struct core *core, const struct core_group_row *row)
     expiry_arm(core, group, row->task.total_ms, age_ms);
     group->work->init_done = row->init_done;
     group->work->init_layer = core_strdup(core, row->init_layer);
-    group->work->init_ms = row->init_ms;
+    group->work->init_ms = core_ms(row->init_ms);
     if (!row->task.id.len) /* a group without a task has no rollouts left */
         group_close(core, group);
     return !core->failed;
@@ -54,7 +54,7 @@ static void restore_run(struct core *core, struct rollout *rollout,
                         const struct core_rollout_row *row)
 {
     rollout->run_outcome = (uint8_t)row->run_outcome;
-    rollout->run_ms = row->run_ms;
+    rollout->run_ms = core_ms(row->run_ms);
     rollout->record_bytes = (uint32_t)row->record_bytes;
     rollout->detail = core_strdup(core, row->run_detail);
     if (row->engine.len)

@@ -125,10 +125,10 @@ static void take_note(struct core *core, struct job *job, const struct msg_job_r
 {
     struct rollout *rollout = job_rollout(job);
     if (job->stage == STAGE_INIT)
-        job->group->work->init_ms = in->ms;
+        job->group->work->init_ms = core_ms(in->ms);
     if (job->stage != STAGE_RUN)
         return;
-    rollout->run_ms = in->ms;
+    rollout->run_ms = core_ms(in->ms);
     if (job->token != in->token) /* another dispatch's engine: unknown by now */
         rollout_set_engine(core, rollout, NULL);
 }
