@@ -271,6 +271,50 @@ static void a_low_disk_refuses_submits_until_there_is_room(void **state)
     world_close(world);
 }
 
+/* ---- the page ---------------------------------------------------------------------- */
+
+static void expect_row(const char *page, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void expect_row(const char *page, const char *format, ...)
+{
+    char row[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(row, sizeof(row), format, args);
+    va_end(args);
+    if (!strstr(page, row))
+        fail_msg("docs/operations.md lacks: %s", row);
+}
+
+static void expect_limit(const char *page, const char *setting, const char *filled,
+                         const char *remedy)
+{
+    char option[64];
+    snprintf(option, sizeof(option), "%s", setting);
+    for (char *at = option; (at = strchr(at, '_'));)
+        *at = '-';
+    expect_row(page, "| `--%s` | %s | %s |\n", option, filled, remedy);
+}
+
+static void the_operations_page_says_the_ladder(void **state)
+{
+    (void)state;
+    char path[4096];
+    static char page[65536];
+    snprintf(path, sizeof(path), "%s/docs/operations.md", getenv("SLUICE_SOURCE_DIR"));
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    page[fread(page, 1, sizeof(page) - 1, file)] = '\0';
+    fclose(file);
+#define RUNG(name, percent, meaning) expect_row(page, "| %d %% | %s |\n", percent, meaning);
+#include "broker/core_ladder.def"
+#undef RUNG
+#define LIMIT(name, setting, used, filled, remedy) expect_limit(page, #setting, filled, remedy);
+#include "broker/core_limits.def"
+#undef LIMIT
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,6 +328,7 @@ int main(void)
         cmocka_unit_test(a_trajectory_weighs_its_record_and_a_fixed_part),
         cmocka_unit_test(restored_work_counts_too),
         cmocka_unit_test(retry_after_follows_the_pace_of_late),
+        cmocka_unit_test(the_operations_page_says_the_ladder),
         cmocka_unit_test(a_low_disk_refuses_submits_until_there_is_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
