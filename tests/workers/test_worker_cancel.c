@@ -235,6 +235,11 @@ static void a_cancel_stops_the_thread_that_packs_a_layer(void **state)
     wait_for_file("store", ".packing.", true);
     say_cancel("init:g", token);
     wait_for_file("store", ".packing.", false);
+    for (int i = 0; i < 256; i++) {
+        char shelf[4];
+        snprintf(shelf, sizeof(shelf), "%02x", (unsigned)i);
+        assert_false(dir_has("store", shelf)); /* it was not finished after all */
+    }
     expect_nothing_left("init:g");
 }
 
