@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
@@ -94,6 +95,14 @@ static int rename_part(struct backup *backup)
     return fail_set(&backup->fail, -errno, "cannot rename %s: %s", backup->part, strerror(errno));
 }
 
+static void remove_part(struct backup *backup)
+{
+    char journal[PATH_MAX];
+    unlink(backup->part);
+    if (snprintf(journal, sizeof(journal), "%s-journal", backup->part) < (int)sizeof(journal))
+        unlink(journal);
+}
+
 static void *run(void *context)
 {
     struct backup *backup = context;
@@ -105,7 +114,7 @@ static void *run(void *context)
     if (code == 0)
         code = sync_path(backup, backup->dir, O_RDONLY | O_DIRECTORY);
     else
-        unlink(backup->part);
+        remove_part(backup);
     backup->code = code;
     eventfd_write(backup->ended_fd, 1);
     return NULL;

@@ -97,8 +97,13 @@ int ledger_file_check(struct ledger *ledger, bool all, struct fail *fail)
 {
     if (stat(ledger->path, &ledger->found) < 0)
         return fail_set(fail, -errno, "cannot look at %s: %s", ledger->path, strerror(errno));
+    int code = ledger_sql_run(ledger, "PRAGMA schema_version", fail); /* reads the header */
+    if (code)
+        return code;
     if (sqlite3_db_readonly(ledger->db, "main") == 1)
-        return ledger_broke(ledger, SQLITE_READONLY, fail);
+        return access(ledger->path, W_OK) == 0
+                   ? ledger_damaged(ledger, "its header is of a format that may only be read", fail)
+                   : ledger_broke(ledger, SQLITE_READONLY, fail);
     if (all || length_of(ledger->path) <= CHECKED_BYTES_MAX)
         return check_pages(ledger, fail);
     return 0;

@@ -31,7 +31,8 @@ static bool stands_at(struct ledger *ledger, const struct cursor *cursor, int64_
 
 static int out_of_memory(struct fail *fail)
 {
-    return fail_set(fail, -ENOMEM, "out of memory while reading the ledger");
+    return fail_set(fail, -ENOMEM, "out of memory while reading the ledger, or a row of it makes "
+                    "no sense: try it with more memory, then see docs/operations.md, a damaged ledger");
 }
 
 static int tell_streams(struct ledger *ledger, const struct ledger_reader *reader,
@@ -89,8 +90,9 @@ static int tell_forgotten_groups(struct ledger *ledger, const struct ledger_read
 static void read_facts(struct ledger *ledger, struct facts *ret)
 {
     enum ledger_statement all = LEDGER_ALL_GROUPS;
+    struct refusal no;
     if (ledger_is_null(ledger, all, 11)) {
-        if (!facts_read(ledger_slice(ledger, all, 19), ret, NULL))
+        if (!facts_read(ledger_slice(ledger, all, 19), ret, &no))
             facts_default(ret);
         return;
     }
@@ -204,11 +206,13 @@ static int tell_rollout(struct ledger *ledger, const struct ledger_reader *reade
 static int tell_whole_group(struct ledger *ledger, const struct ledger_reader *reader,
                             struct cursor *ends, struct cursor *troubles, struct fail *fail)
 {
+    int64_t samples = ledger_number(ledger, LEDGER_ALL_GROUPS, 3);
+    if (samples < 1 || samples > ROLLOUTS_PER_GROUP)
+        return ledger_damaged(ledger, "a group has no number of samples that can be", fail);
     if (!tell_group(ledger, reader))
         return out_of_memory(fail);
     int64_t group = ledger_number(ledger, LEDGER_ALL_GROUPS, 0);
     int64_t first = group * ROLLOUTS_PER_GROUP;
-    int64_t samples = ledger_number(ledger, LEDGER_ALL_GROUPS, 3);
     int code = 0;
     for (int64_t number = first; code == 0 && number < first + samples; number++)
         code = tell_rollout(ledger, reader, ends, troubles, number, fail);
