@@ -10,11 +10,8 @@ struct slice image_name(const struct image *image)
     return slice_of(image->name, image->name_len);
 }
 
-static void destroy(struct core *core, struct image *image)
+static void destroy(struct image *image)
 {
-    breaker_reset(core, &image->breaker);
-    list_remove(&image->idle);
-    list_remove(&image->condemned);
     free(image->verdict);
     free(image);
 }
@@ -41,7 +38,10 @@ static struct image *create(struct core *core, struct slice name)
 static void forget(struct core *core, struct image *image)
 {
     table_take(&core->images, image_name(image));
-    destroy(core, image);
+    breaker_reset(core, &image->breaker);
+    list_remove(&image->idle);
+    list_remove(&image->condemned);
+    destroy(image);
 }
 
 void image_join(struct core *core, struct group_work *work, struct slice name)
@@ -75,7 +75,7 @@ void images_finish(struct core *core)
 {
     size_t at = 0;
     for (struct image *image; (image = table_next(&core->images, &at));)
-        destroy(core, image);
+        destroy(image);
     table_finish(&core->images);
 }
 

@@ -46,6 +46,8 @@ void *__wrap_realloc(void *memory, size_t size)
 
 static int64_t now_ms;
 static uint64_t last_token;
+static const char *image = "old";    /* of the next submits */
+static unsigned kinds[BACK_UP + 1];  /* effects seen, by kind */
 
 #define TEXT(s) slice_from_str(s)
 #define GUARDED(...)                                                                               \
@@ -60,15 +62,18 @@ static void settle(struct core *core)
     GUARDED(core_dispatch(core, now_ms));
     assert_null(core_check(core));
     struct effects effects = core_effects(core);
-    for (size_t i = 0; i < effects.count; i++)
+    for (size_t i = 0; i < effects.count; i++) {
+        kinds[effects.items[i].kind]++;
         if (effects.items[i].kind == LANE_JOB)
             last_token = effects.items[i].token;
+    }
     core_effects_clear(core);
 }
 
 static void say(struct core *core, const char *client, enum message_id id, const void *in)
 {
-    struct core_task task = {.id = TEXT("add"), .needs_engine = true, .limit_ms = {10, 20, 30}};
+    struct core_task task = {.id = TEXT("add"), .image = TEXT(image), .needs_engine = true,
+                             .limit_ms = {10, 20, 30}, .total_ms = 40000};
     GUARDED(core_handle(core, ++now_ms, 1, &(struct caller){.route = TEXT(client), .is_admin = true}, id, in,
                         id == MSG_group_submit ? &task : NULL, 1));
     settle(core);
@@ -80,6 +85,29 @@ static void result(struct core *core, const char *worker, const char *job, const
                                 .outcome = TEXT(outcome), .detail = TEXT("so it was"),
                                 .layer_digest = TEXT("sha256:ab"), .ms = 5};
     say(core, "", MSG_job_result, &in);
+}
+
+static void blame(struct core *core, const char *worker, const char *job, const char *outcome,
+                  const char *fault)
+{
+    struct msg_job_result in = {.worker = TEXT(worker), .job = TEXT(job), .token = last_token,
+                                .outcome = TEXT(outcome), .fault = TEXT(fault), .has_fault = true,
+                                .detail = TEXT("it was not there"), .ms = 5};
+    say(core, "", MSG_job_result, &in);
+}
+
+static void submit(struct core *core, const char *group)
+{
+    struct msg_group_submit in = {.tag = 1, .group = TEXT(group), .stream = TEXT("test"),
+                                  .samples = 2, .task = TEXT("{}"), .has_lease_ms = true,
+                                  .lease_ms = 20000};
+    say(core, "trainer", MSG_group_submit, &in);
+}
+
+static void tick(struct core *core, int64_t wait_ms)
+{
+    GUARDED(core_tick(core, now_ms += wait_ms, 1));
+    settle(core);
 }
 
 static void beat(struct core *core, const char *worker, const char *stage, const char *lane)
@@ -106,13 +134,44 @@ static void restore(struct core *core)
         {.rollout = TEXT("old/1"), .group = TEXT("old"), .sample = 1, .run_done = true,
          .run_detail = TEXT("3 turns"), .engine = TEXT("http://gone:1")},
         {.rollout = TEXT("old/2"), .group = TEXT("old"), .sample = 2, .ended = true, .seq = 1}};
+    struct core_trouble trouble = {.job = TEXT("eval:old/1"), .attempt = 2, .infras = 1,
+                                   .history = TEXT("+0 s infra on e7\n+3 s infra on e8")};
     bool whole = true;
+    core_restore_clock(core, 1);
     GUARDED(whole = core_restore_stream(core, TEXT("train"), slice_of(NULL, 0), 1, 1) &&
                     core_restore_engine(core, TEXT("http://there:1")) &&
                     core_restore_group(core, &group));
     for (size_t i = 0; whole && i < 3; i++)
         GUARDED(whole = core_restore_rollout(core, &rows[i]));
+    if (whole)
+        GUARDED(whole = core_restore_trouble(core, &trouble) &&
+                        core_restore_tomb(core, TEXT("h/1"), slice_of(NULL, 0), 1));
     assert_int_equal(whole, !has_failed);
+}
+
+/* An image that goes bad, an engine that does, cancels ahead, a trainer that goes away. */
+static void stumble(struct core *core)
+{
+    struct msg_rollout_cancel ahead = {.tag = 1, .group = TEXT("ahead"), .has_group = true};
+    struct msg_stream_renew renew = {.tag = 1, .stream = TEXT("test")};
+    say(core, "trainer", MSG_rollout_cancel, &ahead);
+    submit(core, "ahead");
+    submit(core, "h");
+    image = "bad";
+    submit(core, "x");
+    blame(core, "i1", "init:x", "infra", "image"); /* set aside at once */
+    submit(core, "y");
+    tick(core, 2000);
+    blame(core, "i1", "init:x", "task", "image"); /* y is condemned */
+    tick(core, 0);
+    image = "good";
+    submit(core, "z");
+    result(core, "i1", "init:z", "ok");
+    beat(core, "r2", "run", "tcp://h:5");
+    blame(core, "r2", "run:z/1", "infra", "engine");
+    say(core, "trainer", MSG_stream_renew, &renew);
+    tick(core, 19000);
+    tick(core, 2000);
 }
 
 static void live(struct core *core)
@@ -128,8 +187,7 @@ static void live(struct core *core)
     say(core, "trainer", MSG_group_submit, &submit);
     beat(core, "i1", "init", "tcp://h:1");
     result(core, "i1", "init:g", "infra");
-    GUARDED(core_tick(core, now_ms += 600, 1));
-    settle(core);
+    tick(core, 600);
     result(core, "i1", "init:g", "ok");
     beat(core, "r1", "run", "tcp://h:2");
     beat(core, "r1", "run", "tcp://h:3");
@@ -138,13 +196,13 @@ static void live(struct core *core)
     result(core, "e1", "eval:g/1", "ok");
     GUARDED(core_lane_broke(core, now_ms, TEXT("r1")));
     settle(core);
+    stumble(core);
     say(core, "trainer", MSG_stream_fetch, &fetch);
     cancel(core, "test");
     if (!core_failed(core))
         say(core, "trainer", MSG_stream_ack, &ack);
     say(core, "operator", MSG_status_get, &status);
-    GUARDED(core_tick(core, now_ms += 10000, 1));
-    settle(core);
+    tick(core, 10000);
 }
 
 static void every_failing_allocation_is_noticed_and_nothing_is_left_behind(void **state)
@@ -152,11 +210,15 @@ static void every_failing_allocation_is_noticed_and_nothing_is_left_behind(void 
     (void)state;
     struct core_settings settings = core_settings_default();
     unsigned nth = 0;
+    settings.breaker_faults = 1;
+    settings.task_budget = 2;
     do {
         struct core *core = NULL;
         left = ++nth;
         has_failed = false;
         last_token = 1;
+        image = "old";
+        memset(kinds, 0, sizeof(kinds));
         GUARDED(core = core_create(&settings, 3, now_ms));
         assert_int_equal(core == NULL, has_failed);
         if (!core)
@@ -170,8 +232,9 @@ static void every_failing_allocation_is_noticed_and_nothing_is_left_behind(void 
         core_destroy(&core);
         assert_null(core);
     } while (has_failed);
+    assert_true(kinds[PERSIST_TROUBLE] > 2 && kinds[PERSIST_TOMB] > 1 && kinds[PERSIST_END] > 9);
     print_message("%u allocations, each failed once\n", nth - 1);
-    assert_in_range(nth, 30, 1000);
+    assert_in_range(nth, 60, 1000);
 }
 
 int main(void)

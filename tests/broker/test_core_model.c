@@ -20,8 +20,11 @@ static void deliver_letters(struct model *model)
         struct msg_job_result in = {
             .worker = slice_from_str(letter.worker), .job = slice_from_str(letter.job),
             .token = letter.token, .outcome = slice_from_str(letter.outcome), .ms = 10,
+            .fault = slice_from_str(letter.fault), .has_fault = letter.fault,
+            .detail = slice_from_str("so it was"), .has_detail = true,
             .reward = 1, .has_reward = is_eval};
-        core_handle(model->core, model->now_ms, 1, &(struct caller){.route = slice_of(NULL, 0), .is_admin = true}, MSG_job_result, &in, NULL, 0);
+        core_handle(model->core, model->now_ms, wall_of(model), &(struct caller){0}, MSG_job_result,
+                    &in, NULL, 0);
     }
 }
 
@@ -80,12 +83,11 @@ static void harm(struct model *model)
 
 static void say(struct model *model, enum message_id id, const void *in)
 {
-    static const struct core_task plain = {.id = {(const uint8_t *)"t", 1},
-                                           .limit_ms = {5000, 8000, 5000}};
-    struct core_task task = plain;
+    struct caller caller = {.route = slice_from_str("trainer"), .is_admin = true};
+    struct core_task task = {0};
     if (id == MSG_group_submit)
-        task.needs_engine = slice_is(((const struct msg_group_submit *)in)->task, "engine");
-    core_handle(model->core, model->now_ms, 1, &(struct caller){.route = slice_from_str("trainer"), .is_admin = true}, id, in,
+        task = task_of(((const struct msg_group_submit *)in)->group);
+    core_handle(model->core, model->now_ms, wall_of(model), &caller, id, in,
                 id == MSG_group_submit ? &task : NULL, 1);
 }
 
@@ -99,7 +101,8 @@ static void submit(struct model *model)
     struct msg_group_submit in = {.tag = 1, .group = slice_from_str(group),
                                   .stream = slice_from_str(number % 2 ? "s1" : "s0"),
                                   .samples = 1 + roll(model, SAMPLES),
-                                  .task = slice_from_str(number % 3 ? "plain" : "engine")};
+                                  .task = slice_from_str("{}"), .has_lease_ms = number % 5 == 0,
+                                  .lease_ms = 1000 + 50 * number};
     say(model, MSG_group_submit, &in);
 }
 
@@ -141,9 +144,29 @@ static void read_stream(struct model *model)
         say(model, MSG_stream_fetch, &fetch);
 }
 
+static void renew(struct model *model)
+{
+    struct msg_stream_renew in = {.tag = 6, .stream = slice_from_str(roll(model, 2) ? "s1" : "s0")};
+    say(model, MSG_stream_renew, &in);
+}
+
+/* An engine or an image is bad for a while, or the wall clock jumps. */
+static void spoil(struct model *model)
+{
+    static const int64_t year_ms = 31536000000;
+    unsigned what = roll(model, 100);
+    int64_t until_ms = model->now_ms + roll(model, 30000);
+    if (what < 50)
+        model->bad_engine_ms[what % STREAMS] = until_ms;
+    else if (what < 98)
+        model->bad_image_ms[what % IMAGES] = until_ms;
+    else
+        model->skew_ms = what == 98 ? -50 * year_ms : (int64_t)roll(model, 3) * year_ms;
+}
+
 static void (*const events[])(struct model *) = {submit, submit, submit, hire,   hire,
                                                  harm,   harm,   cancel, change_engine,
-                                                 read_stream};
+                                                 read_stream, renew, spoil};
 
 static void step(struct model *model, unsigned seed)
 {
@@ -153,7 +176,7 @@ static void step(struct model *model, unsigned seed)
     for (unsigned i = 0; i < CREW_MAX; i++)
         work(model, &model->crew[i]);
     deliver_letters(model);
-    int64_t due = core_tick(model->core, model->now_ms, 1);
+    int64_t due = core_tick(model->core, model->now_ms, wall_of(model));
     assert_true(due >= model->now_ms);
     settle(model, seed);
 }
@@ -165,6 +188,8 @@ static void calm_down(struct model *model, unsigned seed)
 {
     struct msg_engine_add in = {.tag = 3, .url = slice_from_str("http://0")};
     model->calm = true;
+    memset(model->bad_engine_ms, 0, sizeof(model->bad_engine_ms));
+    memset(model->bad_image_ms, 0, sizeof(model->bad_image_ms));
     for (unsigned i = 0; i < CREW_MAX; i++) {
         model->crew[i].alive = false;
         hire(model);
@@ -211,6 +236,10 @@ static void live_through(unsigned seed, struct model *model)
                             .now_ms = 5000, .first = {1, 1}};
     model->settings.rollouts_max = 200;
     model->settings.infra_budget = 4;
+    model->settings.task_budget = 2;
+    model->settings.breaker_faults = 3;
+    model->settings.breaker_last_ms = 8000;
+    model->settings.tomb_ms = 60000;
     model->settings.deadline_grace_ms = 2000;
     model->settings.retry_last_ms = 4000;
     start_broker(model);
@@ -230,19 +259,31 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
     (void)state;
     const char *only = getenv("CORE_MODEL_SEED");
     struct model *model = calloc(1, sizeof(*model));
-    uint64_t ends = 0, restarts = 0, deaths = 0;
+    uint64_t ends = 0, restarts = 0, deaths = 0, troubles = 0;
+    uint64_t doomed = 0, overtime = 0, abandoned = 0, set_aside = 0;
     unsigned first = only ? (unsigned)atoi(only) : 1, last = only ? first : SEEDS;
     for (unsigned seed = first; seed <= last; seed++) {
         live_through(seed, model);
         ends += model->ends;
         restarts += model->restarts;
         deaths += model->deaths;
+        troubles += model->troubles;
+        doomed += model->doomed;
+        overtime += model->overtime;
+        abandoned += model->abandoned;
+        set_aside += model->set_aside;
     }
     free(model);
     print_message("%llu rollouts ended, %llu restarts of the broker, %llu deaths of workers\n",
                   (unsigned long long)ends, (unsigned long long)restarts,
                   (unsigned long long)deaths);
+    print_message("%llu failures on disk; ends: %llu cancelled ahead, %llu overtime, %llu abandoned, "
+                  "%llu set aside\n", (unsigned long long)troubles, (unsigned long long)doomed,
+                  (unsigned long long)overtime, (unsigned long long)abandoned,
+                  (unsigned long long)set_aside);
     assert_true(only || (ends > 10000 && restarts > 100 && deaths > 1000));
+    assert_true(only || (troubles > 1000 && doomed > 100 && overtime > 100 && abandoned > 100 &&
+                         set_aside > 100));
 }
 
 int main(void)

@@ -1,0 +1,333 @@
+/*
+ * core_model_ledger.h - the simulated world's state and its ledger: it remembers what
+ * was persisted, objects to what must not be, and tells a new broker all of it.
+ */
+#ifndef SLUICE_TESTS_CORE_MODEL_LEDGER_H
+#define SLUICE_TESTS_CORE_MODEL_LEDGER_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "broker/core.h"
+
+enum {
+    GROUPS_MAX = 400, SAMPLES = 4, CREW_MAX = 24, HELD_MAX = 256, WIRE_MAX = 4096, STREAMS = 2,
+    IMAGES = 3, TOMBS = 2000
+};
+
+struct held {
+    char job[64];
+    uint64_t token;
+    int64_t done_ms, resend_ms;
+    const char *outcome; /* NULL while at work */
+    const char *fault;   /* or NULL */
+    int engine, image;   /* number, -1: none */
+};
+
+struct sim_worker {
+    char id[32];
+    const char *stage;
+    unsigned slots;
+    bool alive, lane, draining, hung;
+    int64_t beat_ms;
+    uint64_t epoch, progress;
+    struct held held[HELD_MAX];
+    size_t count;
+};
+
+/* A result under way to the broker. */
+struct letter {
+    int64_t due_ms;
+    char worker[32], job[64];
+    uint64_t token;
+    const char *outcome, *fault;
+};
+
+/* What went wrong with a job, as the ledger knows it. */
+struct row_trouble {
+    char job[48], history[1100];
+    uint64_t attempt, infras, faults, blames, deaths;
+};
+
+struct row_rollout {
+    bool run_done, ended, doomed; /* doomed: cancelled before its submit */
+    enum outcome run_outcome;
+    uint64_t seq;
+    struct row_trouble trouble;
+};
+
+struct row_group {
+    char id[32], stream[16];
+    uint64_t samples, lease_ms, accepted_ms;
+    bool accepted, init_done;
+    struct row_trouble trouble; /* of its init */
+    struct row_rollout rollouts[SAMPLES];
+};
+
+struct row_tomb {
+    char name[48];
+    uint64_t wall_ms;
+};
+
+struct model {
+    struct core *core;
+    struct core_settings settings;
+    uint64_t epoch, names;
+    uint32_t random;
+    int64_t now_ms;
+    bool calm; /* nothing is lost any more */
+    struct row_group groups[GROUPS_MAX];
+    size_t group_count;
+    uint64_t first[STREAMS], head[STREAMS];
+    bool engines[3];
+    struct sim_worker crew[CREW_MAX];
+    struct letter wire[WIRE_MAX];
+    size_t wire_count;
+    struct row_tomb tombs[TOMBS];
+    size_t tomb_count;
+    int64_t bad_engine_ms[STREAMS], bad_image_ms[IMAGES]; /* until then they fail */
+    int64_t skew_ms; /* of the wall clock */
+    uint64_t ends, restarts, deaths, troubles;
+    uint64_t doomed, overtime, abandoned, set_aside; /* how some of the ends came */
+};
+
+static inline int64_t wall_of(const struct model *model)
+{
+    return 1700000000000 + model->now_ms + model->skew_ms;
+}
+
+static inline unsigned roll(struct model *model, unsigned sides)
+{
+    model->random = model->random * 1664525 + 1013904223;
+    return (model->random >> 8) % sides;
+}
+
+/* True once in so many times, never in the calm. */
+static inline bool chance(struct model *model, unsigned one_in)
+{
+    return roll(model, one_in) == 0 && !model->calm;
+}
+
+/* ---- the ledger -------------------------------------------------------------------- */
+
+static inline struct row_group *find_group(struct model *model, struct slice id)
+{
+    for (size_t i = 0; i < model->group_count; i++)
+        if (slice_is(id, model->groups[i].id))
+            return &model->groups[i];
+    return NULL;
+}
+
+static inline struct row_rollout *find_rollout(struct model *model, struct slice name)
+{
+    struct slice id = {name.data, name.len - 2}; /* "<group>/<one digit>" */
+    struct row_group *group = find_group(model, id);
+    assert_non_null(group);
+    return &group->rollouts[name.data[name.len - 1] - '0'];
+}
+
+static inline void put_text(char *to, size_t size, struct slice from)
+{
+    assert_true(from.len < size);
+    memcpy(to, from.data, from.len);
+    to[from.len] = '\0';
+}
+
+static inline unsigned stream_number(struct slice name) { return name.data[1] - '0'; }
+
+static inline struct row_tomb *find_tomb(struct model *model, struct slice name)
+{
+    for (size_t i = 0; i < model->tomb_count; i++)
+        if (slice_is(name, model->tombs[i].name))
+            return &model->tombs[i];
+    return NULL;
+}
+
+static inline int number_of(struct slice id)
+{
+    return atoi((const char *)id.data + 1); /* "g17": in the model's strings a NUL or a '/' follows */
+}
+
+/* A group's task follows from its id. */
+static inline struct core_task task_of(struct slice id)
+{
+    static const char *const images[] = {"img0", "img1", "img2"};
+    int number = number_of(id);
+    return (struct core_task){.id = slice_from_str("t"),
+                              .image = slice_from_str(number % 4 ? NULL : images[number / 4 % IMAGES]),
+                              .needs_engine = number % 3 == 0,
+                              .limit_ms = {5000, 8000, 5000},
+                              .total_ms = number % 7 ? 0 : 10000 + number * 100};
+}
+
+static inline void persist_group(struct model *model, const struct effect *effect)
+{
+    assert_null(find_group(model, effect->group));
+    assert_true(model->group_count < GROUPS_MAX);
+    struct row_group *group = &model->groups[model->group_count++];
+    put_text(group->id, sizeof(group->id), effect->group);
+    put_text(group->stream, sizeof(group->stream), effect->stream);
+    group->samples = effect->samples;
+    group->lease_ms = effect->lease_ms;
+    group->accepted_ms = effect->accepted_ms;
+    for (unsigned k = 0; k < SAMPLES; k++) {
+        char name[48];
+        snprintf(name, sizeof(name), "%s/%u", group->id, k);
+        group->rollouts[k].doomed = find_tomb(model, slice_from_str(name)) ||
+                                    find_tomb(model, effect->group);
+    }
+}
+
+static inline void persist_tomb(struct model *model, const struct effect *effect)
+{
+    struct row_tomb *tomb = find_tomb(model, effect->job);
+    assert_true(tomb || effect->present);
+    if (!effect->present) {
+        *tomb = model->tombs[--model->tomb_count];
+        return;
+    }
+    assert_true(model->tomb_count < TOMBS);
+    tomb = tomb ? tomb : &model->tombs[model->tomb_count++];
+    put_text(tomb->name, sizeof(tomb->name), effect->job);
+    tomb->wall_ms = effect->end.ended_ms;
+}
+
+/* One failure more than the ledger knew of, within all budgets. */
+static inline void persist_trouble(struct model *model, const struct effect *effect)
+{
+    const struct core_trouble *new = &effect->trouble;
+    struct row_group *group = find_group(model, effect->group);
+    bool is_init = effect->stage == STAGE_INIT;
+    struct row_trouble *row = is_init ? &group->trouble : &group->rollouts[effect->sample].trouble;
+    if (!slice_is(new->job, row->job))
+        *row = (struct row_trouble){0};
+    assert_true(new->infras >= row->infras && new->faults >= row->faults &&
+                new->blames >= row->blames && new->deaths >= row->deaths);
+    assert_int_equal(new->infras + new->faults + new->deaths,
+                     row->infras + row->faults + row->deaths + 1);
+    assert_true(new->infras < model->settings.infra_budget &&
+                new->faults < model->settings.task_budget &&
+                new->blames < model->settings.blame_budget);
+    assert_true(new->attempt >= row->attempt && new->history.len);
+    put_text(row->job, sizeof(row->job), new->job);
+    put_text(row->history, sizeof(row->history), new->history);
+    row->attempt = new->attempt;
+    row->infras = new->infras;
+    row->faults = new->faults;
+    row->blames = new->blames;
+    row->deaths = new->deaths;
+    model->troubles++;
+}
+
+static inline bool says(struct slice text, const char *words)
+{
+    return text.len && memmem(text.data, text.len, words, strlen(words));
+}
+
+static inline void persist_end(struct model *model, const struct effect *effect)
+{
+    const struct core_end *end = &effect->end;
+    struct row_rollout *rollout = find_rollout(model, end->rollout);
+    unsigned stream = stream_number(end->stream);
+    assert_false(rollout->ended);
+    assert_true(!rollout->doomed || end->outcome == OUTCOME_CANCELLED);
+    assert_int_equal(end->seq, model->head[stream] + 1);
+    assert_true(!end->has_reward || rollout->run_done);
+    assert_true(!end->trainable || end->outcome == OUTCOME_OK || end->outcome == OUTCOME_AGENT);
+    rollout->ended = true;
+    rollout->seq = ++model->head[stream];
+    model->ends++;
+    model->doomed += rollout->doomed;
+    model->overtime += says(end->detail, "its total time of");
+    model->abandoned += says(end->detail, "was not heard of");
+    model->set_aside += says(end->detail, "\nset aside: ");
+}
+
+static inline void persist(struct model *model, const struct effect *effect)
+{
+    struct row_rollout *rollout;
+    switch (effect->kind) {
+    case PERSIST_GROUP: persist_group(model, effect); break;
+    case PERSIST_INIT:
+        assert_false(find_group(model, effect->group)->init_done);
+        find_group(model, effect->group)->init_done = true;
+        break;
+    case PERSIST_RUN:
+        rollout = find_rollout(model, effect->rollout);
+        assert_false(rollout->run_done || rollout->ended);
+        rollout->run_done = true;
+        rollout->run_outcome = effect->outcome;
+        break;
+    case PERSIST_END: persist_end(model, effect); break;
+    case PERSIST_ACK: model->first[stream_number(effect->stream)] = effect->seq + 1; break;
+    case PERSIST_ENGINE:
+        model->engines[effect->engine.data[effect->engine.len - 1] - '0'] = effect->present;
+        break;
+    case PERSIST_TROUBLE: persist_trouble(model, effect); break;
+    case PERSIST_TOMB: persist_tomb(model, effect); break;
+    default: break;
+    }
+}
+
+static inline void restore_trouble(struct model *model, const struct row_trouble *row)
+{
+    struct core_trouble told = {.job = slice_from_str(row->job), .attempt = row->attempt,
+                                .infras = row->infras, .faults = row->faults,
+                                .blames = row->blames, .deaths = row->deaths,
+                                .history = slice_from_str(row->history)};
+    if (row->job[0])
+        assert_true(core_restore_trouble(model->core, &told));
+}
+
+static inline void restore_group(struct model *model, struct row_group *group)
+{
+    struct core_group_row row = {
+        .group = slice_from_str(group->id), .stream = slice_from_str(group->stream),
+        .samples = group->samples, .task_hash = 1,
+        .task = task_of(slice_from_str(group->id)), .init_done = group->init_done,
+        .lease_ms = group->lease_ms, .accepted_ms = group->accepted_ms};
+    assert_true(core_restore_group(model->core, &row));
+    for (unsigned k = 0; k < group->samples; k++) {
+        const struct row_rollout *rollout = &group->rollouts[k];
+        if (rollout->ended && rollout->seq < model->first[stream_number(row.stream)])
+            continue;
+        struct core_rollout_row told = {
+            .rollout = row.group, .group = row.group, .sample = k, .ended = rollout->ended,
+            .run_done = rollout->run_done, .run_outcome = rollout->run_outcome,
+            .stream = row.stream, .seq = rollout->seq};
+        assert_true(core_restore_rollout(model->core, &told));
+        restore_trouble(model, &rollout->trouble);
+    }
+    restore_trouble(model, &group->trouble);
+}
+
+static inline void start_broker(struct model *model)
+{
+    core_destroy(&model->core);
+    model->core = core_create(&model->settings, ++model->epoch, model->now_ms);
+    core_restore_clock(model->core, wall_of(model));
+    for (unsigned s = 0; s < STREAMS; s++) {
+        char name[16], url[32];
+        snprintf(name, sizeof(name), "s%u", s);
+        assert_true(core_restore_stream(model->core, slice_from_str(name), slice_of(NULL, 0), model->first[s],
+                                        model->head[s]));
+        snprintf(url, sizeof(url), "http://%u", s);
+        if (model->engines[s])
+            assert_true(core_restore_engine(model->core, slice_from_str(url)));
+    }
+    for (size_t i = 0; i < model->group_count; i++)
+        restore_group(model, &model->groups[i]);
+    for (size_t i = 0; i < model->tomb_count; i++)
+        assert_true(core_restore_tomb(model->core, slice_from_str(model->tombs[i].name),
+                                      slice_of(NULL, 0), model->tombs[i].wall_ms));
+    for (unsigned i = 0; i < CREW_MAX; i++)
+        model->crew[i].lane = false;
+}
+
+#endif
