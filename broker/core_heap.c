@@ -73,6 +73,12 @@ void heap_remove(struct heap *heap, struct heap_node *node)
     sink(heap, last->place - 1);
 }
 
+void heap_shift(struct heap *heap, int64_t by)
+{
+    for (size_t i = 0; i < heap->count; i++)
+        heap->nodes[i]->key += by;
+}
+
 struct heap_node *heap_peek(const struct heap *heap)
 {
     return heap->count ? heap->nodes[0] : NULL;

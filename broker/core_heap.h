@@ -28,6 +28,8 @@ struct heap {
 bool heap_put(struct heap *heap, struct heap_node *node, int64_t key);
 /* Nothing happens if it is in no heap. */
 void heap_remove(struct heap *heap, struct heap_node *node);
+/* Every key grows by so much; the order stays. */
+void heap_shift(struct heap *heap, int64_t by);
 /* The member with the smallest key, or NULL. */
 struct heap_node *heap_peek(const struct heap *heap);
 /* Whether every place and every parent is right; for checks. */

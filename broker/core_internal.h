@@ -8,6 +8,7 @@
  *   core_breaker.c   circuit breakers: what is set aside, and its trials
  *   core_images.c    images, their faults, and what waits for them
  *   core_expiry.c    the ends of a group's total time and of its trainer's lease
+ *   core_away.c      the broker's own absences
  *   core_tombs.c     cancels that came before their submit
  *   core_groups.c    groups and rollouts: their life and ends
  *   core_submit.c    group.submit

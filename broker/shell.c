@@ -159,9 +159,20 @@ static bool await(struct shell *shell, bool *ret_backup_ended)
     return ready != 0;
 }
 
+/* Stopped, swapped out, held up by its disk: it was to be at work long ago. */
+static void notice_absence(struct shell *shell, int64_t now_ms)
+{
+    int64_t away_ms = shell->due_ms ? now_ms - shell->due_ms : 0;
+    if (away_ms < AWAY_MS)
+        return;
+    log_event(LOG_WARN, "broker.was-away", "ms=%lld action=deadlines-moved", (long long)away_ms);
+    core_was_away(shell->core, now_ms, away_ms);
+}
+
 static int cycle(struct shell *shell, struct fail *fail)
 {
     int64_t now_ms = clock_ms(), wall_ms = clock_wall_ms();
+    notice_absence(shell, now_ms);
     take_broken_lanes(shell, now_ms);
     shell_take_in(shell, now_ms, wall_ms);
     feed_take(shell->feed, shell->core, now_ms);

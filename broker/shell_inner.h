@@ -11,6 +11,7 @@
 #include "broker/shell.h"
 
 enum {
+    AWAY_MS = 1000,                 /* so late the broker itself stood still */
     LETTERS_MAX = 512,              /* messages of one cycle ... */
     LETTERS_BYTES_MAX = 64 << 20,   /* ... and their bytes, beyond the last */
     RANGE_BYTES_MAX = 8 << 20,      /* of one stream.fetch's answer, beyond the first */
