@@ -18,7 +18,7 @@
 
 #include "broker/core.h"
 
-enum { SEEN_MAX = 16384, HANDED_MAX = 1024, WALL_MS = 1763697600 };
+enum { SEEN_MAX = 16384, HANDED_MAX = 8192, WALL_MS = 1763697600 };
 
 /* One effect, in strings and numbers that stay. */
 struct seen {

@@ -425,12 +425,15 @@ static void many_groups_that_wait_for_a_bad_image_end_in_slices(void **state)
     image_fails(world, "c", "task");
     size_t ended = 2;
     for (unsigned i = 0; i < 2; i++) {
-        world_wait(world, 0);
+        world_wait(world, 1);
         assert_in_range(seen_count(world, PERSIST_END), 1, 5096);
         ended += seen_count(world, PERSIST_END);
         assert_int_equal(world->due_ms == world->now_ms, i == 0);
+        if (i == 0)
+            submit_image(world, "later", "bad"); /* was not meant */
     }
     assert_int_equal(ended, 2 + 4 + 10000);
+    assert_string_equal(state_of(world, "later/1"), "queued");
     world_close(world);
 }
 
@@ -446,6 +449,33 @@ static void images_are_remembered_within_a_bound(void **state)
         submit_image(world, group, group);
         image_fails(world, group, "task"); /* core_check looks after each */
     }
+    submit_image(world, "a", "newest"); /* the oldest made room for it */
+    image_fails(world, "a", "task");
+    submit_image(world, "b", "newest");
+    image_fails(world, "b", "task");
+    assert_string_equal(state_in(world, "images", NULL), "open");
+    world_close(world);
+}
+
+static void images_of_more_groups_than_fit_are_not_watched(void **state)
+{
+    (void)state;
+    struct world *world = open_with(2);
+    for (unsigned i = 0; i < 4096 + 10; i++) {
+        char group[16];
+        snprintf(group, sizeof(group), "g%u", i);
+        struct msg_group_submit in = {.tag = 1, .group = TEXT(group), .stream = TEXT("train"),
+                                      .samples = 1, .task = TEXT("{}")};
+        world->task.image = TEXT(group);
+        core_handle(world->core, world->now_ms, WALL_MS,
+                    &(struct caller){.route = TEXT("t"), .is_admin = true}, MSG_group_submit, &in,
+                    &world->task, 1);
+        core_effects_clear(world->core);
+    }
+    assert_null(core_check(world->core));
+    world_beat(world, "i1", "init", 4200, NULL);
+    world_result(world, "i1", "init:g4100", expect_job(world, "i1", "init:g4100"), "ok");
+    assert_int_equal(seen_count(world, PERSIST_INIT), 1);
     world_close(world);
 }
 
@@ -467,6 +497,7 @@ int main(void)
         cmocka_unit_test(a_probe_that_fails_as_infra_waits_on_and_is_not_held_against_its_group),
         cmocka_unit_test(many_groups_that_wait_for_a_bad_image_end_in_slices),
         cmocka_unit_test(images_are_remembered_within_a_bound),
+        cmocka_unit_test(images_of_more_groups_than_fit_are_not_watched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

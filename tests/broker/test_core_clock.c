@@ -133,6 +133,21 @@ static void a_monotonic_clock_that_steps_back_does_nothing(void **state)
     world_close(world);
 }
 
+static void what_happens_before_now_happens_now(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    world_reach_run(world, "g", 1);
+    world_wait(world, 3000);
+    world->now_ms -= 500000; /* the clock is wrong for a while */
+    world_beat(world, "r1", "run", 1, NULL);
+    world_result(world, "r1", "run:g/0", expect_job(world, "r1", "run:g/0"), "ok");
+    world_beat(world, "e1", "eval", 1, NULL);
+    world_reward(world, "e1", "eval:g/0", expect_job(world, "e1", "eval:g/0"), 1);
+    assert_int_equal(expect_end(world, "g/0", OUTCOME_OK)->end.wait_ms, 3000);
+    world_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -142,6 +157,7 @@ int main(void)
         cmocka_unit_test(deadlines_of_jobs_move_and_the_total_time_does_not),
         cmocka_unit_test(a_trainers_lease_gets_its_time_back),
         cmocka_unit_test(adoption_after_a_restart_waits_as_long_as_it_says),
+        cmocka_unit_test(what_happens_before_now_happens_now),
         cmocka_unit_test(a_monotonic_clock_that_steps_back_does_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
