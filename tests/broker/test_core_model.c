@@ -5,7 +5,7 @@
  */
 #include "tests/broker/core_model.h"
 
-enum { SEEDS = 40, STEPS = 1000, CALM_STEPS = 3000 };
+enum { SEEDS = 80, STEPS = 1000, CALM_STEPS = 3000 };
 
 static void deliver_letters(struct model *model)
 {
