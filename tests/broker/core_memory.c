@@ -47,6 +47,7 @@ void *__wrap_realloc(void *memory, size_t size)
 static int64_t now_ms;
 static uint64_t last_token;
 static const char *image = "old";    /* of the next submits */
+static const char *speaker;          /* a client's name; NULL: an admin's */
 static unsigned kinds[BACK_UP + 1];  /* effects seen, by kind */
 
 #define TEXT(s) slice_from_str(s)
@@ -74,7 +75,8 @@ static void say(struct core *core, const char *client, enum message_id id, const
 {
     struct core_task task = {.id = TEXT("add"), .image = TEXT(image), .needs_engine = true,
                              .limit_ms = {10, 20, 30}, .total_ms = 40000};
-    GUARDED(core_handle(core, ++now_ms, 1, &(struct caller){.route = TEXT(client), .is_admin = true}, id, in,
+    struct caller caller = {TEXT(client), TEXT(speaker), !speaker};
+    GUARDED(core_handle(core, ++now_ms, 1, &caller, id, in,
                         id == MSG_group_submit ? &task : NULL, 1));
     settle(core);
 }
@@ -174,6 +176,30 @@ static void stumble(struct core *core)
     tick(core, 2000);
 }
 
+/* Clients with streams of their own, a drain, and trajectories that are kept too long. */
+static void share(struct core *core)
+{
+    static const char *const clients[] = {"alice", "bob", "carol"};
+    struct msg_worker_drain drain = {.tag = 1, .host = TEXT("node7"), .has_host = true};
+    for (unsigned i = 0; i < 3; i++) {
+        struct caller caller = {TEXT("route"), TEXT(clients[i]), false};
+        char group[32];
+        speaker = clients[i];
+        GUARDED(core_may_read(core, &caller, TEXT(clients[i])));
+        snprintf(group, sizeof(group), "of-%s", speaker);
+        struct msg_group_submit submit = {.tag = 1, .group = TEXT(group), .stream = TEXT(speaker),
+                                          .samples = 100, .task = TEXT("{}"), .has_priority = true,
+                                          .priority = i};
+        say(core, "trainer", MSG_group_submit, &submit);
+        cancel(core, speaker);
+    }
+    speaker = NULL;
+    beat(core, "r3", "run", "tcp://h:6");
+    say(core, "operator", MSG_worker_drain, &drain);
+    tick(core, 1000);
+    tick(core, 1000);
+}
+
 static void live(struct core *core)
 {
     struct msg_group_submit submit = {.tag = 1, .group = TEXT("g"), .stream = TEXT("test"),
@@ -197,6 +223,7 @@ static void live(struct core *core)
     GUARDED(core_lane_broke(core, now_ms, TEXT("r1")));
     settle(core);
     stumble(core);
+    share(core);
     say(core, "trainer", MSG_stream_fetch, &fetch);
     cancel(core, "test");
     if (!core_failed(core))
@@ -212,12 +239,14 @@ static void every_failing_allocation_is_noticed_and_nothing_is_left_behind(void 
     unsigned nth = 0;
     settings.breaker_faults = 1;
     settings.task_budget = 2;
+    settings.keep_count = 10;
     do {
         struct core *core = NULL;
         left = ++nth;
         has_failed = false;
         last_token = 1;
         image = "old";
+        speaker = NULL;
         memset(kinds, 0, sizeof(kinds));
         GUARDED(core = core_create(&settings, 3, now_ms));
         assert_int_equal(core == NULL, has_failed);
@@ -232,7 +261,8 @@ static void every_failing_allocation_is_noticed_and_nothing_is_left_behind(void 
         core_destroy(&core);
         assert_null(core);
     } while (has_failed);
-    assert_true(kinds[PERSIST_TROUBLE] > 2 && kinds[PERSIST_TOMB] > 1 && kinds[PERSIST_END] > 9);
+    assert_true(kinds[PERSIST_TROUBLE] > 2 && kinds[PERSIST_TOMB] > 1 && kinds[PERSIST_END] > 9 &&
+                kinds[PERSIST_ACK] > 3);
     print_message("%u allocations, each failed once\n", nth - 1);
     assert_in_range(nth, 60, 1000);
 }

@@ -98,6 +98,7 @@ static inline void hear(struct model *model, struct sim_worker *worker, struct s
         struct msg_job_cancel cancel;
         struct msg_result_ack ack;
         struct msg_lane_hello hello;
+        struct msg_lane_drain drain;
     } in;
     enum message_id id;
     assert_true(message_peek(bytes, &id, NULL));
@@ -106,6 +107,8 @@ static inline void hear(struct model *model, struct sim_worker *worker, struct s
         drop_held(worker, in.cancel.job, in.cancel.token);
     } else if (id == MSG_result_ack) {
         drop_held(worker, in.ack.job, in.ack.token);
+    } else if (id == MSG_lane_drain) {
+        worker->draining = worker->told = true;
     } else if (in.hello.epoch != worker->epoch) {
         worker->epoch = in.hello.epoch;
         for (size_t i = 0; i < worker->count; i++)
@@ -172,7 +175,9 @@ static inline void work(struct model *model, struct sim_worker *worker)
         if (held->outcome && model->now_ms >= held->resend_ms)
             send_result(model, worker, held);
     }
-    if (model->now_ms >= worker->beat_ms)
+    if (worker->told && !worker->count)
+        worker->alive = false;
+    else if (model->now_ms >= worker->beat_ms)
         send_beat(model, worker);
 }
 

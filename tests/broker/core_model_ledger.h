@@ -17,8 +17,8 @@
 #include "broker/core.h"
 
 enum {
-    GROUPS_MAX = 400, SAMPLES = 4, CREW_MAX = 24, HELD_MAX = 256, WIRE_MAX = 4096, STREAMS = 2,
-    IMAGES = 3, TOMBS = 2000
+    GROUPS_MAX = 400, SAMPLES = 4, CREW_MAX = 24, HELD_MAX = 256, WIRE_MAX = 4096, STREAMS = 4,
+    ENGINES = 2, IMAGES = 3, TOMBS = 2000
 };
 
 struct held {
@@ -34,7 +34,7 @@ struct sim_worker {
     char id[32];
     const char *stage;
     unsigned slots;
-    bool alive, lane, draining, hung;
+    bool alive, lane, draining, hung, told; /* told: to drain, and to end then */
     int64_t beat_ms;
     uint64_t epoch, progress;
     struct held held[HELD_MAX];
@@ -58,13 +58,13 @@ struct row_trouble {
 struct row_rollout {
     bool run_done, ended, doomed; /* doomed: cancelled before its submit */
     enum outcome run_outcome;
-    uint64_t seq;
+    uint64_t seq, ended_ms;
     struct row_trouble trouble;
 };
 
 struct row_group {
     char id[32], stream[16];
-    uint64_t samples, lease_ms, accepted_ms;
+    uint64_t samples, priority, lease_ms, accepted_ms;
     bool accepted, init_done;
     struct row_trouble trouble; /* of its init */
     struct row_rollout rollouts[SAMPLES];
@@ -85,15 +85,16 @@ struct model {
     struct row_group groups[GROUPS_MAX];
     size_t group_count;
     uint64_t first[STREAMS], head[STREAMS];
-    bool engines[3];
+    bool engines[ENGINES];
     struct sim_worker crew[CREW_MAX];
     struct letter wire[WIRE_MAX];
     size_t wire_count;
     struct row_tomb tombs[TOMBS];
     size_t tomb_count;
-    int64_t bad_engine_ms[STREAMS], bad_image_ms[IMAGES]; /* until then they fail */
+    int64_t bad_engine_ms[ENGINES], bad_image_ms[IMAGES]; /* until then they fail */
     int64_t skew_ms; /* of the wall clock */
     uint64_t ends, restarts, deaths, troubles;
+    uint64_t foreign, drained;
     uint64_t doomed, overtime, abandoned, set_aside; /* how some of the ends came */
 };
 
@@ -139,6 +140,9 @@ static inline void put_text(char *to, size_t size, struct slice from)
     to[from.len] = '\0';
 }
 
+static const char *const stream_names[STREAMS] = {"s0", "s1", "s2", "s3"};
+static const char *const stream_owners[STREAMS] = {"alice", "bob", "alice", "carol"};
+
 static inline unsigned stream_number(struct slice name) { return name.data[1] - '0'; }
 
 static inline struct row_tomb *find_tomb(struct model *model, struct slice name)
@@ -153,6 +157,11 @@ static inline int number_of(struct slice id)
 {
     return atoi((const char *)id.data + 1); /* "g17": in the model's strings a NUL or a '/' follows */
 }
+
+/* So does its stream, and whose it is. */
+static inline unsigned stream_of(struct slice group) { return (unsigned)number_of(group) % STREAMS; }
+
+static inline const char *owner_of(struct slice group) { return stream_owners[stream_of(group)]; }
 
 /* A group's task follows from its id. */
 static inline struct core_task task_of(struct slice id)
@@ -173,7 +182,10 @@ static inline void persist_group(struct model *model, const struct effect *effec
     struct row_group *group = &model->groups[model->group_count++];
     put_text(group->id, sizeof(group->id), effect->group);
     put_text(group->stream, sizeof(group->stream), effect->stream);
+    assert_int_equal(stream_number(effect->stream), stream_of(effect->group));
+    assert_true(slice_is(effect->owner, owner_of(effect->group)));
     group->samples = effect->samples;
+    group->priority = effect->priority;
     group->lease_ms = effect->lease_ms;
     group->accepted_ms = effect->accepted_ms;
     for (unsigned k = 0; k < SAMPLES; k++) {
@@ -188,6 +200,7 @@ static inline void persist_tomb(struct model *model, const struct effect *effect
 {
     struct row_tomb *tomb = find_tomb(model, effect->job);
     assert_true(tomb || effect->present);
+    assert_true(slice_is(effect->client, owner_of(effect->job)));
     if (!effect->present) {
         *tomb = model->tombs[--model->tomb_count];
         return;
@@ -242,11 +255,20 @@ static inline void persist_end(struct model *model, const struct effect *effect)
     assert_true(!end->trainable || end->outcome == OUTCOME_OK || end->outcome == OUTCOME_AGENT);
     rollout->ended = true;
     rollout->seq = ++model->head[stream];
+    rollout->ended_ms = end->ended_ms;
     model->ends++;
     model->doomed += rollout->doomed;
     model->overtime += says(end->detail, "its total time of");
     model->abandoned += says(end->detail, "was not heard of");
     model->set_aside += says(end->detail, "\nset aside: ");
+}
+
+/* Of a client, or of retention: never backwards, never beyond what has ended. */
+static inline void persist_ack(struct model *model, const struct effect *effect)
+{
+    unsigned stream = stream_number(effect->stream);
+    assert_in_range(effect->seq, model->first[stream], model->head[stream]);
+    model->first[stream] = effect->seq + 1;
 }
 
 static inline void persist(struct model *model, const struct effect *effect)
@@ -265,7 +287,7 @@ static inline void persist(struct model *model, const struct effect *effect)
         rollout->run_outcome = effect->outcome;
         break;
     case PERSIST_END: persist_end(model, effect); break;
-    case PERSIST_ACK: model->first[stream_number(effect->stream)] = effect->seq + 1; break;
+    case PERSIST_ACK: persist_ack(model, effect); break;
     case PERSIST_ENGINE:
         model->engines[effect->engine.data[effect->engine.len - 1] - '0'] = effect->present;
         break;
@@ -291,7 +313,7 @@ static inline void restore_group(struct model *model, struct row_group *group)
         .group = slice_from_str(group->id), .stream = slice_from_str(group->stream),
         .samples = group->samples, .task_hash = 1,
         .task = task_of(slice_from_str(group->id)), .init_done = group->init_done,
-        .lease_ms = group->lease_ms, .accepted_ms = group->accepted_ms};
+        .priority = group->priority, .lease_ms = group->lease_ms, .accepted_ms = group->accepted_ms};
     assert_true(core_restore_group(model->core, &row));
     for (unsigned k = 0; k < group->samples; k++) {
         const struct row_rollout *rollout = &group->rollouts[k];
@@ -300,7 +322,7 @@ static inline void restore_group(struct model *model, struct row_group *group)
         struct core_rollout_row told = {
             .rollout = row.group, .group = row.group, .sample = k, .ended = rollout->ended,
             .run_done = rollout->run_done, .run_outcome = rollout->run_outcome,
-            .stream = row.stream, .seq = rollout->seq};
+            .stream = row.stream, .seq = rollout->seq, .ended_ms = rollout->ended_ms};
         assert_true(core_restore_rollout(model->core, &told));
         restore_trouble(model, &rollout->trouble);
     }
@@ -312,20 +334,23 @@ static inline void start_broker(struct model *model)
     core_destroy(&model->core);
     model->core = core_create(&model->settings, ++model->epoch, model->now_ms);
     core_restore_clock(model->core, wall_of(model));
-    for (unsigned s = 0; s < STREAMS; s++) {
-        char name[16], url[32];
-        snprintf(name, sizeof(name), "s%u", s);
-        assert_true(core_restore_stream(model->core, slice_from_str(name), slice_of(NULL, 0), model->first[s],
+    for (unsigned s = 0; s < STREAMS; s++)
+        assert_true(core_restore_stream(model->core, slice_from_str(stream_names[s]),
+                                        slice_from_str(stream_owners[s]), model->first[s],
                                         model->head[s]));
-        snprintf(url, sizeof(url), "http://%u", s);
-        if (model->engines[s])
+    for (unsigned e = 0; e < ENGINES; e++) {
+        char url[32];
+        snprintf(url, sizeof(url), "http://%u", e);
+        if (model->engines[e])
             assert_true(core_restore_engine(model->core, slice_from_str(url)));
     }
     for (size_t i = 0; i < model->group_count; i++)
         restore_group(model, &model->groups[i]);
-    for (size_t i = 0; i < model->tomb_count; i++)
-        assert_true(core_restore_tomb(model->core, slice_from_str(model->tombs[i].name),
-                                      slice_of(NULL, 0), model->tombs[i].wall_ms));
+    for (size_t i = 0; i < model->tomb_count; i++) {
+        struct slice name = slice_from_str(model->tombs[i].name);
+        assert_true(core_restore_tomb(model->core, name, slice_from_str(owner_of(name)),
+                                      model->tombs[i].wall_ms));
+    }
     for (unsigned i = 0; i < CREW_MAX; i++)
         model->crew[i].lane = false;
 }

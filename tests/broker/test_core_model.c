@@ -81,14 +81,37 @@ static void harm(struct model *model)
     }
 }
 
-static void say(struct model *model, enum message_id id, const void *in)
+/* `who` is a client's name, or NULL for an admin's. */
+static void say(struct model *model, const char *who, enum message_id id, const void *in)
 {
-    struct caller caller = {.route = slice_from_str("trainer"), .is_admin = true};
+    struct caller caller = {slice_from_str("route"), slice_from_str(who ? who : "root"), !who};
     struct core_task task = {0};
     if (id == MSG_group_submit)
         task = task_of(((const struct msg_group_submit *)in)->group);
     core_handle(model->core, model->now_ms, wall_of(model), &caller, id, in,
                 id == MSG_group_submit ? &task : NULL, 1);
+}
+
+/* Of another client: it is answered, and nothing else happens. */
+static void say_in_vain(struct model *model, const char *owner, enum message_id id, const void *in)
+{
+    static const char *const clients[] = {"alice", "bob", "carol", "mallory"};
+    const char *who = clients[roll(model, 4)];
+    if (strcmp(who, owner) == 0)
+        return;
+    size_t before = core_effects(model->core).count;
+    say(model, who, id, in);
+    assert_int_equal(core_effects(model->core).count, before + 1);
+    assert_int_equal(core_effects(model->core).items[before].kind, SEND_CLIENT);
+    model->foreign++;
+}
+
+/* By the owner, now and then by an admin, and now and then by somebody else. */
+static void ask(struct model *model, const char *owner, enum message_id id, const void *in)
+{
+    if (roll(model, 10) == 0)
+        say_in_vain(model, owner, id, in);
+    say(model, roll(model, 10) ? owner : NULL, id, in);
 }
 
 static void submit(struct model *model)
@@ -99,25 +122,31 @@ static void submit(struct model *model)
     unsigned number = roll(model, 300); /* some ids come again, as another content too */
     snprintf(group, sizeof(group), "g%u", number);
     struct msg_group_submit in = {.tag = 1, .group = slice_from_str(group),
-                                  .stream = slice_from_str(number % 2 ? "s1" : "s0"),
+                                  .stream = slice_from_str(stream_names[number % STREAMS]),
+                                  .has_priority = true, .priority = roll(model, 10),
                                   .samples = 1 + roll(model, SAMPLES),
                                   .task = slice_from_str("{}"), .has_lease_ms = number % 5 == 0,
                                   .lease_ms = 1000 + 50 * number};
-    say(model, MSG_group_submit, &in);
+    if (roll(model, 10) == 0)
+        say_in_vain(model, stream_owners[number % STREAMS], MSG_group_submit, &in);
+    say(model, stream_owners[number % STREAMS], MSG_group_submit, &in);
 }
 
 static void cancel(struct model *model)
 {
     char group[32], rollout[40];
-    snprintf(group, sizeof(group), "g%u", roll(model, 300));
+    unsigned number = roll(model, 300), kind = roll(model, 20);
+    snprintf(group, sizeof(group), "g%u", number);
     snprintf(rollout, sizeof(rollout), "%s/%u", group, roll(model, SAMPLES));
-    unsigned kind = roll(model, 20);
+    const char *owner = stream_owners[number % STREAMS];
     struct msg_rollout_cancel in = {.tag = 2, .rollout = slice_from_str(rollout),
                                     .group = slice_from_str(group),
-                                    .stream = slice_from_str("s1"),
+                                    .stream = slice_from_str(stream_names[number % STREAMS]),
                                     .has_rollout = kind > 5, .has_group = kind > 0 && kind <= 5,
                                     .has_stream = kind == 0};
-    say(model, MSG_rollout_cancel, &in);
+    if (kind == 0 || find_group(model, in.group)) /* another's may be a tomb of its own */
+        say_in_vain(model, owner, MSG_rollout_cancel, &in);
+    say(model, owner, MSG_rollout_cancel, &in);
 }
 
 static void change_engine(struct model *model)
@@ -126,28 +155,40 @@ static void change_engine(struct model *model)
                                 .url = slice_from_str(roll(model, 2) ? "http://0" : "http://1")};
     struct msg_engine_remove out = {.tag = 3, .url = in.url};
     if (roll(model, 3))
-        say(model, MSG_engine_add, &in);
+        say(model, NULL, MSG_engine_add, &in);
     else
-        say(model, MSG_engine_remove, &out);
+        say(model, NULL, MSG_engine_remove, &out);
 }
 
 static void read_stream(struct model *model)
 {
     unsigned stream = roll(model, STREAMS);
     uint64_t head = model->head[stream], first = model->first[stream];
-    struct msg_stream_ack ack = {.tag = 4, .stream = slice_from_str(stream ? "s1" : "s0"),
+    struct msg_stream_ack ack = {.tag = 4, .stream = slice_from_str(stream_names[stream]),
                                  .seq = first + roll(model, 8)};
     struct msg_stream_fetch fetch = {.tag = 5, .stream = ack.stream, .from = first};
     if (ack.seq <= head)
-        say(model, MSG_stream_ack, &ack);
+        ask(model, stream_owners[stream], MSG_stream_ack, &ack);
     else
-        say(model, MSG_stream_fetch, &fetch);
+        ask(model, stream_owners[stream], MSG_stream_fetch, &fetch);
 }
 
 static void renew(struct model *model)
 {
-    struct msg_stream_renew in = {.tag = 6, .stream = slice_from_str(roll(model, 2) ? "s1" : "s0")};
-    say(model, MSG_stream_renew, &in);
+    unsigned stream = roll(model, STREAMS);
+    struct msg_stream_renew in = {.tag = 6, .stream = slice_from_str(stream_names[stream])};
+    ask(model, stream_owners[stream], MSG_stream_renew, &in);
+}
+
+static void drain(struct model *model)
+{
+    const struct sim_worker *worker = &model->crew[roll(model, CREW_MAX)];
+    struct msg_worker_drain in = {.tag = 7, .worker = slice_from_str(worker->id),
+                                  .has_worker = true};
+    if (!worker->alive)
+        return;
+    model->drained++;
+    say(model, NULL, MSG_worker_drain, &in);
 }
 
 /* An engine or an image is bad for a while, or the wall clock jumps. */
@@ -157,7 +198,7 @@ static void spoil(struct model *model)
     unsigned what = roll(model, 100);
     int64_t until_ms = model->now_ms + roll(model, 30000);
     if (what < 50)
-        model->bad_engine_ms[what % STREAMS] = until_ms;
+        model->bad_engine_ms[what % ENGINES] = until_ms;
     else if (what < 98)
         model->bad_image_ms[what % IMAGES] = until_ms;
     else
@@ -166,7 +207,7 @@ static void spoil(struct model *model)
 
 static void (*const events[])(struct model *) = {submit, submit, submit, hire,   hire,
                                                  harm,   harm,   cancel, change_engine,
-                                                 read_stream, renew, spoil};
+                                                 read_stream, renew, spoil, drain};
 
 static void step(struct model *model, unsigned seed)
 {
@@ -196,7 +237,7 @@ static void calm_down(struct model *model, unsigned seed)
     }
     for (unsigned i = 0; i < 200; i++)
         hire(model);
-    say(model, MSG_engine_add, &in);
+    say(model, NULL, MSG_engine_add, &in);
     settle(model, seed);
 }
 
@@ -233,8 +274,12 @@ static void check_numbers(const struct model *model)
 static void live_through(unsigned seed, struct model *model)
 {
     *model = (struct model){.settings = core_settings_default(), .random = seed * 2654435761u,
-                            .now_ms = 5000, .first = {1, 1}};
+                            .now_ms = 5000, .first = {1, 1, 1, 1}};
     model->settings.rollouts_max = 200;
+    model->settings.client_percent = seed % 2 ? 100 : 60;
+    model->settings.results_max = seed % 3 ? 1000 : 100;
+    model->settings.keep_count = seed % 5 ? 0 : 20;
+    model->settings.keep_ms = seed % 7 ? 0 : 60000;
     model->settings.infra_budget = 4;
     model->settings.task_budget = 2;
     model->settings.breaker_faults = 3;
@@ -260,6 +305,7 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
     const char *only = getenv("CORE_MODEL_SEED");
     struct model *model = calloc(1, sizeof(*model));
     uint64_t ends = 0, restarts = 0, deaths = 0, troubles = 0;
+    uint64_t foreign = 0, drained = 0;
     uint64_t doomed = 0, overtime = 0, abandoned = 0, set_aside = 0;
     unsigned first = only ? (unsigned)atoi(only) : 1, last = only ? first : SEEDS;
     for (unsigned seed = first; seed <= last; seed++) {
@@ -268,6 +314,8 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
         restarts += model->restarts;
         deaths += model->deaths;
         troubles += model->troubles;
+        foreign += model->foreign;
+        drained += model->drained;
         doomed += model->doomed;
         overtime += model->overtime;
         abandoned += model->abandoned;
@@ -281,6 +329,9 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
                   "%llu set aside\n", (unsigned long long)troubles, (unsigned long long)doomed,
                   (unsigned long long)overtime, (unsigned long long)abandoned,
                   (unsigned long long)set_aside);
+    print_message("%llu requests for what is another's, %llu drains\n", (unsigned long long)foreign,
+                  (unsigned long long)drained);
+    assert_true(only || (foreign > 1000 && drained > 100));
     assert_true(only || (ends > 10000 && restarts > 50 && deaths > 500));
     assert_true(only || (troubles > 1000 && doomed > 100 && overtime > 100 && abandoned > 100 &&
                          set_aside > 100));
