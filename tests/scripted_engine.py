@@ -363,6 +363,7 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--script", help="JSON file; default: always say ok")
     arguments.add_argument("--log", help="JSON lines are appended here")
+    arguments.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)")
     arguments.add_argument("--port", type=int, default=0, help="default: a free one")
     arguments.add_argument("--proxy", help="record what this server says, instead of a script")
     options = arguments.parse_args()
@@ -370,7 +371,7 @@ def main():
     if options.script:
         with open(options.script, encoding="utf-8") as file:
             script = json.load(file)
-    server = Server(("127.0.0.1", options.port), Handler)
+    server = Server((options.host, options.port), Handler)
     log = open(options.log, "a", encoding="utf-8") if options.log else None
     server.engine = Engine(script, log, options.proxy and options.proxy.rstrip("/"))
     print(f"ready port={server.server_port}", flush=True)

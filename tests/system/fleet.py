@@ -23,7 +23,7 @@ TROUBLE = re.compile(r"AddressSanitizer|LeakSanitizer|ThreadSanitizer|runtime er
 
 
 def before_exec():
-    """Dies with the test; leaves a core where the fleet's files are."""
+    """Dies with the thread that started it; leaves a core where the fleet's files are."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
     resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
@@ -132,9 +132,14 @@ class Fleet:
         where = ["--ipc", self.sockets] if ipc else [
             "--bind", f"tcp://{bind}", "--front", str(self.port), "--sink", str(self.port + 1), "--feed",
             str(self.port + 2)]
+        self.worker_options = list(worker_options)
+        if bind != "127.0.0.1":
+            where.append("--allow-plaintext")
+            self.worker_options.append("--allow-plaintext")
+            self.environment["SLUICE_ALLOW_PLAINTEXT"] = "1"
         said = [part for name, value in (settings or {}).items() for part in ("--" + name.replace("_", "-"), str(value))]
         self.broker = self.add("broker", [BROKER, "--data", self.data, *where, *said, *options], ready="broker ready")
-        self.slots, self.grace_s, self.worker_options = slots, grace_s, list(worker_options)
+        self.slots, self.grace_s = slots, grace_s
         counts = workers if isinstance(workers, dict) else dict.fromkeys(("init", "run", "eval"), workers)
         for stage, count in counts.items():
             for k in range(count):
@@ -157,13 +162,18 @@ class Fleet:
 
     def add_engine(self, script, name="engine", host="127.0.0.1"):
         """A scripted engine on a port of its own, which it keeps across restarts."""
+        path = self.write_script(name, script)
+        port = free_ports(1, start=26000)
+        engine = self.add(name, [PYTHON, SCRIPTED_ENGINE, "--host", host, "--port", str(port), "--script", path])
+        engine.url = f"http://{host}:{port}"
+        return engine
+
+    def write_script(self, name, script):
+        """What an engine says from its next start on."""
         path = os.path.join(self.root, f"{name}.json")
         with open(path, "w", encoding="utf-8") as file:
             json.dump(script, file)
-        port = free_ports(1, start=26000)
-        engine = self.add(name, [PYTHON, SCRIPTED_ENGINE, "--port", str(port), "--script", path])
-        engine.url = f"http://{host}:{port}"
-        return engine
+        return path
 
     def __getitem__(self, name):
         return self.members[name]
@@ -225,7 +235,7 @@ class Fleet:
         left = [name for name in left if name != "lock"]
         assert not left, f"left in TMPDIR or among the sockets: {left}"
         with open("/proc/self/mountinfo", encoding="utf-8") as mounts:
-            mine = [line for line in mounts if self.root in line and self.data not in line]
+            mine = [line for line in mounts if self.root in line and not self.data.startswith(line.split()[4] + "/")]
         assert not mine, f"left mounted: {mine}"
 
     def processes(self):

@@ -1,0 +1,85 @@
+"""A broker that dies, freezes, or comes back while work is under way."""
+import random
+import signal
+import threading
+import time
+import unittest
+
+from faults import Case, Client, Fleet, chat, noop, sandbox, script
+
+
+class Broker(Case):
+    def test_work_that_runs_while_the_broker_is_away_is_adopted_not_repeated(self):
+        fleet = Fleet(slots=8)
+        fleet.add_engine(script(2500))
+        self.enter(fleet)
+        client = self.client(fleet, timeout=30)
+        client.submit([chat(k) for k in range(8)], stream="s")
+        self.wait_leased(fleet, "run", 8)
+        fleet.broker.kill()
+        fleet.broker.start()
+        fleet.wait_for(lambda s: s["counters"]["adopted"] == 8, 10, "eight jobs adopted")
+        self.assert_all(self.read(client, "s", 8))
+        self.assertEqual(fleet.status()["counters"]["duplicates"], 0)
+
+    def test_results_that_came_while_the_broker_was_away_are_kept_by_their_workers(self):
+        fleet = self.enter(Fleet(slots=8))
+        client = self.client(fleet, timeout=30)
+        client.submit([sandbox(k, "sleep 1.5") for k in range(4)], stream="s")
+        self.wait_leased(fleet, "eval", 4)
+        fleet.broker.kill()
+        time.sleep(2.5)  # the evaluators end meanwhile
+        fleet.broker.start()
+        self.assert_all(self.read(client, "s", 4))
+        self.assertEqual(fleet.status()["counters"]["dispatched"], 0)
+
+    def test_a_frozen_broker_is_waited_for_and_loses_no_worker(self):
+        fleet = self.enter(Fleet(slots=8, settings={"beat_timeout_ms": 1500}))
+        client = self.client(fleet, timeout=30)
+        client.submit([sandbox(k, "sleep 1") for k in range(8)], stream="s")
+        fleet.broker.send(signal.SIGSTOP)
+        threading.Timer(4, lambda: fleet.broker.send(signal.SIGCONT)).start()
+        client.submit([noop(k) for k in range(8)], stream="s")
+        self.assert_all(self.read(client, "s", 16))
+        self.assertEqual(fleet.status()["counters"]["lost"], 0)
+
+    def test_what_was_acknowledged_before_any_kill_is_there_after_it(self):
+        """Killed at arbitrary instants between submits: each acknowledged group ends once, whatever was in hand."""
+        fleet = self.enter(Fleet(slots=8, settings={"adopt_grace_ms": 300}))
+        dice, enough, accepted = random.Random(4), threading.Event(), []
+
+        def submit_until_enough():
+            with Client(fleet.url, timeout=60) as client:
+                while not enough.is_set():
+                    tasks = [noop(len(accepted) + k, samples=2) for k in range(10)]
+                    accepted.extend(client.submit(tasks, stream="s"))
+
+        submitter = threading.Thread(target=submit_until_enough)
+        submitter.start()
+        for _ in range(8):
+            time.sleep(dice.uniform(0.05, 0.6))
+            fleet.broker.kill()
+            fleet.broker.start()
+        enough.set()
+        submitter.join()
+        self.assertGreater(len(accepted), 50)
+        self.assert_all(self.read(self.client(fleet, timeout=60), "s", 2 * len(accepted)))
+
+    def test_without_a_broker_a_request_says_so_and_with_one_it_goes_on(self):
+        fleet = self.enter(Fleet())
+        fleet.broker.kill()
+        done = fleet.run("status", check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("no broker", done.stderr + done.stdout)
+        client = self.client(fleet, timeout=30)
+        submitter = threading.Thread(target=lambda: client.submit([noop(1)], stream="s"))
+        submitter.start()
+        submitter.join(2)
+        self.assertTrue(submitter.is_alive())
+        fleet.broker.start()
+        submitter.join(30)
+        self.assert_all(self.read(client, "s", 1))
+
+
+if __name__ == "__main__":
+    unittest.main()

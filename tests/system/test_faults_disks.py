@@ -1,0 +1,156 @@
+"""Disks that fill, files that are damaged, images that are not there, evaluators that break."""
+import os
+import random
+import subprocess
+import unittest
+
+from faults import Case, Fleet, noop, sandbox
+from harness import wait_until
+
+from sluice import BrokerSilent, Refused
+
+import hostile
+
+BIG = {"setup": ["head -c 200000 /dev/urandom >bytes; sha256sum bytes >sum"],
+       "eval": {"kind": "command", "command": "sleep 0.3; sha256sum -c sum"}}
+
+
+class SmallDisk:
+    """A tmpfs of some MiB."""
+
+    def __init__(self, path, mib):
+        self.path, self.mib = path, mib
+
+    def __enter__(self):
+        os.mkdir(self.path)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={self.mib}m", "sluice-test", self.path], check=True)
+        return self
+
+    def __exit__(self, *_):
+        subprocess.run(["umount", "-l", self.path], check=True)
+
+    def fill(self):
+        with open(os.path.join(self.path, "ballast"), "wb", buffering=0) as file:
+            size = 1 << 16
+            while size:
+                try:
+                    file.write(b"x" * size)
+                except OSError:
+                    size //= 16
+
+    def empty(self):
+        os.unlink(os.path.join(self.path, "ballast"))
+
+
+class Ledger(Case):
+    def test_a_full_disk_loses_nothing_that_was_acknowledged(self):
+        """The broker may refuse or stop; with room again, and started again, all that it took is there."""
+        if os.geteuid() != 0:
+            self.skipTest("a small disk needs root")
+        fleet = Fleet(slots=8)
+        disk = self.enter(SmallDisk(os.path.join(fleet.root, "disk"), 64))
+        fleet.move_data(os.path.join(disk.path, "data"))
+        self.enter(fleet)
+        client = self.client(fleet, timeout=5)
+        fleet.broker.may_fail = True
+        client.submit([sandbox(k, "sleep 1") for k in range(16)], stream="s")
+        disk.fill()
+        taken = 0
+        for k in range(20):
+            try:
+                client.submit([noop(k, metadata={"pad": "x" * 50000})], stream="s")
+                taken += 1
+            except (BrokerSilent, Refused):  # both are honest
+                pass
+        disk.empty()
+        if not fleet.broker.is_running():
+            self.assertIn("disk", fleet.broker.said().lower())
+            fleet.broker.start()
+        fleet.broker.may_fail = False
+        for k in range(20):
+            client.submit([noop(k, metadata={"pad": "x" * 50000})], stream="s")
+        self.assert_all(self.read(client, "s", 36))
+
+    def test_a_torn_write_at_the_end_of_the_wal_is_passed_over(self):
+        fleet = self.enter(Fleet(slots=8))
+        client = self.client(fleet, timeout=30)
+        dice = random.Random(2)
+        for k in range(5):
+            client.submit([noop(10 * k + j) for j in range(10)], stream="s")
+            fleet.broker.kill()
+            with open(os.path.join(fleet.data, "ledger.db-wal"), "ab") as wal:
+                wal.write(hostile.noise(dice))
+            fleet.broker.start()
+        self.assert_all(self.read(client, "s", 50))
+
+    def test_a_damaged_ledger_is_refused_by_name_not_served(self):
+        fleet = self.enter(Fleet(slots=8))
+        client = self.client(fleet, timeout=30)
+        client.submit([noop(k, samples=10) for k in range(100)], stream="s")
+        self.read(client, "s", 1000)
+        fleet.broker.end()
+        path = os.path.join(fleet.data, "ledger.db")
+        with open(path, "r+b") as file:
+            file.write(b"\0" * 4096)
+        fleet.broker.may_fail = True
+        fleet.broker.start(wait=False)
+        wait_until(lambda: not fleet.broker.is_running(), 30, "the broker refuses to start")
+        self.assertNotIn(fleet.broker.status, (0, -6, -11))
+        self.assertIn("ledger", fleet.broker.said())
+
+
+class Store(Case):
+    def submit(self, harm):
+        """A group whose layer is harmed between init and its rollouts; what comes of it, and of another group."""
+        fleet = Fleet(workers={"init": 1, "run": 0, "eval": 1}, settings={"infra_budget": 2, "retry_first_ms": 50})
+        fleet.add_worker("run", "run-1")
+        self.enter(fleet)
+        client = self.client(fleet)
+        fleet["run-1"].end()
+        client.submit([dict(sandbox(1), samples=2, **BIG)], stream="s", group=lambda task: "harmed")
+        fleet.wait_for(lambda s: s["stages"]["run"]["queued"] == 2, 30, "init has ended")
+        self.assertTrue(harm(fleet.store))
+        fleet["run-1"].start()
+        client.submit([dict(sandbox(2), **BIG)], stream="s", group=lambda task: "whole")
+        seen = self.read(client, "s", 3)
+        self.assert_all([t for t in seen if t.group == "whole"])
+        harmed = [t for t in seen if t.group == "harmed"]
+        self.assertEqual({(t.outcome, t.reward, t.trainable) for t in harmed}, {("infra", None, False)}, harmed)
+        self.assertTrue(all("layer" in t.detail for t in harmed), harmed)
+
+    def test_a_layer_that_is_missing_is_infra_without_a_reward(self):
+        def remove(store):
+            paths = [os.path.join(where, name) for where, _, names in os.walk(store) for name in names]
+            for path in paths:
+                os.unlink(path)
+            return paths
+        self.submit(remove)
+
+    def test_a_layer_that_is_damaged_is_infra_without_a_reward(self):
+        self.submit(lambda store: hostile.turn_bytes_over(random.Random(1), store))
+
+
+class Tasks(Case):
+    def test_an_image_that_is_missing_is_the_tasks_fault_and_costs_others_nothing(self):
+        fleet = self.enter(Fleet(slots=4))
+        client = self.client(fleet)
+        client.submit([sandbox(k, image="/no/such/image") for k in range(4)], stream="bad")
+        client.submit([sandbox(k) for k in range(4)], stream="good")
+        bad = self.read(client, "bad", 4)
+        self.assert_all(bad, "task", None)
+        self.assertTrue(all("image" in t.detail for t in bad), bad[0])
+        self.assert_all(self.read(client, "good", 4))
+
+    def test_an_evaluator_that_breaks_gives_no_reward_whatever_way_it_breaks(self):
+        fleet = self.enter(Fleet(slots=4))
+        client = self.client(fleet)
+        ways = ["kill -9 $$", "kill -SEGV $$", "exit 126", "exit 127", "sleep 60", "/no/such/program"]
+        tasks = [sandbox(k, way, limits={"command_s": 2}) for k, way in enumerate(ways)]
+        tasks += [dict(sandbox(100), eval={"kind": "command", "command": f"echo {word} >/tmp/r", "reward_file": "/tmp/r"})
+                  for word in ("nan", "inf", "1e999", "yes", "''")]
+        client.submit(tasks, stream="s")
+        self.assert_all(self.read(client, "s", len(tasks)), "task", None)
+
+
+if __name__ == "__main__":
+    unittest.main()

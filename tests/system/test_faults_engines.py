@@ -1,0 +1,91 @@
+"""Engines that are away, hang, dawdle, fail, talk nonsense, or come back as another model: never a reward of theirs."""
+import time
+import unittest
+
+from faults import Case, Fleet, chat, script
+
+SOON = {"retry_first_ms": 50, "retry_last_ms": 500, "breaker_first_ms": 200, "breaker_last_ms": 1000}
+
+
+def rule(**more):
+    return dict({"path": "/completion"}, **more)
+
+
+class Engines(Case):
+    def start(self, rules, settings=None, delay_ms=0):
+        fleet = Fleet(slots=8, settings=dict(SOON, **(settings or {})))
+        fleet.add_engine(script(delay_ms, *rules))
+        self.enter(fleet)
+        return fleet, self.client(fleet, timeout=30)
+
+    def passing(self, *rules):
+        """A fault that passes costs time and nothing else."""
+        fleet, client = self.start(rules)
+        client.submit([chat(k) for k in range(8)], stream="s")
+        self.assert_all(self.read(client, "s", 8))
+        return fleet
+
+    def lasting(self, *rules, seconds=60):
+        """A fault that stays is infra, without a reward, after the budget; and what needs no engine goes on."""
+        fleet, client = self.start(rules, {"infra_budget": 2})
+        client.submit([chat(k, limits={"run_s": 3, "total_s": 8}) for k in range(3)], stream="s")
+        seen = self.read(client, "s", 3, seconds)
+        self.assert_all(seen, "infra", None)
+        self.assertTrue(any(fleet["engine"].url in t.detail for t in seen), seen[0].detail)
+
+    def test_an_engine_that_is_down_for_a_while_is_waited_for(self):
+        fleet, client = self.start((), {"infra_budget": 100}, delay_ms=500)
+        client.submit([chat(k) for k in range(8)], stream="s")
+        self.wait_leased(fleet, "run", 8)
+        fleet["engine"].kill()
+        time.sleep(2)
+        fleet["engine"].start()
+        self.assert_all(self.read(client, "s", 8))
+
+    def test_an_engine_that_fails_for_a_while_is_asked_again(self):
+        self.passing(rule(fault="500", times=6))
+
+    def test_an_engine_that_stays_broken_is_infra_without_a_reward(self):
+        self.lasting(rule(fault="500"))
+
+    def test_an_engine_that_talks_garbage_is_infra_without_a_reward(self):
+        self.lasting(rule(fault="garbage"))
+
+    def test_an_engine_that_hangs_is_infra_without_a_reward(self):
+        self.lasting(rule(fault="hang"))
+
+    def test_a_slow_engine_is_only_slow(self):
+        self.passing(rule(delay_ms=3000, times=8, reply="It is \\boxed{2}."))
+
+    def test_while_an_engine_is_away_it_is_left_alone_and_tried_now_and_then(self):
+        """The breaker: few jobs try an engine that fails, and it is used again once one of them did well."""
+        fleet, client = self.start((rule(fault="500", times=60),), {"infra_budget": 100, "breaker_faults": 2})
+        client.submit([chat(k) for k in range(30)], stream="s")
+        self.assert_all(self.read(client, "s", 30, 120))
+        self.assertLess(fleet.status()["counters"]["infra"], 30)
+
+    def test_an_engine_that_comes_back_as_another_model_does_not_go_on_with_the_old_ones_tokens(self):
+        task = {"task": "turns", "prompt": "Please write hello.", "agent": {"kind": "bash", "max_turns": 4},
+                "eval": {"kind": "command", "command": "grep -qx hello answer.txt"}}
+        rules = [rule(**{"if": "write hello", "delay_ms": 1500,
+                         "replies": ["I write it.\n```bash\necho hello >answer.txt\n```\n", "Done."]}),
+                 rule(**{"if": "exit status", "delay_ms": 1500, "reply": "Done."})]
+        fleet = Fleet(slots=2, settings=dict(SOON, infra_budget=50))
+        engine, other = fleet.add_engine({"rules": rules}), {"rules": rules, "template": "trim", "context": 2048}
+        self.enter(fleet)
+        client = self.client(fleet, timeout=30)
+        client.submit([task], stream="s")
+        self.wait_leased(fleet, "run", 1)
+        time.sleep(2.2)  # in its second turn
+        engine.kill()
+        fleet.write_script("engine", other)
+        engine.start()
+        t, = self.read(client, "s", 1)
+        self.assertEqual((t.outcome, t.reward), ("ok", 1.0))
+        versions = {turn.version for trace in t.traces for turn in trace.turns if turn.role == "assistant"}
+        self.assertEqual(len(versions), 1, "one trajectory, one model")
+        self.assertGreater(fleet.status()["counters"]["infra"], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

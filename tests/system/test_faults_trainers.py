@@ -1,0 +1,104 @@
+"""Trainers that die, stay away, vanish, say things twice or too early, ask for too much or never read."""
+import os
+import random
+import time
+import unittest
+
+from faults import Case, Fleet, noop, sandbox
+from harness import BINARY, PYTHON, SOURCE
+from sluice import Refused
+
+import hostile
+import verdict
+
+CHAOS = os.path.join(SOURCE, "tests", "chaos")
+
+
+class Trainers(Case):
+    def killed(self, program, kills, pause_s):
+        """A trainer killed again and again reads each trajectory once and in order from its cursor."""
+        fleet = Fleet(slots=8)
+        where, stop = os.path.join(fleet.root, "trainer"), os.path.join(fleet.root, "stop")
+        trainer = fleet.add("trainer-1", program(where, stop), ready="trainer ready")
+        self.enter(fleet)
+        dice = random.Random(6)
+        for _ in range(kills):
+            time.sleep(dice.uniform(0.1, pause_s))
+            trainer.kill()
+            trainer.start()
+        trainer.may_end = True
+        with open(stop, "w", encoding="utf-8"):
+            pass
+        self.wait_ended(trainer)
+        found = verdict.Verdict()
+        rows = verdict.judge_stream(found, "trainer-1", where)
+        self.assertEqual(found.faults, [])
+        self.assertGreater(len(rows), 100)
+
+    def wait_ended(self, member, seconds=60):
+        end = time.monotonic() + seconds
+        while not member.finished:
+            self.assertLess(time.monotonic(), end, member.said()[-2000:])
+            member.is_running()
+            time.sleep(0.05)
+
+    def test_a_killed_trainer_goes_on_from_its_cursor(self):
+        self.killed(lambda where, stop: [PYTHON, os.path.join(CHAOS, "trainer.py"), where, "trainer-1", "1", "--ack",
+                                         "--stop", stop], kills=5, pause_s=1.0)
+
+    def test_a_killed_trainer_in_c_goes_on_from_its_cursor(self):
+        self.killed(lambda where, stop: [os.path.join(BINARY, "tests", "chaos", "chaos_trainer"), where, "trainer-1",
+                                         stop], kills=8, pause_s=0.4)
+
+    def test_a_trainer_that_was_away_finds_all_that_ended_meanwhile(self):
+        fleet = self.enter(Fleet(slots=32))
+        self.client(fleet, timeout=60).submit([noop(k, samples=10) for k in range(300)], stream="s")
+        fleet.wait_for(lambda s: s["rollouts"]["live"] == 0, 60, "all ended")
+        fleet.broker.kill()
+        fleet.broker.start()
+        self.assert_all(self.read(self.client(fleet), "s", 3000))
+
+    def test_a_submit_said_twice_is_one_group_and_another_content_is_refused(self):
+        fleet = self.enter(Fleet())
+        client = self.client(fleet)
+        for _ in range(2):
+            client.submit([noop(1, samples=3)], stream="s", group=lambda task: "mine")
+        self.assert_all(self.read(client, "s", 3))
+        client.submit([noop(1, samples=3)], stream="s", group=lambda task: "mine")
+        with self.assertRaises(Refused) as caught:
+            client.submit([noop(2, samples=3)], stream="s", group=lambda task: "mine")
+        self.assertEqual(caught.exception.reason, "group-exists")
+        self.assert_all(self.read(client, "s", 3))
+
+    def test_a_flood_of_submits_is_refused_with_a_time_and_then_taken(self):
+        fleet = self.enter(Fleet(slots=8, settings={"rollouts_max": 50}))
+        flood, other = self.client(fleet, timeout=60), self.client(fleet, timeout=60)
+        before = fleet.broker.resident_kib()
+        flood.submit([sandbox(k, "sleep 0.05", samples=5) for k in range(40)], stream="flood")  # waits where it must
+        other.submit([noop(1)], stream="other")
+        self.assert_all(self.read(flood, "flood", 200))
+        self.assert_all(self.read(other, "other", 1))
+        self.assertGreater(fleet.status()["counters"]["refused"], 0)
+        self.assertLess(fleet.broker.resident_kib() - before, 100 << 10)
+
+    def test_a_client_that_does_not_read_costs_nobody_else_anything(self):
+        fleet = self.enter(Fleet(slots=32))
+        client = self.client(fleet, timeout=60)
+        client.submit([noop(k, samples=20, metadata={"pad": "x" * 20000}) for k in range(50)], stream="s")
+        self.read(client, "s", 1000)
+        before = fleet.broker.resident_kib()
+        silent = hostile.SilentReader(fleet.url, "s")
+        try:
+            for _ in range(50):
+                silent.ask(100)
+                time.sleep(0.02)
+                client.submit([noop("more", samples=1)], stream="t")
+            self.assert_all(self.read(client, "t", 1))
+            self.assertLess(fleet.broker.resident_kib() - before, 400 << 10)
+        finally:
+            silent.close()
+        self.assertTrue(fleet.broker.is_running())
+
+
+if __name__ == "__main__":
+    unittest.main()

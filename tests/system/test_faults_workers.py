@@ -1,0 +1,140 @@
+"""Workers that die, freeze, hang, are cut off, or are killed by what they work on."""
+import ctypes
+import os
+import re
+import signal
+import time
+import unittest
+
+from faults import Case, Fleet, Nodes, chat, script, why_not
+from harness import wait_until
+
+PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT, WAIT_ALL = 17, 0x4206, 0x4207, 0x40000000
+SOON = {"beat_timeout_ms": 1500, "retry_first_ms": 100}
+
+
+class HungThread:
+    """Stops the main thread of a process and leaves the others running."""
+
+    def __init__(self, pid):
+        self.pid = pid
+
+    def ptrace(self, request):
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.ptrace(request, self.pid, None, None) < 0:
+            raise OSError(ctypes.get_errno(), f"ptrace {request}")
+
+    def __enter__(self):
+        self.ptrace(PTRACE_SEIZE)
+        self.ptrace(PTRACE_INTERRUPT)
+        os.waitpid(self.pid, WAIT_ALL)
+
+    def __exit__(self, *_):
+        self.ptrace(PTRACE_DETACH)
+
+
+def worker_id(member):
+    return re.findall(r"worker ready stage=\w+ id=(\S+)", member.said(whole=True))[-1]
+
+
+class Workers(Case):
+    def start(self, fleet, count, delay_ms=1000, rules=()):
+        fleet.add_engine(script(delay_ms, *rules))
+        self.enter(fleet)
+        client = self.client(fleet)
+        client.submit([chat(k) for k in range(count)], stream="s")
+        return client
+
+    def test_one_of_two_workers_killed_with_200_in_flight(self):
+        fleet = Fleet(workers={"init": 1, "run": 2, "eval": 1}, slots=100)
+        client = self.start(fleet, 200, delay_ms=2500)
+        self.wait_leased(fleet, "run", 200, 60)
+        lost = worker_id(fleet["run-2"])
+        killed = time.monotonic()
+        fleet["run-2"].kill()
+        wait_until(lambda: lost in fleet.run("status", check=False).stdout and
+                   "lost" in fleet.run("status", check=False).stdout, 6, f"status tells that {lost} is lost")
+        self.assertLess(time.monotonic() - killed, 6)
+        self.assert_all(self.read(client, "s", 200, 120))
+
+    def test_a_frozen_worker_loses_its_jobs_and_its_late_results_change_nothing(self):
+        fleet = Fleet(workers={"init": 1, "run": 2, "eval": 1}, slots=8, settings=SOON)
+        client = self.start(fleet, 16)
+        self.wait_leased(fleet, "run", 16)
+        fleet["run-1"].send(signal.SIGSTOP)
+        seen = self.read(client, "s", 16)
+        self.assert_all(seen)
+        self.assertEqual(fleet.status()["counters"]["lost"], 1)
+        fleet["run-1"].send(signal.SIGCONT)
+        fleet.wait_for(lambda s: s["stages"]["run"]["workers"] == 2 and s["stages"]["run"]["free"] == 16, 30,
+                       "the frozen worker is back and idle")
+        again = self.read(client, "s", 16)
+        self.assertEqual([(t.rollout, t.reward) for t in again], [(t.rollout, t.reward) for t in seen])
+
+    def test_a_worker_whose_thread_hangs_loses_its_jobs(self):
+        fleet = Fleet(workers={"init": 1, "run": 2, "eval": 1}, slots=4, settings=SOON)
+        client = self.start(fleet, 8)
+        self.wait_leased(fleet, "run", 8)
+        try:
+            with HungThread(fleet["run-1"].pid):
+                self.assert_all(self.read(client, "s", 8))
+                self.assertEqual(fleet.status()["counters"]["lost"], 1)
+        except PermissionError:
+            self.skipTest("ptrace is not permitted here")
+        fleet.wait_for_workers()
+
+    def cut_off(self, kill):
+        if why_not():
+            self.skipTest(why_not())
+        nodes = self.enter(Nodes(2))
+        fleet = Fleet(workers=0, slots=4, settings=SOON, bind=nodes.address)
+        for k, stage in enumerate(("init", "run", "eval")):
+            for node in ("node-1", "node-2"):
+                fleet.add_worker(stage, f"{stage}-{node}", prefix=nodes.prefix(node))
+        engine = fleet.add_engine(script(1000), host=nodes.address)
+        self.enter(fleet)
+        self.assertTrue(engine.is_running())
+        client = self.client(fleet)
+        client.submit([chat(k) for k in range(8)], stream="s")
+        self.wait_leased(fleet, "run", 8)
+        nodes.cut_off("node-1")
+        if kill:
+            for stage in ("init", "run", "eval"):
+                fleet[f"{stage}-node-1"].kill()
+        self.assert_all(self.read(client, "s", 8))
+        self.assertEqual(fleet.status()["counters"]["lost"], 3)
+        nodes.heal("node-1")
+        if not kill:
+            fleet.wait_for_workers()
+        self.assert_all(self.read(client, "s", 8))
+
+    def test_a_worker_that_is_cut_off_loses_its_jobs_and_comes_back(self):
+        self.cut_off(kill=False)
+
+    def test_a_node_that_is_lost_with_all_its_workers(self):
+        self.cut_off(kill=True)
+
+    def test_a_task_that_kills_its_workers_is_set_aside_alone(self):
+        """Whoever holds the poison dies; the others' tasks are none the worse."""
+        fleet = Fleet(workers={"init": 1, "run": 2, "eval": 1}, slots=4, settings=SOON)
+        client = self.start(fleet, 6, delay_ms=300, rules=[{"path": "/completion", "if": "poison", "fault": "hang"}])
+        poison = dict(chat("poison"), prompt="I am poison.")
+        client.submit([poison], stream="s", group=lambda task: "poison")
+        deadline = time.monotonic() + 90
+        while isinstance(state := client.get("poison/0"), dict):
+            self.assertLess(time.monotonic(), deadline, state)
+            if state["stage"] == "run" and state["state"] == "leased":
+                member, = [m for m in fleet.named("run") if worker_id(m) == state["worker"]]
+                member.kill()
+                member.start()
+            else:
+                fleet.broker.is_running()
+                time.sleep(0.02)
+        self.assertEqual((state.outcome, state.reward, state.trainable), ("infra", None, False))
+        self.assertRegex(state.detail, "worker")
+        seen = self.read(client, "s", 7)
+        self.assert_all([t for t in seen if t.rollout != "poison/0"])
+
+
+if __name__ == "__main__":
+    unittest.main()
