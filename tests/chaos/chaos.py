@@ -101,7 +101,8 @@ class Chaos:
         from storm import Storm
         self.options, self.nodes, self.disk = options, nodes, None
         self.fleet = Fleet(workers=0, settings=SETTINGS, ipc=options.ipc, grace_s=2,
-                           bind=nodes.address if nodes else "127.0.0.1")
+                           bind=nodes.address if nodes else "127.0.0.1",
+                           options=("--disk-reserve-mib", str(options.small_disk // 8)) if options.small_disk else ())
         self.directory = os.path.join(self.fleet.root, "trainers")
         self.stop_file = os.path.join(self.fleet.root, "stop")
         if options.small_disk:
