@@ -56,6 +56,7 @@ def read_options():
     parser.add_argument("--small-disk", type=int, default=0, metavar="MIB",
                         help="the ledger on a tmpfs of this size, for the harm `full`; needs root")
     parser.add_argument("--ipc", action="store_true", help="Unix sockets instead of TCP")
+    parser.add_argument("--keys", action="store_true", help="CURVE on all sockets, a key for each process")
     parser.add_argument("--no-engine", action="store_true", help="no engine and no tasks that need one")
     parser.add_argument("--memory-mib", type=int, default=1024, help="bound of the broker's memory (default: 1024)")
     parser.add_argument("--settle", type=int, default=180, metavar="S", help="how long everything may take to finish")
@@ -100,7 +101,7 @@ class Chaos:
         from harness import BINARY, PYTHON
         from storm import Storm
         self.options, self.nodes, self.disk = options, nodes, None
-        self.fleet = Fleet(workers=0, settings=SETTINGS, ipc=options.ipc, grace_s=2,
+        self.fleet = Fleet(workers=0, settings=SETTINGS, ipc=options.ipc, grace_s=2, keys=options.keys,
                            bind=nodes.address if nodes else "127.0.0.1",
                            options=("--disk-reserve-mib", str(options.small_disk // 8)) if options.small_disk else ())
         self.directory = os.path.join(self.fleet.root, "trainers")
@@ -119,7 +120,7 @@ class Chaos:
             program += ["--ack"] if k % 2 else []
             if k >= options.trainers:
                 program = [os.path.join(BINARY, "tests", "chaos", "chaos_trainer"), where, name, self.stop_file]
-            self.fleet.add(name, program, ready="trainer ready")
+            self.fleet.add(name, program, ready="trainer ready", role="trainer")
         self.streams = [name for name in self.fleet.members if name.startswith("trainer")]
         self.storm = Storm(self.fleet, nodes, self.fleet.store, self.disk)
         os.mkdir(self.directory)
@@ -194,7 +195,8 @@ class Chaos:
         status = self.fleet.wait_for(lambda s: s["rollouts"]["live"] == 0 and s, 30, "no rollout live")
         judges.judge_status(verdict, status, sum(accepted.values()))
         heads = {stream["name"]: stream["head"] for stream in status["streams"]}
-        with Client(self.fleet.url, timeout=30) as client:
+        key = {"key": self.fleet.environment["SLUICE_KEY"]} if self.options.keys else {}
+        with Client(self.fleet.url, timeout=30, **key) as client:
             for k, name in enumerate(self.streams):
                 if k < self.options.trainers and k % 2 == 0:  # nobody acknowledged it
                     judges.judge_again(verdict, client, name, rows[name], heads[name])

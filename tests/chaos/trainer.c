@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,7 @@ struct trainer {
     struct sluice_client *client;
     const char *stream, *stop;
     FILE *accepted, *log;
-    uint64_t seq, read_count, accepted_count, next_number, unsaved;
+    uint64_t seq, read_count, accepted_count, next_number, intended, unsaved;
 };
 
 static void die(const char *what)
@@ -47,6 +48,31 @@ static FILE *open_at(const char *path, long offset)
     if (!file || ftruncate(fileno(file), offset))
         die(path);
     return file;
+}
+
+/* A small file's new content, there whole or not at all. */
+__attribute__((format(printf, 3, 4))) static void replace(const char *name, const char *aside,
+                                                          const char *format, ...)
+{
+    va_list values;
+    FILE *file = fopen(aside, "w");
+    va_start(values, format);
+    if (!file || vfprintf(file, format, values) < 0)
+        die(aside);
+    va_end(values);
+    make_durable(file);
+    fclose(file);
+    if (rename(aside, name))
+        die(name);
+}
+
+static void read_intent(struct trainer *trainer)
+{
+    FILE *file = fopen("intent", "r");
+    if (file && fscanf(file, "%" SCNu64, &trainer->intended) != 1)
+        die("the intent cannot be read");
+    if (file)
+        fclose(file);
 }
 
 static long read_cursor(struct trainer *trainer)
@@ -83,40 +109,42 @@ static void save(struct trainer *trainer)
     if (trainer->unsaved == 0)
         return;
     make_durable(trainer->log);
-    FILE *file = fopen("cursor.new", "w");
-    if (!file || fprintf(file, "[%" PRIu64 ", %ld, %" PRIu64 "]", trainer->seq,
-                         ftell(trainer->log), trainer->read_count) < 0)
-        die("cannot write the cursor");
-    make_durable(file);
-    fclose(file);
-    if (rename("cursor.new", "cursor"))
-        die("cannot replace the cursor");
+    replace("cursor", "cursor.new", "[%" PRIu64 ", %ld, %" PRIu64 "]", trainer->seq,
+            ftell(trainer->log), trainer->read_count);
     trainer->unsaved = 0;
     sluice_ack(trainer->client, trainer->stream, trainer->seq); /* the next one says it again */
 }
 
-/* What the broker did not take now is said again at the next call: nothing was noted. */
-static void submit(struct trainer *trainer)
+/* What the broker did not take now is said again at the next call: it is still intended. */
+static void submit_intended(struct trainer *trainer)
 {
     struct sluice_group groups[BATCH];
     char names[BATCH][128];
-    for (unsigned i = 0; i < BATCH; i++) {
+    unsigned count = (unsigned)(trainer->intended - trainer->next_number);
+    for (unsigned i = 0; i < count; i++) {
         snprintf(names[i], sizeof(names[i]), "%s-%" PRIu64 "-noop", trainer->stream,
                  trainer->next_number + i);
         groups[i] = (struct sluice_group){
             .group = names[i], .stream = trainer->stream, .task_json = task, .samples = SAMPLES};
     }
-    int failed = sluice_submit_many(trainer->client, groups, BATCH);
+    int failed = sluice_submit_many(trainer->client, groups, count);
     if (failed && failed != -ETIMEDOUT && failed != -EAGAIN) {
         fprintf(stderr, "trainer: %s\n", sluice_error(trainer->client));
         exit(1);
     }
-    for (unsigned i = 0; i < BATCH && groups[i].result == 0; i++) {
+    for (unsigned i = 0; i < count && groups[i].result == 0; i++) {
         fprintf(trainer->accepted, "%s %u\n", names[i], groups[i].accepted);
         trainer->next_number++;
         trainer->accepted_count += groups[i].accepted;
     }
     make_durable(trainer->accepted);
+}
+
+static void submit(struct trainer *trainer)
+{
+    trainer->intended = trainer->next_number + BATCH;
+    replace("intent", "intent.new", "%" PRIu64, trainer->intended);
+    submit_intended(trainer);
 }
 
 static void note(struct trainer *trainer, const struct sluice_trajectory *t)
@@ -139,11 +167,14 @@ static void note(struct trainer *trainer, const struct sluice_trajectory *t)
 static void work(struct trainer *trainer)
 {
     for (;;) {
+        if (trainer->intended > trainer->next_number)
+            submit_intended(trainer);
         bool is_stopping = access(trainer->stop, F_OK) == 0;
         uint64_t open = trainer->accepted_count - trainer->read_count;
-        if (is_stopping && open == 0)
+        bool is_settled = trainer->intended <= trainer->next_number;
+        if (is_stopping && is_settled && open == 0)
             return;
-        if (!is_stopping && open < OPEN_MAX)
+        if (!is_stopping && is_settled && open < OPEN_MAX)
             submit(trainer);
         const struct sluice_trajectory *t;
         int failed = sluice_next(trainer->client, 200, &t);
@@ -170,6 +201,9 @@ int main(int argc, char **argv)
         die(argv[1]);
     trainer.log = open_at("log", read_cursor(&trainer));
     trainer.accepted = open_at("accepted", read_accepted(&trainer));
+    read_intent(&trainer);
+    if (trainer.intended > trainer.next_number + BATCH)
+        die("the intent is not of these files");
     if (sluice_subscribe(trainer.client, trainer.stream, trainer.seq + 1))
         die(sluice_error(trainer.client));
     printf("trainer ready stream=%s seq=%" PRIu64 "\n", trainer.stream, trainer.seq);

@@ -3,7 +3,9 @@
 
     trainer.py DIRECTORY STREAM SEED [--engine] [--ack] [--stop FILE]
 
-What it must not forget is in three files, as a real trainer's checkpoint would have it:
+What it must not forget is in four files, as a real trainer's checkpoint would have it:
+  intent    the number of groups that it may have submitted, written (fsync) before a submit: what was begun is said
+            again by the next start, even if it is to stop
   accepted  a line for each group that the broker acknowledged, written (fsync) after the acknowledgement
   log       a line for each trajectory: [seq, rollout, outcome, reward, trainable, sampled tokens]
   cursor    how much of the log is durable, and the number of its last line; replaced by rename
@@ -25,12 +27,13 @@ SAVE_EVERY = 16   # trajectories
 
 
 class Notes:
-    """The three files."""
+    """The four files."""
 
     def __init__(self, directory):
         os.makedirs(directory, exist_ok=True)
         self.directory = directory
-        self.seq, offset, self.read_count = self._read_cursor()
+        self.seq, offset, self.read_count = self._load("cursor", [0, 0, 0])
+        self.intended = self._load("intent", 0)
         self.log = open(self._path("log"), "ab")
         self.log.truncate(offset)
         self.log.seek(offset)
@@ -41,12 +44,24 @@ class Notes:
     def _path(self, name):
         return os.path.join(self.directory, name)
 
-    def _read_cursor(self):
+    def _load(self, name, default):
         try:
-            with open(self._path("cursor"), encoding="utf-8") as file:
-                return tuple(json.load(file))
+            with open(self._path(name), encoding="utf-8") as file:
+                return json.load(file)
         except FileNotFoundError:
-            return 0, 0, 0
+            return default
+
+    def _replace(self, name, value):
+        path = self._path(name)
+        with open(path + ".new", "w", encoding="utf-8") as file:
+            json.dump(value, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(path + ".new", path)
+
+    def intend(self, count):
+        self.intended = self.next_number + count
+        self._replace("intent", self.intended)
 
     def _read_accepted(self):
         """A line that was cut short was not acknowledged to anybody: it is cut off."""
@@ -80,12 +95,7 @@ class Notes:
     def save(self):
         self.log.flush()
         os.fsync(self.log.fileno())
-        path = self._path("cursor")
-        with open(path + ".new", "w", encoding="utf-8") as file:
-            json.dump([self.seq, self.log.tell(), self.read_count], file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.rename(path + ".new", path)
+        self._replace("cursor", [self.seq, self.log.tell(), self.read_count])
         self.unsaved = 0
 
     @property
@@ -101,14 +111,22 @@ class Trainer:
         return self.options.stop and os.path.exists(self.options.stop)
 
     def submit(self):
-        groups = [load.group(self.options.seed, self.options.stream, self.notes.next_number + k, self.options.engine)
-                  for k in range(BATCH)]
+        self.notes.intend(BATCH)
+        self.submit_intended()
+
+    def submit_intended(self):
+        groups = [load.group(self.options.seed, self.options.stream, number, self.options.engine)
+                  for number in range(self.notes.next_number, self.notes.intended)]
         names = iter([name for name, *_ in groups])
+        self.cancel(groups, load.CANCELLED_BEFORE)
         self.client.submit([task for *_, task in groups], self.options.stream, group=lambda task: next(names))
-        for name, kind, *_ in groups:
-            if kind in load.CANCELLED:
-                self.client.cancel(group=name)
+        self.cancel(groups, load.CANCELLED_AFTER)
         self.notes.note_accepted([(name, samples) for name, _, samples, _ in groups])
+
+    def cancel(self, groups, kinds):
+        for name, kind, *_ in groups:
+            if kind in kinds:
+                self.client.cancel(group=name)
 
     def save(self):
         if self.notes.unsaved:
@@ -119,6 +137,8 @@ class Trainer:
     def work(self):
         """Until it may stop; restarts of the broker that last end in BrokerSilent."""
         while True:
+            if self.notes.intended > self.notes.next_number:
+                self.submit_intended()
             stopping = self.is_stopping()
             if stopping and self.notes.open_count == 0:
                 return

@@ -35,6 +35,7 @@ class Member:
     def __init__(self, fleet, name, arguments, ready="ready", prefix=()):
         self.fleet, self.name, self.arguments, self.ready, self.prefix = fleet, name, arguments, ready, list(prefix)
         self.log_path = os.path.join(fleet.logs, name)
+        self.environment = {}  # beside the fleet's
         self.process, self.told, self.stopped, self.starts, self.status = None, False, False, 0, None
         self.may_end, self.may_fail, self.finished = False, False, False  # by itself: with status 0, with any
 
@@ -42,8 +43,8 @@ class Member:
         assert not self.is_running(), self.name
         self.offset = os.path.getsize(self.log_path) if os.path.exists(self.log_path) else 0
         with open(self.log_path, "ab") as log:
-            self.process = subprocess.Popen(self.prefix + self.arguments, env=self.fleet.environment, stdout=log,
-                                            stderr=log, stdin=subprocess.DEVNULL, preexec_fn=before_exec, cwd=self.fleet.root)
+            self.process = subprocess.Popen(self.prefix + self.arguments, stdout=log, stderr=log,
+                                            env=dict(self.fleet.environment, **self.environment), stdin=subprocess.DEVNULL, preexec_fn=before_exec, cwd=self.fleet.root)
         self.told = self.stopped = False
         self.starts += 1
         if wait and self.ready:
@@ -108,11 +109,11 @@ class Fleet:
 
     workers: how many of each stage, {"init": 1, ...}, or a number for all. slots: of each worker. settings: the
     broker's, {"beat_timeout_ms": 1000}. ipc: sockets in a directory instead of ports. bind, prefix_of: for workers on
-    other nodes (tests/chaos/nodes.py).
+    other nodes (tests/chaos/nodes.py). keys: CURVE on all sockets, a key for each member; `sluice` has an admin's.
     """
 
     def __init__(self, workers=1, slots=None, settings=None, ipc=False, grace_s=5, bind="127.0.0.1", data=None,
-                 options=(), worker_options=()):
+                 options=(), worker_options=(), keys=False):
         self.mark = f"sluice-test-{uuid.uuid4().hex}"
         self.root = tempfile.mkdtemp(prefix="sluice-fleet-")
         self.tmp, self.logs = os.path.join(self.root, "tmp"), os.path.join(self.root, "logs")
@@ -133,7 +134,12 @@ class Fleet:
             "--bind", f"tcp://{bind}", "--front", str(self.port), "--sink", str(self.port + 1), "--feed",
             str(self.port + 2)]
         self.worker_options = list(worker_options)
-        if bind != "127.0.0.1":
+        self.keys = os.path.join(self.root, "keys") if keys else None
+        if keys:
+            self.run("keys", "init", self.keys)
+            where += ["--keys", self.keys]
+            self.environment["SLUICE_KEY"] = self.add_key("admin", "somebody")
+        elif bind != "127.0.0.1":
             where.append("--allow-plaintext")
             self.worker_options.append("--allow-plaintext")
             self.environment["SLUICE_ALLOW_PLAINTEXT"] = "1"
@@ -145,20 +151,29 @@ class Fleet:
             for k in range(count):
                 self.add_worker(stage, f"{stage}-{k + 1}")
 
+    def add_key(self, role, name):
+        """The path of a new key."""
+        self.run("keys", "add", role, name, "--dir", self.keys)
+        return os.path.join(self.keys, f"{name}.key")
+
     def move_data(self, data):
         """Before the first start: the broker's directory elsewhere."""
         self.broker.arguments[self.broker.arguments.index(self.data)] = self.data = data
 
     def add(self, name, arguments, **keywords):
-        self.members[name] = Member(self, name, arguments, **keywords)
-        return self.members[name]
+        """keywords: Member's. With keys, `role` says which it gets."""
+        role = keywords.pop("role", None)
+        self.members[name] = member = Member(self, name, arguments, **keywords)
+        if self.keys and role:
+            member.environment["SLUICE_KEY"] = self.add_key(role, name)
+        return member
 
     def add_worker(self, stage, name, prefix=(), options=()):
         arguments = [WORKER, stage, "--broker", self.url, "--store", self.store, "--cache",
                      os.path.join(self.root, f"cache-{name}"), "--grace", str(self.grace_s), *self.worker_options, *options]
         if self.slots:
             arguments += ["--slots", str(self.slots)]
-        return self.add(name, arguments, ready="worker ready", prefix=prefix)
+        return self.add(name, arguments, ready="worker ready", prefix=prefix, role="worker")
 
     def add_engine(self, script, name="engine", host="127.0.0.1"):
         """A scripted engine on a port of its own, which it keeps across restarts."""
