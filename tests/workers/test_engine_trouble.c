@@ -137,6 +137,22 @@ static void an_engine_that_says_when_to_come_back_is_not_asked_before(void **sta
     world_close(&world);
 }
 
+static void an_engine_too_busy_to_say_what_it_serves_is_not_at_fault(void **state)
+{
+    (void)state;
+    open_world("{'rules': [{'path': '/props', 'call': 1}, {'path': '/props', 'fault': 'hang'},"
+               "{'path': '/completion', 'replies': ['```bash\\nsleep 3\\n```', 'TASK_DONE']}]}");
+    struct attempt attempt = {
+        .json = "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'bash'}}"};
+    attempt_run(&world, &attempt);
+    assert_ended(&attempt, OUTCOME_OK, "2 turns");
+    json_t *log = world_log(&world);
+    assert_true(log_count(log, "/props") > 1); /* it was asked, and did not say */
+    json_decref(log);
+    attempt_finish(&attempt);
+    world_close(&world);
+}
+
 /* ---- an engine that is restarted ------------------------------------------------------------ */
 
 #define COMMANDS                                                                                   \
@@ -210,13 +226,17 @@ static int group(void)
         TEST(an_engine_that_dies_in_the_middle_of_a_call_is_told_as_gone),
         TEST(a_slow_engine_is_not_at_fault),
         TEST(an_engine_that_says_when_to_come_back_is_not_asked_before),
+        TEST(an_engine_too_busy_to_say_what_it_serves_is_not_at_fault),
         TEST(an_engine_that_comes_back_the_same_costs_the_rollout_nothing),
         TEST(a_rollout_does_not_go_on_with_another_model_or_template),
     };
     return cmocka_run_group_tests_name("engine_trouble", tests, NULL, NULL);
 }
 
-int main(void)
+/* One argument: a pattern of the tests to run. */
+int main(int argc, char **argv)
 {
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     return group();
 }

@@ -57,6 +57,8 @@ int engine_confirm(struct engine *engine, struct fail *fail)
         fiber_push_deadline(clock_ms() + LOOK_WAIT_MS);
         int error = engine->dialect->identify(engine, digest, NULL);
         fiber_pop_deadline();
+        if (error == -ETIMEDOUT)
+            engine->looked_ms += LOOK_REST_MS;
         if (error == 0 && strcmp(digest, engine->facts.model_digest) != 0)
             engine_doubt(engine);
     }

@@ -12,9 +12,10 @@
 int engine_learn(struct engine *engine, struct fail *fail);
 /*
  * As engine_learn, and has a look whether it still serves the same if the last one was
- * LOOK_EVERY_MS ago. That it does not answer within LOOK_WAIT_MS means nothing: it is busy.
+ * LOOK_EVERY_MS ago. That it does not answer within LOOK_WAIT_MS means nothing: it is busy, and is
+ * left alone for LOOK_REST_MS.
  */
-enum { LOOK_EVERY_MS = 2000, LOOK_WAIT_MS = 2000 };
+enum { LOOK_EVERY_MS = 2000, LOOK_WAIT_MS = 2000, LOOK_REST_MS = 30000 };
 int engine_confirm(struct engine *engine, struct fail *fail);
 /* The newest of engine->frames is the frame of its template. */
 int engine_learn_frame(struct engine *engine, struct fail *fail);
