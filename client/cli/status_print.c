@@ -45,13 +45,13 @@ static void start_sheet(struct columns *columns, const struct sheet *sheet)
 static void add_row(struct columns *columns, const struct sheet *sheet, const char *name,
                     const json_t *object)
 {
-    columns_add(columns, "%s", name);
+    columns_add(columns, "%s", *name ? name : "-");
     for (const char *const *key = sheet->keys; *key; key++) {
         const json_t *value = json_object_get(object, *key);
         if (json_is_integer(value))
             columns_add(columns, "%lld", (long long)json_integer_value(value));
         else
-            columns_add(columns, "%s", json_is_string(value) ? json_string_value(value) : "-");
+            columns_add(columns, "%s", json_string_length(value) ? json_string_value(value) : "-");
     }
 }
 
@@ -143,7 +143,9 @@ static void print_tables(const json_t *status)
     static const char *const lost_keys[] = {"stage", "host", "jobs", "ago_ms", "why", NULL};
     static const char *const engine_keys[] = {"live", "state", "faults", "retry_in_ms", NULL};
     static const char *const image_keys[] = {"state", "faults", "waiting", "retry_in_ms", NULL};
-    static const char *const stream_keys[] = {"first", "head", "pending", NULL};
+    static const char *const stream_keys[] = {"owner", "first",      "head",    "pending",
+                                              "kept_bytes", "expired", NULL};
+    static const char *const limit_keys[] = {"used", "max", "percent", NULL};
     print_object(json_object_get(status, "stages"), &(struct sheet){"stage", stage_keys});
     print_array(json_object_get(status, "workers"), "worker", &(struct sheet){"worker", worker_keys});
     print_array(json_object_get(status, "lost"), "worker", &(struct sheet){"lost worker", lost_keys});
@@ -152,6 +154,8 @@ static void print_tables(const json_t *status)
                 &(struct sheet){"image set aside", image_keys});
     print_array(json_object_get(status, "streams"), "name", &(struct sheet){"stream", stream_keys});
     print_clients(json_object_get(status, "clients"));
+    if (json_object_size(json_object_get(status, "limits")))
+        print_object(json_object_get(status, "limits"), &(struct sheet){"limit", limit_keys});
 }
 
 void status_print(const struct sluice_client *client, const json_t *status)

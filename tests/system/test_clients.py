@@ -180,6 +180,25 @@ class Overload(unittest.TestCase):
             await_head(fleet, "full", 20)
 
 
+class Status(unittest.TestCase):
+    def await_exit(self, fleet, code, seconds):
+        end = time.monotonic() + seconds
+        while (done := fleet.run("status", check=False)).returncode != code:
+            self.assertLess(time.monotonic(), end, done.stdout)
+        return done.stdout
+
+    def test_its_first_line_and_its_exit_status_say_how_the_service_is(self):
+        with Fleet(workers={"init": 1, "run": 2, "eval": 1}) as fleet:
+            self.assertTrue(self.await_exit(fleet, 0, 6).startswith("health    healthy\n"))
+            for number, code, health in ((2, 4, "degraded"), (1, 5, "down")):
+                fleet[f"run-{number}"].kill()
+                said = self.await_exit(fleet, code, 6)
+                self.assertRegex(said, rf"\Ahealth    {health}\n          \S")
+                self.assertRegex(said, r"\nlost worker +stage +host +jobs +ago ms +why\n")
+            fleet["broker"].kill()
+            self.assertEqual(fleet.run("status", check=False).returncode, 1)
+
+
 class Drain(unittest.TestCase):
     def test_a_host_is_drained_and_what_it_had_is_done_by_others(self):
         with Fleet() as fleet:
