@@ -196,7 +196,10 @@ static void answer_fetch(struct fake_broker *broker, zmq_msg_t *client,
         buffer_clear(&out);
         make_head(broker, in->tag, &out);
     }
-    reply(broker, client, &out);
+    if (!broker->holds_head || !in->has_limit || in->limit == 1)
+        reply(broker, client, &out);
+    else
+        broker->holds_head = false;
     buffer_finish(&out);
 }
 

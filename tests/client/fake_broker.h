@@ -44,6 +44,8 @@ void fake_return(struct fake_broker *broker);
 
 /* The next `count` requests are not answered. */
 void fake_ignore(struct fake_broker *broker, unsigned count);
+/* The next fetch is answered with its trajectories and, until it comes again, no head. */
+void fake_hold_head(struct fake_broker *broker);
 /* The next request that is no fetch is refused so, or answered by garbage (REFUSAL_NONE). */
 void fake_refuse(struct fake_broker *broker, enum refusal_reason reason, const char *text);
 /* The same, and without saying when to try again. */

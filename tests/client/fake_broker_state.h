@@ -31,7 +31,7 @@ struct fake_broker {
     char warning[256], status[4096], last_options[256];
     uint64_t done_count;
     int feed_queue; /* messages FEED keeps for a subscriber, 0: all */
-    bool garbage, answers_done, finish_at_once, for_good;
+    bool garbage, answers_done, finish_at_once, for_good, holds_head;
     struct {
         char name[97];
         char *content;

@@ -119,6 +119,7 @@ ORDER(refuse, {
     snprintf(broker->refuse_text, sizeof(broker->refuse_text), "%s", order->text);
     broker->for_good = order->flag;
 })
+ORDER(hold_head, { broker->holds_head = true; })
 ORDER(warn, { snprintf(broker->warning, sizeof(broker->warning), "%s", order->text); })
 ORDER(status, { snprintf(broker->status, sizeof(broker->status), "%s", order->text); })
 ORDER(count_done, { broker->done_count = order->number; })
@@ -209,6 +210,8 @@ void fake_refuse_for_good(struct fake_broker *broker, enum refusal_reason reason
 {
     GIVE(.run = do_refuse, .number = reason, .text = text, .flag = true);
 }
+
+void fake_hold_head(struct fake_broker *broker) { GIVE(.run = do_hold_head); }
 
 void fake_warn(struct fake_broker *broker, const char *text)
 {

@@ -16,6 +16,17 @@ static void a_restored_back_up_that_has_grown_again_is_stale(void **state)
     expect(f, 1, 13);
 }
 
+static void what_a_fetch_brought_waits_for_the_head_that_says_whose_it_is(void **state)
+{
+    struct fixture *f = *state;
+    fake_add_many(f->broker, 5, 100);
+    subscribe(f, 1);
+    expect(f, 1, 5);
+    fake_restore(f->broker, 3, 10);
+    fake_hold_head(f->broker);
+    assert_int_equal(sluice_next(f->client, SOON_MS, &f->got), -ESTALE);
+}
+
 static void a_start_at_which_the_last_one_is_forgotten_is_gone_on_from(void **state)
 {
     struct fixture *f = *state;
@@ -141,6 +152,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(a_restored_back_up_that_has_grown_again_is_stale),
+        CASE(what_a_fetch_brought_waits_for_the_head_that_says_whose_it_is),
         CASE(a_start_at_which_the_last_one_is_forgotten_is_gone_on_from),
         CASE(a_cursor_makes_a_new_process_go_on_with_the_one_in_hand),
         CASE(a_cursor_into_a_ledger_that_is_gone_is_stale),
