@@ -117,7 +117,8 @@ static verdict check_queues(const struct core *core, const struct census *census
     for (unsigned place = PLACE_ORPHAN; place < PLACE_LEASED; place++)
         for (unsigned stage = 0; stage < STAGE_COUNT; stage++) {
             const struct queue *queue = &core->queues[place][stage];
-            verdict bad = place == PLACE_QUEUED ? NULL : check_queue(queue, (enum place)place, NULL);
+            verdict bad = place == PLACE_QUEUED /* that is check_shares' */
+                              ? NULL : check_queue(queue, (enum place)place, NULL);
             if (bad)
                 return bad;
             bool is_elsewhere = place == PLACE_PARKED && stage == STAGE_INIT; /* with its image */

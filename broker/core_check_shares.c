@@ -55,7 +55,8 @@ static verdict check_levels(const struct stream *stream, enum stage stage)
         if (bad)
             return bad;
     }
-    return count == share->share.queued ? NULL : "a stream's queued jobs are not where they should be";
+    return count == share->share.queued ? NULL
+                                        : "a stream's queued jobs are not where they should be";
 }
 
 /* ---- rounds ---------------------------------------------------------------------------- */

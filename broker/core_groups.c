@@ -64,8 +64,9 @@ static const char *task_id(const struct group *group)
 static struct group_work *create_work(struct core *core, struct group *group,
                                       const struct core_task *task)
 {
+    size_t rollouts = group->samples * sizeof(struct rollout);
     struct group_work *work =
-        core_alloc(core, 1, sizeof(*work) + group->samples * sizeof(struct rollout) + task->id.len + 1);
+        core_alloc(core, 1, sizeof(*work) + rollouts + task->id.len + 1);
     if (!work)
         return NULL;
     list_init(&work->link);
@@ -326,9 +327,10 @@ void handle_rollout_get(struct core *core, const struct call *call)
         return;
     }
     if (seq < group->stream->first) {
+        struct slice words = retention_words(core, group->stream, seq);
         send_refused(core, call, REFUSAL_FORGOTTEN, "rollout", 0,
-                     "the trajectory of %.*s was %.*s and is no longer kept", SLICE_ARG(in->rollout),
-                     SLICE_ARG(retention_words(core, group->stream, seq)));
+                     "the trajectory of %.*s was %.*s and is no longer kept",
+                     SLICE_ARG(in->rollout), SLICE_ARG(words));
         return;
     }
     struct slice client = effect_copy(core, call->client);

@@ -29,7 +29,7 @@ struct worker;
     X(ORPHAN, "queued")  /* restored; waits for a beat to adopt it */                              \
     X(QUEUED, "queued")                                                                            \
     X(SOLO, "queued")    /* queued, to run alone on an idle worker */                              \
-    X(PARKED, "queued")  /* waits for an engine, init for its image */                                   \
+    X(PARKED, "queued")  /* waits for an engine, init for its image */                             \
     X(DELAYED, "delayed") /* waits out its back-off */                                             \
     X(LEASED, "leased")
 

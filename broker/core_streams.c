@@ -106,11 +106,11 @@ void handle_stream_fetch(struct core *core, const struct call *call)
     if (stream)
         stream_heard(core, stream);
     if (stream && in->from < stream->first) {
+        struct slice words = retention_words(core, stream, in->from);
         send_refused(core, call, REFUSAL_FORGOTTEN, "from", 0,
-                     "trajectories of %s below %llu were %.*s and are no longer kept; the oldest is "
-                     "%llu", stream->name, (unsigned long long)stream->first,
-                     SLICE_ARG(retention_words(core, stream, in->from)),
-                     (unsigned long long)stream->first);
+                     "trajectories of %s below %llu were %.*s and are no longer kept; the "
+                     "oldest is %llu", stream->name, (unsigned long long)stream->first,
+                     SLICE_ARG(words), (unsigned long long)stream->first);
         return;
     }
     struct slice name = effect_copy(core, in->stream);

@@ -117,7 +117,7 @@ struct run {
 
 static void arm(enum point point, long at)
 {
-    char text[16];
+    char text[24];
     snprintf(text, sizeof(text), "%ld", at);
     setenv("SLUICE_CRASH_POINT", point_names[point], 1);
     setenv("SLUICE_CRASH_AT", text, 1);
