@@ -1,9 +1,12 @@
 /*
  * rollouts - a client that only measures: no-op rollouts through a running broker.
  *
- *     rollouts rate    FRONT FEED COUNT WINDOW BYTES     rollouts per second, WINDOW outstanding
- *     rollouts latency FRONT FEED COUNT BYTES            submit to published trajectory, one at a
- *                                                        time: p50 and p99 in milliseconds
+ *     rollouts flow  FRONT FEED COUNT WINDOW BYTES   WINDOW in flight until COUNT have ended: rollouts
+ *                                                    per second, and from submit to published
+ *                                                    trajectory p50 and p99 in milliseconds
+ *     rollouts queue FRONT FEED COUNT WINDOW BYTES   COUNT groups of one rollout are accepted and no
+ *                                                    end is awaited, WINDOW not answered: accepted
+ *                                                    per second
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,9 +70,10 @@ static void submit(struct bench *bench, uint64_t number)
         die("cannot send");
 }
 
-/* A reply on FRONT may only be an acceptance. */
-static void read_replies(struct bench *bench)
+/* How many replies came on FRONT; each may only be an acceptance. */
+static long read_replies(struct bench *bench)
 {
+    long count = 0;
     zmq_msg_t frame;
     zmq_msg_init(&frame);
     while (zmq_msg_recv(&frame, bench->front, ZMQ_DONTWAIT) >= 0) {
@@ -82,78 +86,110 @@ static void read_replies(struct bench *bench)
                 fprintf(stderr, "%.*s\n", SLICE_ARG(refused.text));
             die("a submit was refused");
         }
-    }
-    zmq_msg_close(&frame);
-}
-
-/* How many trajectories came; waits for the first up to 30 s. */
-static long read_feed(struct bench *bench)
-{
-    zmq_pollitem_t items[2] = {{bench->feed, 0, ZMQ_POLLIN, 0}, {bench->front, 0, ZMQ_POLLIN, 0}};
-    if (zmq_poll(items, 2, 30000) <= 0)
-        die("nothing came for 30 s; is the broker up with init, run and eval workers?");
-    read_replies(bench);
-    long count = 0;
-    zmq_msg_t frame;
-    zmq_msg_init(&frame);
-    while (zmq_msg_recv(&frame, bench->feed, ZMQ_DONTWAIT) >= 0) {
-        struct slice bytes = slice_of(zmq_msg_data(&frame), zmq_msg_size(&frame));
-        enum message_id id;
-        struct refusal no;
-        bool is_topic = zmq_msg_more(&frame);
-        if (!is_topic && message_peek(bytes, &id, &no) && id == MSG_trajectory)
-            count++;
+        count++;
     }
     zmq_msg_close(&frame);
     return count;
 }
 
-static void measure_rate(struct bench *bench, long count, long window)
+static void await(struct bench *bench, short feed)
 {
-    int64_t start_us = clock_us();
-    for (long sent = 0, ended = 0; ended < count;) {
-        while (sent < count && sent - ended < window)
-            submit(bench, (uint64_t)sent++);
-        ended += read_feed(bench);
+    zmq_pollitem_t items[2] = {{bench->front, 0, ZMQ_POLLIN, 0}, {bench->feed, 0, feed, 0}};
+    if (zmq_poll(items, 2, 60000) <= 0)
+        die("nothing came for 60 s; is the broker up with init, run and eval workers?");
+}
+
+/* ---- flow ---------------------------------------------------------------------------- */
+
+/* When the group of this trajectory was submitted, as its number says; -1: it is not ours. */
+static long number_of(const struct bench *bench, struct slice group)
+{
+    size_t len = strlen(bench->prefix);
+    char digits[24] = "";
+    if (group.len <= len + 1 || group.len - len - 1 >= sizeof(digits) ||
+        memcmp(group.data, bench->prefix, len) != 0)
+        return -1;
+    memcpy(digits, group.data + len + 1, group.len - len - 1);
+    return atol(digits);
+}
+
+/* The trajectories that came: from times of submits, times taken. Returns how many. */
+static long read_feed(struct bench *bench, int64_t *us, long count)
+{
+    long ended = 0;
+    zmq_msg_t frame;
+    zmq_msg_init(&frame);
+    while (zmq_msg_recv(&frame, bench->feed, ZMQ_DONTWAIT) >= 0) {
+        struct slice bytes = slice_of(zmq_msg_data(&frame), zmq_msg_size(&frame));
+        struct msg_trajectory trajectory;
+        enum message_id id;
+        struct refusal no;
+        bool is_topic = zmq_msg_more(&frame);
+        if (is_topic || !message_peek(bytes, &id, &no) || id != MSG_trajectory ||
+            !message_decode(id, bytes, &trajectory, &no))
+            continue;
+        long number = number_of(bench, trajectory.group);
+        if (number < 0 || number >= count)
+            die("a trajectory of another group came");
+        us[number] = clock_us() - us[number];
+        ended++;
     }
-    printf("%.0f\n", (double)count * 1e6 / (double)(clock_us() - start_us));
+    zmq_msg_close(&frame);
+    return ended;
 }
 
 static int compare(const void *a, const void *b)
 {
-    double x = *(const double *)a, y = *(const double *)b;
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x > y) - (x < y);
 }
 
-static void measure_latency(struct bench *bench, long count)
+static void measure_flow(struct bench *bench, long count, long window)
 {
-    double *ms = calloc((size_t)count, sizeof(*ms));
-    if (!ms)
+    int64_t *us = calloc((size_t)count, sizeof(*us)), start_us = clock_us();
+    if (!us)
         die("out of memory");
-    for (long i = 0; i < count; i++) {
-        int64_t start_us = clock_us();
-        submit(bench, (uint64_t)i);
-        while (read_feed(bench) == 0)
-            ;
-        ms[i] = (double)(clock_us() - start_us) / 1000;
+    for (long sent = 0, ended = 0; ended < count;) {
+        for (; sent < count && sent - ended < window; sent++) {
+            us[sent] = clock_us();
+            submit(bench, (uint64_t)sent);
+        }
+        await(bench, ZMQ_POLLIN);
+        read_replies(bench);
+        ended += read_feed(bench, us, count);
     }
-    qsort(ms, (size_t)count, sizeof(*ms), compare);
-    printf("%.2f %.2f\n", ms[count / 2], ms[count * 99 / 100]);
-    free(ms);
+    double took_us = (double)(clock_us() - start_us);
+    qsort(us, (size_t)count, sizeof(*us), compare);
+    printf("%.0f %.2f %.2f\n", (double)count * 1e6 / took_us, (double)us[count / 2] / 1000,
+           (double)us[count * 99 / 100] / 1000);
+    free(us);
+}
+
+/* ---- queue --------------------------------------------------------------------------- */
+
+static void measure_queue(struct bench *bench, long count, long window)
+{
+    int64_t start_us = clock_us();
+    for (long sent = 0, accepted = 0; accepted < count;) {
+        while (sent < count && sent - accepted < window)
+            submit(bench, (uint64_t)sent++);
+        await(bench, 0);
+        accepted += read_replies(bench);
+    }
+    printf("%.0f\n", (double)count * 1e6 / (double)(clock_us() - start_us));
 }
 
 int main(int argc, char **argv)
 {
-    bool rate = argc == 7 && strcmp(argv[1], "rate") == 0;
-    if (!rate && !(argc == 6 && strcmp(argv[1], "latency") == 0)) {
-        fprintf(stderr, "usage: rollouts rate FRONT FEED COUNT WINDOW BYTES\n"
-                        "       rollouts latency FRONT FEED COUNT BYTES\n");
+    bool flow = argc == 7 && strcmp(argv[1], "flow") == 0;
+    if (!flow && !(argc == 7 && strcmp(argv[1], "queue") == 0)) {
+        fprintf(stderr, "usage: rollouts flow|queue FRONT FEED COUNT WINDOW BYTES\n");
         return 2;
     }
     void *context = zmq_ctx_new();
     struct bench bench = {.front = open_socket(context, ZMQ_DEALER, argv[2]),
                           .feed = open_socket(context, ZMQ_SUB, argv[3]),
-                          .task = make_task((size_t)atol(argv[argc - 1]))};
+                          .task = make_task((size_t)atol(argv[6]))};
     snprintf(bench.prefix, sizeof(bench.prefix), "b%lld-%d", (long long)clock_wall_ms(), getpid());
     snprintf(bench.stream, sizeof(bench.stream), "bench-%d", getpid());
     char topic[80];
@@ -161,10 +197,7 @@ int main(int argc, char **argv)
     if (zmq_setsockopt(bench.feed, ZMQ_SUBSCRIBE, topic, strlen(topic)))
         die("cannot subscribe");
     usleep(300000); /* a PUB drops what it sends before the subscription has arrived */
-    if (rate)
-        measure_rate(&bench, atol(argv[4]), atol(argv[5]));
-    else
-        measure_latency(&bench, atol(argv[4]));
+    (flow ? measure_flow : measure_queue)(&bench, atol(argv[4]), atol(argv[5]));
     buffer_finish(&bench.out);
     free(bench.task);
     zmq_close(bench.front);

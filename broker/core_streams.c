@@ -121,7 +121,8 @@ void handle_stream_fetch(struct core *core, const struct call *call)
     send->tag = call->tag;
     send->stream = name;
     send->seq = in->from;
-    send->limit = in->has_limit ? in->limit : FETCH_LIMIT;
+    /* Nobody's yet: should it become another's in this very cycle, nothing of it is read. */
+    send->limit = !stream ? 0 : in->has_limit ? in->limit : FETCH_LIMIT;
     send->bytes = head;
 }
 

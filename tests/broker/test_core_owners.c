@@ -133,7 +133,9 @@ static void to_fetch_a_stream_that_nobody_has_does_not_make_it_ones_own(void **s
     struct world *world = world_open();
     speak_as(world, "bob", false);
     fetch(world, "new");
-    assert_int_equal(expect(world, SEND_RANGE)->head, 0);
+    const struct seen *range = expect(world, SEND_RANGE);
+    assert_int_equal(range->head, 0);
+    assert_int_equal(range->limit, 0); /* not even what another makes of it in the same cycle */
     speak_as(world, "alice", false);
     world_submit_task(world, "g", "new", 1, "{}");
     expect_answer(world, MSG_group_accepted);
