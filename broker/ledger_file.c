@@ -84,8 +84,11 @@ static int check_pages(struct ledger *ledger, struct fail *fail)
     if (code == SQLITE_OK)
         code = sqlite3_step(check);
     char detail[160] = "";
-    if (code == SQLITE_ROW)
-        snprintf(detail, sizeof(detail), "%s", (const char *)sqlite3_column_text(check, 0));
+    if (code == SQLITE_ROW) {
+        const char *said = (const char *)sqlite3_column_text(check, 0);
+        const char *second = said && said[0] == '*' ? strchr(said, '\n') : NULL; /* after a title */
+        snprintf(detail, sizeof(detail), "%s", second ? second + 1 : said ? said : "");
+    }
     sqlite3_finalize(check);
     if (code != SQLITE_ROW)
         return ledger_broke(ledger, code, fail);

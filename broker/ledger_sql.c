@@ -28,7 +28,7 @@ static const struct {
                          "nothing that was acknowledged is lost"},
     {SQLITE_CORRUPT, -EBADMSG, "it is damaged, and was left as it is: move it and its -wal aside, "
                                "and put the newest of backups/ in its place, or what `sqlite3 FILE "
-                               ".recover | sqlite3 NEW` saves (docs/operations.md)"},
+                               ".recover` or `.dump` saves (docs/operations.md, A damaged ledger)"},
     {SQLITE_ERROR, -EBADMSG, "its tables are not a ledger's: it is damaged, or somebody has changed "
                              "it; put the newest of backups/ in its place (docs/operations.md)"},
     {SQLITE_NOTADB, -EBADMSG, "this is not a ledger, and was left as it is: move it aside, put the "
