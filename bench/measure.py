@@ -111,6 +111,9 @@ class Bench:
             self.note(f"accepted to {count:,} queued, rollouts/s", accepted)
             self.note(f"memory of the broker with {count:,} rollouts of 1 KiB queued, MiB", after / 2**20)
             self.note("... bytes for each of them", (after - before) / count)
+            broker.kill()
+            self.note("... and start of a broker with them to its first answer, s", broker.start())
+            self.note("... and its memory then, MiB", broker.memory_bytes() / 2**20)
 
     # ---- all of it --------------------------------------------------------------------------------------------
 
