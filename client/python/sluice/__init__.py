@@ -11,10 +11,11 @@
 """
 
 from .client import Client
-from .errors import BrokerSilent, Forgotten, Full, NotAllowed, OtherLedger, Refused, SluiceError
+from .errors import (BrokerSilent, Forgotten, Full, NotAllowed, NotLetIn, OtherLedger, Refused,
+                     SluiceError)
 from .messages import MessageError
 from .trajectory import Message, Trace, Trajectory, Turn
 
 __version__ = "0.1.0"
 __all__ = ["Client", "Trajectory", "Trace", "Turn", "Message", "SluiceError", "Refused",
-           "BrokerSilent", "NotAllowed", "Full", "Forgotten", "OtherLedger", "MessageError"]
+           "BrokerSilent", "NotLetIn", "NotAllowed", "Full", "Forgotten", "OtherLedger", "MessageError"]

@@ -8,7 +8,8 @@ import warnings
 import zmq
 
 from . import messages
-from .errors import BrokerSilent, Refused, SluiceError, refusal
+from .errors import Refused, SluiceError, refusal
+from .link import AGAIN, Link
 from .stream import FAR, STOPPED, Stream
 from .tasks import name_groups, read_tasks
 from .trajectory import read_trajectory
@@ -56,9 +57,12 @@ class Client:
     timeout: seconds that a request waits for its answer, restarts of the broker included.
     patience: seconds that submit waits for room while a full broker takes nothing, and that reading
     bears a broker that does not answer; None: for ever. Nothing else waits without a bound.
+    key: a file of `sluice keys add`, for a broker that asks; None: $SLUICE_KEY, if set. Without a key
+    a client goes beyond this machine only with allow_plaintext, or SLUICE_ALLOW_PLAINTEXT=1.
+    Raises NotLetIn where the two do not come together.
     """
 
-    def __init__(self, url=None, timeout=10.0, patience=600.0):
+    def __init__(self, url=None, timeout=10.0, patience=600.0, key=None, allow_plaintext=False):
         self.url = url or os.environ.get("SLUICE_BROKER") or "tcp://127.0.0.1:5750"
         self.timeout = timeout
         self.patience = patience
@@ -67,7 +71,12 @@ class Client:
         self._tag = 0
         self._stream = None
         self._lease = None  # the shortest that was submitted with, in seconds
-        self._front = self._socket(zmq.DEALER, self.url)
+        self._link = Link(self._context, self.url, key, allow_plaintext)
+        self._link.open(self._socket)
+
+    @property
+    def _front(self):
+        return self._link.socket
 
     def __enter__(self):
         return self
@@ -78,7 +87,7 @@ class Client:
     def close(self):
         """Idempotent."""
         self._leave_stream()
-        self._front.close()
+        self._link.close()
         self._context.term()
 
     # ---- what a trainer does ------------------------------------------------------------------
@@ -160,7 +169,7 @@ class Client:
         read: its `seq` says which; go on with from_seq after it.
         """
         self._leave_stream()
-        reader = self._stream = Stream(self, self._socket(zmq.SUB, self._feed_url), stream, cursor)
+        reader = self._stream = Stream(self, lambda: self._socket(zmq.SUB, self._feed_url), stream, cursor)
         try:
             reader.begin(from_seq)
             while True:
@@ -243,7 +252,7 @@ class Client:
 
     # ---- sockets ----------------------------------------------------------------------------------
 
-    def _socket(self, kind, url):
+    def _socket(self, kind, url, before_connect=None):
         socket = self._context.socket(kind)
         for option, value in ((zmq.LINGER, 0), (zmq.MAXMSGSIZE, FRAME_BYTES_MAX),
                               (zmq.RCVHWM, QUEUE_MESSAGES), (zmq.SNDHWM, QUEUE_MESSAGES),
@@ -251,6 +260,9 @@ class Client:
                               (zmq.TCP_KEEPALIVE, 1), (zmq.TCP_KEEPALIVE_IDLE, 20),
                               (zmq.IMMEDIATE, int(kind == zmq.DEALER))):
             socket.setsockopt(option, value)
+        self._link.arm(socket)
+        if before_connect:
+            before_connect(socket)
         socket.connect(url)
         return socket
 
@@ -267,6 +279,7 @@ class Client:
 
     def _read(self):
         """The messages that are there now, but for what is none."""
+        self._link.mend()
         while True:
             try:
                 frames = self._front.recv_multipart(zmq.DONTWAIT)
@@ -290,6 +303,8 @@ class Client:
                 if away:
                     break
                 wake = min(wake, request.send_at)
+            if away:
+                wake = min(wake, now + AGAIN)
             self._front.poll(max(0, (wake - now) * 1000), zmq.POLLIN | (zmq.POLLOUT if away else 0))
             late = time.monotonic() - max(now, wake)
             deadline += late if late > STOPPED else 0
@@ -302,7 +317,7 @@ class Client:
                 elif self._stream:
                     self._stream.offer(wire, fields)
             if open_tags and time.monotonic() >= deadline:
-                raise BrokerSilent(f"no broker answers at {self.url}")
+                raise self._link.silence()
         return [answers[r.tag] for r in requests]
 
     def _call_many(self, wire, asked):

@@ -9,6 +9,10 @@ class BrokerSilent(SluiceError):
     """No broker answered: a request for the client's timeout, a reader for its patience."""
 
 
+class NotLetIn(SluiceError):
+    """The broker and this client have no key, or no two that fit; or the key file cannot be used."""
+
+
 class Refused(SluiceError):
     """The broker did not take a request; nothing changed.
 

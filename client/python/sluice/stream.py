@@ -16,7 +16,8 @@ import zmq
 
 from . import messages
 from .cursor import read_cursor, write_cursor
-from .errors import BrokerSilent, Forgotten, OtherLedger, refusal
+from .errors import Forgotten, OtherLedger, refusal
+from .link import AGAIN
 
 FETCH_LIMIT = 64
 FETCH_PAUSE = 0.25  # seconds after a fetch that brought nothing although there is more
@@ -27,8 +28,9 @@ FAR = 2**63 - 1     # a number that no stream reaches: asks where it stands
 
 
 class Stream:
-    def __init__(self, client, feed, name, cursor=None):
-        self.client, self.feed, self.name, self.cursor = client, feed, name, cursor
+    def __init__(self, client, open_feed, name, cursor=None):
+        self.client, self.open_feed, self.name, self.cursor = client, open_feed, name, cursor
+        self.feed = None
         self.topic = f"t/{name}/".encode()
         self.ready = []          # fields of trajectories, in order from self.wanted_seq
         self.wanted_seq = 0      # the number to give out next
@@ -45,10 +47,18 @@ class Stream:
         self.heard = time.monotonic()
         self.asked = False       # FRONT has told of the stream as it is now
         self.failed = None       # what next() raises
-        feed.setsockopt(zmq.SUBSCRIBE, self.topic)
+        self._open_feed()
+
+    def _open_feed(self):
+        """Again, too, when FRONT is made anew: what was not read of the old one is fetched."""
+        self.close()
+        self.feed = self.open_feed()
+        self.feed.setsockopt(zmq.SUBSCRIBE, self.topic)
+        self.made = self.client._link.made
 
     def close(self):
-        self.feed.close()
+        if self.feed:
+            self.feed.close()
 
     def begin(self, from_seq):
         saved = read_cursor(self.cursor, self.name) if self.cursor else None
@@ -106,7 +116,7 @@ class Stream:
         patience = self.client.patience
         if self.fetch and patience is not None and now - self.asked_at > max(patience, SILENCE):
             self.asked_at = now
-            raise BrokerSilent(f"no broker answers at {self.client.url}")
+            raise self.client._link.silence()
 
     # ---- what came -----------------------------------------------------------------------------
 
@@ -215,6 +225,8 @@ class Stream:
         """One round; returns whether the broker is away and until when to wait."""
         for wire, fields in self.client._read():
             self.offer(wire, fields)
+        if self.made != self.client._link.made:
+            self._open_feed()
         if not self.fetch and not self.behind and not self.ready:
             self._hear_feed()
         if not self.fetch and now - self.heard >= SILENCE:
@@ -225,7 +237,7 @@ class Stream:
         if now >= self.renew_at:
             self._renew(now)
         if self.fetch:
-            return away, now + SILENCE / 4 if away else self.fetch.send_at
+            return away, now + AGAIN if away else self.fetch.send_at
         return False, min(self.renew_at, self.not_before if self.behind else self.heard + SILENCE)
 
     def _sleep(self, seconds, away):

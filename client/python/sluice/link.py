@@ -1,0 +1,138 @@
+"""How a client proves who it is (CURVE), and why it cannot talk to the broker.
+
+FRONT's handshakes are listened to. One that is refused ends libzmq's attempts, so the socket is made
+anew, every AGAIN seconds, and the reason is what a request that finds no answer fails with.
+"""
+
+import ipaddress
+import os
+import stat
+import time
+
+import zmq
+from zmq.utils.monitor import parse_monitor_message
+
+from .errors import BrokerSilent, NotLetIn
+
+AGAIN = 0.5
+MISMATCH = 0x11000002  # ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH
+FILE_MAX = 4096
+HEARD = (zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL |
+         zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_HANDSHAKE_FAILED_AUTH)
+ROLES = ("trainer", "admin")
+
+
+def read_key(path):
+    """The lines of a key file (docs/security.md) as a dict; refused if others can read it."""
+    try:
+        with open(path, encoding="ascii") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            text = file.read(FILE_MAX + 1)
+    except (OSError, UnicodeDecodeError) as why:
+        raise NotLetIn(f"cannot read {path}: {why}") from None
+    if not stat.S_ISREG(mode) or len(text) > FILE_MAX:
+        raise NotLetIn(f"{path}: it is no key file")
+    if mode & 0o077:
+        raise NotLetIn(f"{path}: it holds a secret and others may read it: chmod 600 {path}")
+    key = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        if len(words) != 2 or words[0] not in ("role", "name", "public", "secret", "broker"):
+            raise NotLetIn(f"{path}: line {number} is not of the form `word value`")
+        key[words[0]] = words[1]
+    for word in ("role", "name", "public", "secret", "broker"):
+        if word not in key:
+            raise NotLetIn(f"{path}: it lacks its line `{word}`")
+    for word in ("public", "secret", "broker"):
+        if len(key[word]) != 40:
+            raise NotLetIn(f"{path}: `{word}` is no key: 40 characters of Z85")
+    if key["role"] not in ROLES:
+        raise NotLetIn(f"{path} is {key['name']}'s key, who is {key['role']}: "
+                       "a trainer's or an admin's is wanted")
+    return key
+
+
+def is_local(url):
+    """Nobody but this machine's own users can listen in."""
+    if url.startswith("ipc://"):
+        return True
+    host = url[len("tcp://"):].rpartition(":")[0].strip("[]")
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class Link:
+    """FRONT, and what every socket of a client needs before it connects."""
+
+    def __init__(self, context, url, key_path, allow_plaintext):
+        self.context, self.url = context, url
+        self.key_path = key_path or os.environ.get("SLUICE_KEY") or None
+        self.key = read_key(self.key_path) if self.key_path else None
+        if not (self.key or allow_plaintext or is_local(url) or
+                os.environ.get("SLUICE_ALLOW_PLAINTEXT") == "1"):
+            raise NotLetIn(f"{url} is not on this machine and there is no key: name one with key= or "
+                           "SLUICE_KEY, or set SLUICE_ALLOW_PLAINTEXT=1 if you trust the whole network")
+        self.socket = self.monitor = None
+        self.trouble = ""    # why there is no connection
+        self.again = None    # when to make the socket anew
+        self.made = 0        # how often it was: FEED, which was refused with it, is made as often
+
+    def arm(self, socket):
+        if self.key:
+            socket.curve_serverkey = self.key["broker"].encode()
+            socket.curve_publickey = self.key["public"].encode()
+            socket.curve_secretkey = self.key["secret"].encode()
+
+    def open(self, make):
+        """make(kind, url, before): a socket that is connected after before(socket)."""
+        self.make = make
+        self.socket = make(zmq.DEALER, self.url, self._listen)
+        self.made += 1
+
+    def close(self):
+        if self.socket:
+            self.socket.disable_monitor()
+            self.monitor.close(0)
+            self.socket.close()
+        self.socket = self.monitor = None
+
+    def _listen(self, socket):
+        address = f"inproc://front-{id(self)}-{self.made}"
+        socket.monitor(address, HEARD)
+        self.monitor = self.context.socket(zmq.PAIR)
+        self.monitor.connect(address)
+
+    def mend(self):
+        """Hears what became of the handshakes and mends what can be. Call it in every round."""
+        while self.monitor.getsockopt(zmq.EVENTS) & zmq.POLLIN:
+            self._hear(parse_monitor_message(self.monitor.recv_multipart(zmq.DONTWAIT)))
+        if self.again is not None and time.monotonic() >= self.again:
+            self.again = None
+            self.close()
+            self.open(self.make)
+
+    def silence(self):
+        """No answer came: why."""
+        return NotLetIn(self.trouble) if self.trouble else BrokerSilent(f"no broker answers at {self.url}")
+
+    def _hear(self, news):
+        event, value = news["event"], int(news["value"])
+        if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+            self.trouble = ""
+        elif event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
+            self.trouble = (f"the broker at {self.url} refuses the key of {self.key['name']} "
+                            f"({self.key_path}): its operator removed it, or never knew it")
+        elif event == zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL and value == MISMATCH and self.key:
+            self.trouble = (f"the broker at {self.url} speaks plaintext: connect without a key, or start "
+                            "it with --keys")
+        elif event == zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL and value == MISMATCH:
+            self.trouble = f"the broker at {self.url} wants a key: name one with key= or SLUICE_KEY"
+        elif self.key:
+            self.trouble = (f"the broker at {self.url} broke off the handshake: is it the one whose key "
+                            f"{self.key_path} names?")
+        if event in (zmq.EVENT_HANDSHAKE_FAILED_AUTH, zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL):
+            self.again = time.monotonic() + AGAIN
