@@ -4,13 +4,12 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "broker/frame.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 
-enum { READS_MAX = 4096, TOPIC_SIZE = 80, ASKERS_MAX = 1024, BIND_TRIES = 50 };
+enum { READS_MAX = 4096, TOPIC_SIZE = 80, ASKERS_MAX = 1024, BIND_TRIES = 50, PASSED_MAX = 1 << 20 };
 
 /* What one name has asked for since the connections were last dropped. */
 struct asker {
@@ -56,16 +55,24 @@ void *feed_socket(const struct feed *feed) { return feed->xpub; }
 
 /* ---- dropping everybody -------------------------------------------------------------------- */
 
-/* libzmq lets go of a port, and removes the file of an ipc endpoint, a moment after zmq_unbind. */
+/* libzmq lets go of a port a moment after zmq_unbind. */
 static void bind_again(struct feed *feed)
 {
-    bool is_ipc = strncmp(feed->endpoint, "ipc://", 6) == 0;
     for (int i = 0; i < BIND_TRIES && !feed->is_bound; i++) {
-        bool is_held = is_ipc && access(feed->endpoint + 6, F_OK) == 0;
-        feed->is_bound = !is_held && zmq_bind(feed->xpub, feed->endpoint) == 0;
+        feed->is_bound = zmq_bind(feed->xpub, feed->endpoint) == 0;
         if (!feed->is_bound)
             poll(NULL, 0, 1);
     }
+}
+
+/* What they have asked for and was not read yet. */
+static void pass_over(struct feed *feed)
+{
+    zmq_msg_t frame;
+    zmq_msg_init(&frame);
+    for (int i = 0; i < PASSED_MAX && zmq_msg_recv(&frame, feed->xpub, ZMQ_DONTWAIT) >= 0; i++)
+        ;
+    zmq_msg_close(&frame);
 }
 
 /* Unbinding ends the connections that came in by it. */
@@ -75,6 +82,7 @@ static void drop_all(struct feed *feed, const char *why)
     if (feed->is_bound)
         zmq_unbind(feed->xpub, feed->endpoint);
     feed->is_bound = false;
+    pass_over(feed);
     feed->topics = 0;
     for (size_t i = 0; i < feed->asker_count; i++)
         feed->askers[i].bytes = 0;
@@ -149,12 +157,14 @@ static void take_subscription(struct feed *feed, struct core *core, zmq_msg_t *f
 }
 
 /* A frame is 1 and a topic, or 0 and one; libzmq sends the latter itself when a connection ends. */
-static void take_frame(struct feed *feed, struct core *core, zmq_msg_t *frame, int64_t now_ms)
+static void take_frame(struct feed *feed, struct core *core, struct crowd *crowd, zmq_msg_t *frame,
+                       int64_t now_ms)
 {
     const uint8_t *bytes = zmq_msg_data(frame);
     size_t len = zmq_msg_size(frame);
     if (len < 1 || bytes[0] > 1) {
         feed->out_of_step = true;
+        crowd_shut_down(crowd, frame, "a subscriber sent what is no subscription");
         return;
     }
     struct slice topic = slice_of(bytes + 1, len - 1);
@@ -170,7 +180,7 @@ static void take_frame(struct feed *feed, struct core *core, zmq_msg_t *frame, i
         zmq_setsockopt(feed->xpub, ZMQ_UNSUBSCRIBE, topic.data, topic.len);
 }
 
-void feed_take(struct feed *feed, struct core *core, int64_t now_ms)
+bool feed_take(struct feed *feed, struct core *core, struct crowd *crowd, int64_t now_ms)
 {
     zmq_msg_t frame;
     int reads = 0;
@@ -178,7 +188,8 @@ void feed_take(struct feed *feed, struct core *core, int64_t now_ms)
         bind_again(feed);
     zmq_msg_init(&frame);
     while (reads < READS_MAX && zmq_msg_recv(&frame, feed->xpub, ZMQ_DONTWAIT) >= 0) {
-        take_frame(feed, core, &frame, now_ms);
+        crowd_heard(crowd, &frame);
+        take_frame(feed, core, crowd, &frame, now_ms);
         reads++;
     }
     zmq_msg_close(&frame);
@@ -192,6 +203,7 @@ void feed_take(struct feed *feed, struct core *core, int64_t now_ms)
         ban_the_most(feed, now_ms);
         drop_all(feed, "more topics are asked for than may be");
     }
+    return reads < READS_MAX;
 }
 
 /* ---- publishing ----------------------------------------------------------------------------- */

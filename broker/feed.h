@@ -16,6 +16,7 @@
 #ifndef SLUICE_BROKER_FEED_H
 #define SLUICE_BROKER_FEED_H
 
+#include "broker/crowd.h"
 #include "broker/gate.h"
 
 enum {
@@ -31,8 +32,8 @@ struct feed *feed_create(void *xpub, const char *endpoint, const struct gate *ga
 void feed_destroy(struct feed **feed);
 void *feed_socket(const struct feed *feed);
 
-/* Takes what subscribers asked for. */
-void feed_take(struct feed *feed, struct core *core, int64_t now_ms);
+/* Takes what subscribers asked for; false when there may be more to read. */
+bool feed_take(struct feed *feed, struct core *core, struct crowd *crowd, int64_t now_ms);
 /* Takes the frame. Subscribers that do not read miss it. Negative errno: nobody got it. */
 int feed_publish(struct feed *feed, struct slice stream, zmq_msg_t *body);
 

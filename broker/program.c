@@ -248,6 +248,16 @@ static int read_ports(const struct command *command, struct shell_endpoints *ret
 
 /* ---- running ------------------------------------------------------------------------------------------ */
 
+static int read_connections(const struct command *command, size_t *ret)
+{
+    uint64_t value;
+    if (!parse_number(command->values[OPTION_connections_max], 16, 65536, &value))
+        return refuse_usage("--connections-max: '%s' is not a number from 16 to 65536%s",
+                            command->values[OPTION_connections_max], "");
+    *ret = value;
+    return 0;
+}
+
 /* Nobody but this machine's users gets in without a key, unless the operator said so. */
 static int check_reach(const struct command *command)
 {
@@ -309,6 +319,8 @@ int program_main(int argc, char **argv)
     if (code == 0)
         code = ipc[0] ? read_ipc(ipc, &shell_options.endpoints)
                       : read_ports(&command, &shell_options.endpoints);
+    if (code == 0)
+        code = read_connections(&command, &shell_options.connections_max);
     log_open("broker", level);
     if (code == 0)
         code = check_reach(&command);

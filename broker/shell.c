@@ -60,6 +60,9 @@ static int open_sockets(struct shell *shell, const struct shell_options *options
     int code = gate_open(&shell->gate, shell->context, options->keys_dir, fail);
     if (code)
         return code;
+    shell->crowd = crowd_create(shell->context, options->connections_max);
+    if (!shell->crowd)
+        return fail_set(fail, -ENOMEM, "out of memory");
     shell->lanes = lanes_create(shell->context, &shell->gate);
     if (!shell->lanes)
         return fail_set(fail, -errno, "cannot watch lanes: %s", strerror(errno));
@@ -99,6 +102,7 @@ void shell_close(struct shell **closing)
     lanes_destroy(&shell->lanes);
     shell_unbind(shell);
     gate_close(&shell->gate);
+    crowd_destroy(&shell->crowd);
     if (shell->context)
         zmq_ctx_term(shell->context);
     core_destroy(&shell->core);
@@ -141,10 +145,13 @@ static void take_broken_lanes(struct shell *shell, int64_t now_ms)
 /* Waits for something to do. False when nothing is there now. */
 static bool await(struct shell *shell, bool *ret_backup_ended)
 {
-    enum { SIGNALS = 3, BACKUP = 5 };
+    enum { SIGNALS = 6, BACKUP = 8 };
     zmq_pollitem_t items[] = {{shell->front, 0, ZMQ_POLLIN, 0},
                               {shell->sink, 0, ZMQ_POLLIN, 0},
                               {feed_socket(shell->feed), 0, ZMQ_POLLIN, 0},
+                              {crowd_monitor(shell->crowd, PLACE_FRONT), 0, ZMQ_POLLIN, 0},
+                              {crowd_monitor(shell->crowd, PLACE_SINK), 0, ZMQ_POLLIN, 0},
+                              {crowd_monitor(shell->crowd, PLACE_FEED), 0, ZMQ_POLLIN, 0},
                               {NULL, shell->signal_fd, ZMQ_POLLIN, 0},
                               {NULL, lanes_fd(shell->lanes), ZMQ_POLLIN, 0},
                               {NULL, shell->backup ? backup_fd(shell->backup) : -1, ZMQ_POLLIN, 0}};
@@ -175,7 +182,8 @@ static int cycle(struct shell *shell, struct fail *fail)
     notice_absence(shell, now_ms);
     take_broken_lanes(shell, now_ms);
     shell_take_in(shell, now_ms, wall_ms);
-    feed_take(shell->feed, shell->core, now_ms);
+    shell->is_drained[PLACE_FEED] = feed_take(shell->feed, shell->core, shell->crowd, now_ms);
+    crowd_take(shell->crowd, shell->is_drained, now_ms);
     shell->due_ms = core_tick(shell->core, now_ms, wall_ms);
     core_dispatch(shell->core, now_ms);
     int code = shell_carry_out(shell, fail);

@@ -36,6 +36,7 @@ struct shell_options {
     const char *keys_dir; /* NULL: nobody is asked for a key (trust.h) */
     struct shell_endpoints endpoints;
     struct core_settings settings;
+    size_t connections_max; /* crowd.h */
 };
 
 /* Opens the ledger, restores the core, binds. *ret is the caller's (shell_close). */

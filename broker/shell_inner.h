@@ -3,6 +3,7 @@
 #define SLUICE_BROKER_SHELL_INNER_H
 
 #include "broker/backup.h"
+#include "broker/crowd.h"
 #include "broker/facts.h"
 #include "broker/feed.h"
 #include "broker/frame.h"
@@ -36,6 +37,8 @@ struct shell {
     struct ledger *ledger;
     struct core *core;
     struct gate gate;
+    struct crowd *crowd;
+    bool is_drained[CROWD_SOCKETS]; /* nothing was left to read, in this cycle */
     struct lanes *lanes;
     struct feed *feed;
     void *context, *front, *sink;
@@ -66,6 +69,9 @@ struct shell {
 
 /* Makes the core, of a new epoch, and tells it what the ledger holds. */
 int shell_restore(struct shell *shell, const struct core_settings *settings, struct fail *fail);
+
+/* The sockets' places in the crowd. */
+enum { PLACE_FRONT, PLACE_SINK, PLACE_FEED };
 
 /* ---- shell_sockets.c ------------------------------------------------------------------- */
 

@@ -187,14 +187,16 @@ static bool handle_letter(struct shell *shell, struct letter *letter, bool alone
     return true;
 }
 
-static void drain_socket(struct shell *shell, void *socket, bool is_client, size_t most,
+/* False when there may be more to read. */
+static bool drain_socket(struct shell *shell, void *socket, bool is_client, size_t most,
                          int64_t now_ms, int64_t wall_ms)
 {
     for (size_t taken = 0; taken < most && shell->letter_bytes < LETTERS_BYTES_MAX; taken++) {
         struct letter *letter = &shell->letters[shell->letter_count];
         bool alone;
         if (!read_letter(socket, is_client, letter, &alone))
-            return;
+            return true;
+        crowd_heard(shell->crowd, &letter->body);
         if (handle_letter(shell, letter, alone, is_client, now_ms, wall_ms)) {
             shell->letter_count++;
             shell->letter_bytes += zmq_msg_size(&letter->body);
@@ -202,10 +204,13 @@ static void drain_socket(struct shell *shell, void *socket, bool is_client, size
             drop_letter(letter);
         }
     }
+    return false;
 }
 
 void shell_take_in(struct shell *shell, int64_t now_ms, int64_t wall_ms)
 {
-    drain_socket(shell, shell->sink, false, LETTERS_MAX / 2, now_ms, wall_ms);
-    drain_socket(shell, shell->front, true, LETTERS_MAX / 2, now_ms, wall_ms);
+    shell->is_drained[PLACE_SINK] =
+        drain_socket(shell, shell->sink, false, LETTERS_MAX / 2, now_ms, wall_ms);
+    shell->is_drained[PLACE_FRONT] =
+        drain_socket(shell, shell->front, true, LETTERS_MAX / 2, now_ms, wall_ms);
 }

@@ -19,6 +19,7 @@ enum {
     SINK_MESSAGE_MAX = 72 << 20,  /* a record of 64 MiB, a layer, an answer */
     FRONT_SEND_MARK = 1024,       /* more than one stream.fetch's answer */
     FEED_SEND_MARK = 8192,        /* small ones; shell_effects.c counts the bytes of large ones */
+    FEED_READ_MARK = 16,          /* libzmq takes in subscriptions for as long as there are any */
     LINGER_MS = 500
 };
 
@@ -27,17 +28,17 @@ struct option {
 };
 
 static const struct option common_options[] = {
-    {ZMQ_BACKLOG, 1024},       {ZMQ_HANDSHAKE_IVL, 5000},     {ZMQ_TCP_KEEPALIVE, 1},
+    {ZMQ_BACKLOG, 1024},       {ZMQ_HANDSHAKE_IVL, 3000},     {ZMQ_TCP_KEEPALIVE, 1},
     {ZMQ_TCP_KEEPALIVE_IDLE, 30}, {ZMQ_TCP_KEEPALIVE_INTVL, 10}, {ZMQ_TCP_KEEPALIVE_CNT, 3},
     {ZMQ_TCP_MAXRT, 30000},
 };
 static const struct option front_options[] = {
-    {ZMQ_RCVHWM, 128},         {ZMQ_SNDHWM, FRONT_SEND_MARK}, {ZMQ_LINGER, LINGER_MS},
+    {ZMQ_RCVHWM, 16},          {ZMQ_SNDHWM, FRONT_SEND_MARK}, {ZMQ_LINGER, LINGER_MS},
     {ZMQ_ROUTER_MANDATORY, 1}, /* and no HANDOVER: an identity is its first owner's */
 };
-static const struct option sink_options[] = {{ZMQ_RCVHWM, 64}, {ZMQ_LINGER, 0}};
+static const struct option sink_options[] = {{ZMQ_RCVHWM, 8}, {ZMQ_LINGER, 0}};
 static const struct option feed_options[] = {{ZMQ_SNDHWM, FEED_SEND_MARK},
-                                             {ZMQ_RCVHWM, 1000},
+                                             {ZMQ_RCVHWM, FEED_READ_MARK},
                                              {ZMQ_LINGER, LINGER_MS},
                                              {ZMQ_XPUB_MANUAL, 1}};
 
@@ -88,7 +89,8 @@ static int bind_one(struct shell *shell, const struct plan *plan, const char *en
                                 sizeof(common_options) / sizeof(*common_options)) ||
         !set_options(socket, plan->options, plan->option_count) ||
         zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &plan->message_max, sizeof(int64_t)) != 0 ||
-        gate_arm(&shell->gate, socket, plan->domain) != 0)
+        gate_arm(&shell->gate, socket, plan->domain) != 0 ||
+        crowd_watch(shell->crowd, socket, plan->message_max) < 0)
         return fail_set(fail, -errno, "cannot make the socket %s: %s", plan->name,
                         zmq_strerror(errno));
     if (zmq_bind(socket, endpoint) != 0)
@@ -151,6 +153,8 @@ static void remove_file(const struct shell *shell, const char *endpoint)
 
 void shell_unbind(struct shell *shell)
 {
+    for (int place = 0; shell->crowd && place < CROWD_SOCKETS; place++)
+        crowd_leave(shell->crowd, place);
     if (shell->front)
         zmq_close(shell->front);
     if (shell->sink)

@@ -1,0 +1,260 @@
+#include "broker/crowd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include "common/cleanup.h"
+#include "common/log.h"
+
+enum {
+    FDS_MAX = 65536, /* connections with higher descriptors are not counted */
+    ROOM_FOR_OTHERS = 1024, /* lanes, files */
+    EVENTS_WANTED = ZMQ_EVENT_LISTENING | ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED
+};
+
+struct connection {
+    uint64_t base;  /* bytes it had sent when it was last heard */
+    uint8_t place;  /* of its socket, from 1; 0: none */
+    bool was_heard, is_shut;
+};
+
+struct door {
+    void *socket, *monitor;
+    int64_t bytes_max;
+    int listening_fd;
+};
+
+struct crowd {
+    void *context;
+    size_t max, count;
+    bool is_shut;
+    int fd_end; /* one beyond the highest descriptor seen */
+    int64_t look_ms;
+    struct door doors[CROWD_SOCKETS];
+    struct connection connections[FDS_MAX];
+};
+
+/* ---- life ------------------------------------------------------------------------------------- */
+
+static size_t room_for(size_t max)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return max;
+    size_t fds = limit.rlim_cur, most = fds > 2 * ROOM_FOR_OTHERS ? fds - ROOM_FOR_OTHERS : fds / 2;
+    return max < most ? max : most;
+}
+
+struct crowd *crowd_create(void *context, size_t max)
+{
+    struct crowd *crowd = calloc(1, sizeof(*crowd));
+    if (!crowd)
+        return NULL;
+    crowd->context = context;
+    crowd->max = room_for(max);
+    for (int i = 0; i < CROWD_SOCKETS; i++)
+        crowd->doors[i].listening_fd = -1;
+    if (crowd->max < max)
+        log_event(LOG_WARN, "crowd.descriptors", "connections=%zu wanted=%zu hint=\"ulimit -n\"",
+                  crowd->max, max);
+    return crowd;
+}
+
+void crowd_destroy(struct crowd **destroying) { free(take_ptr(destroying)); }
+
+int crowd_watch(struct crowd *crowd, void *socket, int64_t message_max)
+{
+    int place = 0, none = 0;
+    char address[64];
+    while (place < CROWD_SOCKETS && crowd->doors[place].socket)
+        place++;
+    if (place == CROWD_SOCKETS)
+        return -ENOSPC;
+    struct door *door = &crowd->doors[place];
+    snprintf(address, sizeof(address), "inproc://crowd-%d", place);
+    if (zmq_socket_monitor(socket, address, EVENTS_WANTED) != 0)
+        return -errno;
+    door->socket = socket;
+    door->bytes_max = message_max + message_max / 8 + 65536;
+    door->monitor = zmq_socket(crowd->context, ZMQ_PAIR);
+    /* libzmq's own thread would wait for room in it */
+    if (door->monitor && zmq_setsockopt(door->monitor, ZMQ_RCVHWM, &none, sizeof(none)) == 0 &&
+        zmq_setsockopt(door->monitor, ZMQ_LINGER, &none, sizeof(none)) == 0 &&
+        zmq_connect(door->monitor, address) == 0)
+        return place;
+    int code = -errno;
+    crowd_leave(crowd, place);
+    return code;
+}
+
+void crowd_leave(struct crowd *crowd, int place)
+{
+    struct door *door = &crowd->doors[place];
+    if (door->socket)
+        zmq_socket_monitor(door->socket, NULL, 0);
+    if (door->monitor)
+        zmq_close(door->monitor);
+    *door = (struct door){.listening_fd = -1};
+}
+
+void *crowd_monitor(const struct crowd *crowd, int place) { return crowd->doors[place].monitor; }
+size_t crowd_count(const struct crowd *crowd) { return crowd->count; }
+
+/* ---- opening and shutting --------------------------------------------------------------------- */
+
+static void filter(int fd, bool drops)
+{
+    struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
+    struct sock_fprog program = {1, &nothing};
+    if (fd < 0)
+        return;
+    if (drops)
+        setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
+    else
+        setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &(int){0}, sizeof(int));
+}
+
+static void forget(struct crowd *crowd, int fd)
+{
+    if (fd < 0 || fd >= FDS_MAX || !crowd->connections[fd].place)
+        return;
+    crowd->connections[fd].place = 0;
+    crowd->count--;
+}
+
+/* libzmq does not tell of connections that it ends itself. */
+static void recount(struct crowd *crowd)
+{
+    for (int fd = 0; fd < crowd->fd_end; fd++)
+        if (crowd->connections[fd].place && fcntl(fd, F_GETFD) < 0)
+            forget(crowd, fd);
+}
+
+static void open_or_shut(struct crowd *crowd)
+{
+    if (crowd->count >= crowd->max)
+        recount(crowd);
+    bool shuts = crowd->count >= (crowd->is_shut ? crowd->max - crowd->max / 8 : crowd->max);
+    if (shuts == crowd->is_shut)
+        return;
+    crowd->is_shut = shuts;
+    for (int i = 0; i < CROWD_SOCKETS; i++)
+        filter(crowd->doors[i].listening_fd, shuts);
+    log_event(LOG_WARN, shuts ? "crowd.full" : "crowd.open-again", "connections=%zu max=%zu action=%s",
+              crowd->count, crowd->max, shuts ? "new-ones-wait" : "new-ones-are-let-in");
+}
+
+/* ---- who comes and goes ------------------------------------------------------------------------ */
+
+static void take_event(struct crowd *crowd, int place, uint16_t event, int fd)
+{
+    struct door *door = &crowd->doors[place];
+    if (event == ZMQ_EVENT_LISTENING) {
+        door->listening_fd = fd;
+        filter(fd, crowd->is_shut);
+    } else if (event == ZMQ_EVENT_CLOSED) {
+        door->listening_fd = -1;
+    } else if (event == ZMQ_EVENT_DISCONNECTED) {
+        forget(crowd, fd);
+    } else if (fd >= 0 && fd < FDS_MAX) {
+        struct connection *connection = &crowd->connections[fd];
+        crowd->count += !connection->place;
+        *connection = (struct connection){.place = (uint8_t)(place + 1)};
+        if (fd >= crowd->fd_end)
+            crowd->fd_end = fd + 1;
+    }
+}
+
+static bool read_event(void *monitor, uint16_t *ret_event, int *ret_fd)
+{
+    zmq_msg_t frame;
+    zmq_msg_init(&frame);
+    bool got = zmq_msg_recv(&frame, monitor, ZMQ_DONTWAIT) >= 0;
+    if (got && zmq_msg_size(&frame) >= 6) {
+        const char *bytes = zmq_msg_data(&frame);
+        memcpy(ret_event, bytes, sizeof(*ret_event));
+        memcpy(ret_fd, bytes + 2, sizeof(*ret_fd));
+    }
+    while (got && zmq_msg_more(&frame) && zmq_msg_recv(&frame, monitor, ZMQ_DONTWAIT) >= 0)
+        ;
+    zmq_msg_close(&frame);
+    return got;
+}
+
+/* ---- who sends without end ----------------------------------------------------------------------- */
+
+void crowd_heard(struct crowd *crowd, zmq_msg_t *frame)
+{
+    int fd = zmq_msg_get(frame, ZMQ_SRCFD);
+    if (fd >= 0 && fd < FDS_MAX)
+        crowd->connections[fd].was_heard = true;
+}
+
+void crowd_shut_down(struct crowd *crowd, zmq_msg_t *frame, const char *why)
+{
+    int fd = zmq_msg_get(frame, ZMQ_SRCFD);
+    if (fd < 0 || fd >= FDS_MAX || !crowd->connections[fd].place || crowd->connections[fd].is_shut)
+        return;
+    crowd->connections[fd].is_shut = true;
+    log_event(LOG_WARN, "crowd.shut-down", "why=\"%s\"", why);
+    shutdown(fd, SHUT_RDWR);
+}
+
+static bool count_received(int fd, uint64_t *ret)
+{
+    struct tcp_info info;
+    socklen_t size = sizeof(info);
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
+        size < offsetof(struct tcp_info, tcpi_bytes_received) + sizeof(info.tcpi_bytes_received))
+        return false;
+    *ret = info.tcpi_bytes_received;
+    return true;
+}
+
+/* A descriptor may be another's by now: then somebody else connects once more. */
+static void check_one(struct crowd *crowd, int fd)
+{
+    struct connection *connection = &crowd->connections[fd];
+    uint64_t received;
+    if (!count_received(fd, &received))
+        return;
+    if (connection->was_heard || received < connection->base) {
+        connection->was_heard = false;
+        connection->base = received;
+        return;
+    }
+    int64_t bytes_max = crowd->doors[connection->place - 1].bytes_max;
+    if (received - connection->base <= (uint64_t)bytes_max)
+        return;
+    log_event(LOG_WARN, "crowd.endless", "bytes=%llu max=%lld action=connection-shut-down",
+              (unsigned long long)(received - connection->base), (long long)bytes_max);
+    connection->base = received;
+    shutdown(fd, SHUT_RDWR);
+}
+
+void crowd_take(struct crowd *crowd, const bool is_drained[CROWD_SOCKETS], int64_t now_ms)
+{
+    uint16_t event = 0;
+    int fd = -1;
+    for (int place = 0; place < CROWD_SOCKETS; place++)
+        while (crowd->doors[place].monitor && read_event(crowd->doors[place].monitor, &event, &fd))
+            take_event(crowd, place, event, fd);
+    open_or_shut(crowd);
+    if (now_ms < crowd->look_ms)
+        return;
+    crowd->look_ms = now_ms + CROWD_LOOK_MS;
+    for (fd = 0; fd < crowd->fd_end; fd++) {
+        uint8_t place = crowd->connections[fd].place;
+        if (place && is_drained[place - 1])
+            check_one(crowd, fd);
+    }
+}
