@@ -84,6 +84,7 @@ void link_close_front(struct sluice_client *client)
     zmq_close(take_ptr(&client->front));
 }
 
+/* Both sides see what does not fit, and whoever closes first leaves the other with less to say. */
 static void explain(struct sluice_client *client, enum handshake news)
 {
     struct link *link = &client->link;
@@ -100,9 +101,11 @@ static void explain(struct sluice_client *client, enum handshake news)
     else if (news == HANDSHAKE_MISMATCH)
         snprintf(trouble, size, "the broker at %s wants a key: name one with --key or SLUICE_KEY",
                  url);
-    else if (has_key)
-        snprintf(trouble, size, "the broker at %s broke off the handshake: is it the one whose key "
-                 "%.300s names?", url, link->key_path);
+    else if (!trouble[0] && has_key)
+        snprintf(trouble, size, "the broker at %s broke off the handshake: its key is another than "
+                 "%.300s names, or it speaks plaintext", url, link->key_path);
+    else if (!trouble[0])
+        snprintf(trouble, size, "the broker at %s broke off the handshake: does it want a key?", url);
 }
 
 void link_mend(struct sluice_client *client, int64_t now_ms)

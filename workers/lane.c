@@ -243,7 +243,8 @@ static const char *explain(const struct lane *lane, enum handshake news)
         return lane->has_key ? "the broker speaks plaintext: start it with --keys, or this without "
                                "--key"
                              : "the broker wants a key: --key FILE";
-    return "the broker broke off the handshake: is it the one whose key the key file names?";
+    return "the broker broke off the handshake: its key is another than the key file names, or it speaks "
+           "plaintext";
 }
 
 /* libzmq itself tries again only what broke off, and says so each time. */

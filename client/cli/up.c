@@ -197,7 +197,7 @@ const struct command command_up = {
            "When something cannot start (a port in use, a directory that cannot be written), it says what,\n"
            "stops everything and exits 1.\n",
     .example = "sluice up --llm http://127.0.0.1:8080\n"
-               "sluice up --llm http://a:8000 --llm http://b:8000 --run 4 --data /shared/sluice --bind 10.0.0.1\n",
+               "sluice up --llm http://a:8000 --llm http://b:8000 --run 4 --data /shared/sluice --keys keys --bind 10.0.0.1\n",
     .options = options,
     .option_count = ROWS(options),
     .options_size = sizeof(struct up_options),

@@ -131,8 +131,10 @@ class Link:
                             "it with --keys")
         elif event == zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL and value == MISMATCH:
             self.trouble = f"the broker at {self.url} wants a key: name one with key= or SLUICE_KEY"
-        elif self.key:
-            self.trouble = (f"the broker at {self.url} broke off the handshake: is it the one whose key "
-                            f"{self.key_path} names?")
+        elif not self.trouble and self.key:
+            self.trouble = (f"the broker at {self.url} broke off the handshake: its key is another than "
+                            f"{self.key_path} names, or it speaks plaintext")
+        elif not self.trouble:
+            self.trouble = f"the broker at {self.url} broke off the handshake: does it want a key?"
         if event in (zmq.EVENT_HANDSHAKE_FAILED_AUTH, zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL):
             self.again = time.monotonic() + AGAIN

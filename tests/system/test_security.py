@@ -1,0 +1,375 @@
+"""A whole service under CURVE, from the outside: who gets in, who may do what, and hostile connections."""
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from harness import BROKER, SLUICE, SOURCE, WORKER, free_ports, wait_until
+
+sys.path.insert(0, os.path.join(SOURCE, "client", "python"))
+try:
+    import sluice
+    import zmq
+except ImportError:
+    print("no pyzmq")
+    sys.exit(77)
+
+NOOP = '{"task":"add","kind":"noop"}\n'
+
+
+class Place:
+    """A certificate directory, a broker and what else a test starts; all ends with it."""
+
+    def __init__(self, keys=True, options=()):
+        self.root = tempfile.mkdtemp(prefix="sluice-security-")
+        self.keys = os.path.join(self.root, "keys")
+        self.data = os.path.join(self.root, "data")
+        self.port = free_ports(3, 11000)
+        self.url = f"tcp://127.0.0.1:{self.port}"
+        self.processes, self.logs = [], {}
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("SLUICE_")}
+        if keys:
+            self.sluice("keys", "init", self.keys)
+        self.broker = self.start("broker", [BROKER, "--data", self.data, "--front", str(self.port), "--sink",
+                                            str(self.port + 1), "--feed", str(self.port + 2),
+                                            *(["--keys", self.keys] if keys else []), *options])
+        wait_until(lambda: "broker ready" in self.log("broker"), 30, "broker ready")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in reversed(self.processes):
+            process.terminate()
+        for process in reversed(self.processes):
+            try:
+                process.wait(20)
+            finally:
+                process.kill()
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def start(self, name, arguments):
+        self.logs[name] = os.path.join(self.root, f"{name}.log")
+        with open(self.logs[name], "wb") as log:
+            process = subprocess.Popen(arguments, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                                       env=self.environment)
+        self.processes.append(process)
+        return process
+
+    def log(self, name):
+        with open(self.logs[name], encoding="utf-8", errors="replace") as text:
+            return text.read()
+
+    def sluice(self, *arguments, check=True):
+        done = subprocess.run([SLUICE, *arguments], env=self.environment, capture_output=True, text=True,
+                              timeout=60, check=False)
+        if check and done.returncode:
+            raise AssertionError(f"{arguments}: {done.returncode}\n{done.stdout}{done.stderr}")
+        return done
+
+    def add(self, role, name):
+        self.sluice("keys", "add", role, name, "--dir", self.keys)
+        return os.path.join(self.keys, f"{name}.key")
+
+    def ask(self, key, *arguments):
+        key_words = ["--key", key] if key else []
+        return self.sluice(*arguments, "--broker", self.url, *key_words, check=False)
+
+    def start_workers(self, key):
+        for stage in ("init", "run", "eval"):
+            self.start(stage, [WORKER, stage, "--broker", self.url, "--data", self.data, "--key", key])
+
+    def tasks(self):
+        path = os.path.join(self.root, "tasks.jsonl")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(NOOP)
+        return path
+
+
+def rewrite(source, target, **lines):
+    """A key file with other lines."""
+    with open(source, encoding="ascii") as file:
+        words = dict(line.split(" ", 1) for line in file.read().splitlines())
+    words.update(lines)
+    with open(target, "w", encoding="ascii") as file:
+        file.write("".join(f"{word} {value}\n" for word, value in words.items()))
+    os.chmod(target, 0o600)
+    return target
+
+
+def line_of(path, word):
+    with open(path, encoding="ascii") as file:
+        return next(line.split(" ", 1)[1] for line in file.read().splitlines() if line.startswith(word + " "))
+
+
+class Keys(unittest.TestCase):
+    def test_a_rollout_under_curve_and_each_role_keeps_to_its_own(self):
+        with Place() as place:
+            alice, bob = place.add("trainer", "alice"), place.add("trainer", "bob")
+            root, node = place.add("admin", "root"), place.add("worker", "node7")
+            place.start_workers(node)
+            done = place.ask(alice, "submit", place.tasks(), "--stream", "ali", "--samples", "4", "--wait")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("4 of 4", done.stdout + done.stderr)
+            with sluice.Client(place.url, key=alice) as client:
+                heard = list(client.trajectories("ali", from_seq=1, until_idle=True))
+            self.assertEqual([t.seq for t in heard], [1, 2, 3, 4])
+            self.assertIn("only an admin", place.ask(alice, "engine", "add", "http://127.0.0.1:1").stderr)
+            self.assertEqual(place.ask(root, "engine", "add", "http://127.0.0.1:1").returncode, 0)
+            with sluice.Client(place.url, key=bob, timeout=5) as client:
+                for attempt in (lambda: client.ack("ali", 4), lambda: client.cancel(stream="ali"),
+                                lambda: next(client.trajectories("ali")), lambda: client.get(heard[0].rollout)):
+                    with self.assertRaises(sluice.Refused) as refused:
+                        attempt()
+                    self.assertEqual(refused.exception.reason, "not-allowed")
+            with sluice.Client(place.url, key=root) as client:
+                self.assertEqual(client.get(heard[0].rollout).seq, heard[0].seq)
+            self.assertIn("a trainer's or an admin's is wanted", place.ask(node, "status").stderr)
+
+    def test_who_is_not_let_in_hears_why_within_its_timeout_and_is_logged(self):
+        with Place() as place:
+            alice = place.add("trainer", "alice")
+            other = os.path.join(place.root, "other")
+            place.sluice("keys", "init", other)
+            place.sluice("keys", "add", "trainer", "mallory", "--dir", other)
+            mallory = os.path.join(other, "mallory.key")
+            stranger = rewrite(mallory, os.path.join(place.root, "stranger"), broker=line_of(alice, "broker"))
+            cases = ((None, " a key"), (stranger, "refuses the key of mallory"),
+                     (mallory, "broke off the handshake"))
+            for key, words in cases:
+                start = time.monotonic()
+                done = place.ask(key, "status")
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn(words, done.stderr)
+                self.assertLess(time.monotonic() - start, 8)
+                with self.assertRaises(sluice.NotLetIn) as why:
+                    with sluice.Client(place.url, key=key, timeout=2) as client:
+                        client.status()
+                self.assertIn(words, str(why.exception))
+            self.assertIn(f'key="{line_of(stranger, "public")}"', place.log("broker"))
+            os.chmod(alice, 0o644)
+            self.assertIn("chmod 600", place.ask(alice, "status").stderr)
+
+    def test_a_key_for_a_broker_without_keys_is_told_so(self):
+        with Place(keys=False) as place:
+            place.sluice("keys", "init", place.keys)
+            alice, node = place.add("trainer", "alice"), place.add("worker", "node7")
+            self.assertIn("speaks plaintext", place.ask(alice, "status").stderr)
+            place.start_workers(node)
+            wait_until(lambda: "speaks plaintext" in place.log("run"), 20, "the worker says so")
+
+    def test_a_removed_key_is_refused_on_an_open_connection_and_a_new_one_comes_in(self):
+        with Place() as place:
+            alice = place.add("trainer", "alice")
+            with sluice.Client(place.url, key=alice, timeout=3) as client:
+                client.status()
+                os.rename(alice, alice + ".kept")
+                place.sluice("keys", "remove", "alice", "--dir", place.keys)
+
+                def refused():
+                    try:
+                        client.status()
+                    except sluice.Refused as why:
+                        return why.reason == "not-allowed"
+                    return False
+                wait_until(refused, 5, "the open connection is refused")
+            self.assertIn("refuses the key", place.ask(alice + ".kept", "status").stderr)
+            again = place.add("trainer", "alice")
+            self.assertEqual(place.ask(again, "status").returncode in (0, 4, 5), True)
+
+    def test_a_worker_that_was_refused_comes_in_once_its_key_is_known(self):
+        with Place() as place:
+            root, node = place.add("admin", "root"), place.add("worker", "node7")
+            cert = os.path.join(place.keys, "trusted", "worker", "node7.pub")
+            os.rename(cert, cert + ".not-yet")
+            place.start_workers(node)
+            wait_until(lambda: "does not know this key" in place.log("run"), 20, "the worker is refused")
+            os.rename(cert + ".not-yet", cert)
+
+            def is_there():
+                done = place.ask(root, "status", "--json")
+                return '"stage":"run"' in done.stdout.replace(" ", "")
+            wait_until(is_there, 20, "the worker is let in")
+
+
+class Plaintext(unittest.TestCase):
+    def test_nothing_goes_beyond_this_machine_without_a_key_unless_somebody_says_so(self):
+        root = tempfile.mkdtemp(prefix="sluice-security-")
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("SLUICE_")}
+        cases = (
+            ([BROKER, "--data", root, "--bind", "tcp://0.0.0.0"], 2, "--allow-plaintext"),
+            ([BROKER, "--data", root, "--bind", "tcp://192.0.2.1"], 2, "sluice keys init"),
+            ([WORKER, "run", "--data", root, "--broker", "tcp://192.0.2.1:5750"], 5, "sluice keys add worker"),
+            ([WORKER, "run", "--data", root, "--advertise", "node7"], 5, "there is no key"),
+            ([SLUICE, "status", "--broker", "tcp://192.0.2.1:5750"], 1, "SLUICE_ALLOW_PLAINTEXT"),
+        )
+        try:
+            for arguments, status, words in cases:
+                done = subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=60,
+                                      check=False)
+                self.assertIn(words, done.stderr)
+                self.assertEqual(done.returncode, status, arguments)
+            with self.assertRaises(sluice.NotLetIn):
+                sluice.Client("tcp://192.0.2.1:5750")
+            sluice.Client("tcp://192.0.2.1:5750", allow_plaintext=True).close()
+        finally:
+            shutil.rmtree(root)
+
+
+# ---- hostile connections: ZMTP by hand ---------------------------------------------------------------
+
+GREETING = b"\xff" + b"\0" * 8 + b"\x7f\x03\x00"
+
+
+def greet(mechanism):
+    return GREETING + mechanism.ljust(20, b"\0") + b"\0" * 32
+
+
+def connect_null(port, kind):
+    """A connection that is through its handshake, without keys."""
+    peer = socket.create_connection(("127.0.0.1", port), 10)
+    peer.sendall(greet(b"NULL"))
+    got = b""
+    while len(got) < 64:
+        got += peer.recv(64 - len(got))
+    ready = b"\x05READY\x0bSocket-Type" + struct.pack(">I", len(kind)) + kind
+    peer.sendall(bytes([4, len(ready)]) + ready)
+    peer.recv(256)
+    return peer
+
+
+def frame(body, more=False):
+    if len(body) < 256:
+        return bytes([int(more), len(body)]) + body
+    return bytes([2 | int(more)]) + struct.pack(">Q", len(body)) + body
+
+
+def memory_mb(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as text:
+        return next(int(line.split()[1]) for line in text if line.startswith("VmRSS")) // 1024
+
+
+def cpu_s(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as text:
+        fields = text.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def is_closed(peer, seconds=15):
+    peer.settimeout(seconds)
+    try:
+        while peer.recv(65536):
+            pass
+        return True
+    except socket.timeout:
+        return False
+    except OSError:
+        return True
+
+
+class Hostile(unittest.TestCase):
+    def serve(self, place, key=None):
+        with sluice.Client(place.url, key=key, timeout=20) as client:
+            return client.status()
+
+    def send_until_cut(self, peer, data, most_mb):
+        sent = 0
+        peer.settimeout(20)
+        try:
+            while sent < most_mb << 20:
+                peer.sendall(data)
+                sent += len(data)
+        except OSError:
+            return sent
+        self.fail(f"{most_mb} MiB were taken and the connection stands")
+
+    def test_connections_that_do_not_end_their_handshake_end_in_time(self):
+        with Place() as place:
+            alice = place.add("trainer", "alice")
+            openings = (b"", b"\xff", os.urandom(64), b"GET / HTTP/1.1\r\n\r\n", greet(b"CURVE"), greet(b"NULL"),
+                        greet(b"PLAIN"), greet(b"CURVE") + b"\x02" + b"\xff" * 8,
+                        greet(b"CURVE") + b"\x06" + struct.pack(">Q", 1 << 62), greet(b"CURVE") + b"\x04\xc8\x05HELLO" + b"\0" * 194)
+            peers = []
+            for port in range(place.port, place.port + 3):
+                for opening in openings:
+                    peer = socket.create_connection(("127.0.0.1", port), 10)
+                    try:
+                        peer.sendall(opening)
+                    except OSError:
+                        pass
+                    peers.append(peer)
+            self.serve(place, alice)
+            for peer in peers:
+                self.assertTrue(is_closed(peer))
+                peer.close()
+            self.serve(place, alice)
+
+    def test_a_crowd_of_idle_connections_neither_takes_all_descriptors_nor_keeps_others_out(self):
+        with Place(options=("--connections-max", "200")) as place:
+            alice = place.add("trainer", "alice")
+            before, crowd = cpu_s(place.broker.pid), []
+            for _ in range(1000):
+                peer = socket.socket()
+                peer.setblocking(False)
+                peer.connect_ex(("127.0.0.1", place.port))
+                crowd.append(peer)
+            wait_until(lambda: "crowd.full" in place.log("broker"), 10, "the broker says that it is full")
+            descriptors = len(os.listdir(f"/proc/{place.broker.pid}/fd"))
+            self.assertLess(descriptors, 700)
+            self.serve(place, alice)
+            self.assertLess(cpu_s(place.broker.pid) - before, 5)
+            for peer in crowd:
+                peer.close()
+            wait_until(lambda: "crowd.open-again" in place.log("broker"), 20, "it is open again")
+            self.serve(place, alice)
+
+    def test_a_message_that_does_not_end_is_cut_off_and_memory_stays_bounded(self):
+        with Place(keys=False) as place:
+            before = memory_mb(place.broker.pid)
+            for port, kind, most_mb in ((place.port, b"DEALER", 2000), (place.port + 1, b"PUSH", 4000)):
+                peer = connect_null(port, kind)
+                self.send_until_cut(peer, frame(b"x" * 60000, more=True) * 16, most_mb)
+                peer.close()
+                self.serve(place)
+            self.assertLess(memory_mb(place.broker.pid) - before, 1500)
+            self.assertEqual(place.log("broker").count("crowd.endless"), 2)
+
+    def test_a_frame_that_is_too_long_ends_its_connection(self):
+        with Place(keys=False) as place:
+            for port, kind in ((place.port, b"DEALER"), (place.port + 1, b"PUSH"), (place.port + 2, b"SUB")):
+                peer = connect_null(port, kind)
+                peer.sendall(b"\x02" + struct.pack(">Q", 1 << 40))
+                self.assertTrue(is_closed(peer))
+                peer.close()
+            self.serve(place)
+
+    def test_a_flood_of_subscriptions_is_cut_off(self):
+        with Place(keys=False) as place:
+            before = memory_mb(place.broker.pid)
+            peer, number = connect_null(place.port + 2, b"SUB"), 0
+            peer.settimeout(60)
+            with self.assertRaises(OSError):
+                while number < 2_000_000:
+                    peer.sendall(b"".join(frame(b"\x01t/%d-%s/" % (number + i, b"y" * 40)) for i in range(1000)))
+                    number += 1000
+            peer.close()
+            self.assertIn("feed.dropped", place.log("broker"))
+            self.serve(place)
+            self.assertLess(memory_mb(place.broker.pid) - before, 1000)
+
+    def test_a_subscriber_that_sends_something_else_is_shut_out(self):
+        with Place(keys=False) as place:
+            peer = connect_null(place.port + 2, b"SUB")
+            peer.sendall(frame(b"\x07hello") * 100)
+            self.assertTrue(is_closed(peer))
+            peer.close()
+            self.serve(place)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]] + sys.argv[1:], verbosity=2)
