@@ -15,7 +15,10 @@
 
 #include "common/cleanup.h"
 
-enum { STEPS_PER_LOOK = 32 }; /* of SQLite's machine (a row is a few), between two looks at `cancelled` */
+enum {
+    STEPS_PER_LOOK = 32, /* of SQLite's machine (a row is a few), between two looks at `cancelled` */
+    BUSY_MS = 30000      /* a reader that begins while a commit is written may have to wait for it */
+};
 
 struct backup {
     pthread_t thread;
@@ -165,6 +168,7 @@ static int open_ledger(struct backup *backup, const char *path, struct fail *fai
     int code = sqlite3_open_v2(path, &backup->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
     if (code != SQLITE_OK)
         return fail_set(fail, -EIO, "cannot open %s: %s", path, sqlite3_errstr(code));
+    sqlite3_busy_timeout(backup->db, BUSY_MS);
     sqlite3_progress_handler(backup->db, STEPS_PER_LOOK, is_cancelled, backup);
     return 0;
 }
