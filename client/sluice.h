@@ -80,7 +80,7 @@ int sluice_submit(struct sluice_client *client, const char *group, const char *s
 /*
  * The same for many groups at once, which is much faster than one after the other. Each group's
  * own `result` is as above; the return value is 0 when every result is 0, else the first that is
- * not, with its sentence. Those that were not reached have -ECANCELED: submit all of them again,
+ * not, with its sentence; -EAGAIN only when no other failed for good. Those that were not reached have -ECANCELED: submit all of them again,
  * nothing is submitted twice. A struct that is all zeros but for the first four members is a
  * group as sluice_submit makes it.
  *

@@ -24,11 +24,19 @@ struct window {
     uint64_t retry_after_ms; /* the longest that a full broker asked for, 0 when it was not full */
 };
 
-/* client->error keeps the first failure's sentence. */
+/*
+ * client->error keeps the first failure's sentence; one that waiting does not help goes before one
+ * that it may, so that nobody tries again what is refused for good.
+ */
+static bool is_worse(const struct window *window, int code)
+{
+    return !window->first_failed || (window->first_failed == -EAGAIN && code != -EAGAIN);
+}
+
 static void fail_group(struct window *window, struct sluice_group *group, int code)
 {
     group->result = code;
-    if (!window->first_failed)
+    if (is_worse(window, code))
         window->first_failed = code;
 }
 
@@ -36,7 +44,7 @@ static void take_refused(struct window *window, struct sluice_group *group,
                          const struct msg_refused *refused)
 {
     int code = refused_errno(refused);
-    if (!window->first_failed)
+    if (is_worse(window, code))
         client_refused(window->client, refused);
     fail_group(window, group, code);
     if (code != -EAGAIN)
@@ -69,7 +77,7 @@ static void take_submit(void *arg, size_t i, struct answer *answer)
     } else if (answer->id == MSG_refused) {
         take_refused(window, group, &answer->as.refused);
     } else {
-        if (!window->first_failed)
+        if (is_worse(window, -EPROTO))
             client_unexpected(window->client, answer);
         fail_group(window, group, -EPROTO);
     }
@@ -119,7 +127,7 @@ static void add_group(struct window *window, size_t index)
         window->index[window->count++] = index;
         return;
     }
-    if (window->first_failed)
+    if (!is_worse(window, failed))
         memcpy(client->error, before, sizeof(before));
     fail_group(window, &window->groups[index], failed);
 }

@@ -186,6 +186,20 @@ static void a_full_broker_says_when_to_try_again(void **state)
     assert_int_equal(sluice_submit_many(f->client, &group, 1), 0);
 }
 
+static void what_is_refused_for_good_is_told_before_a_full_broker(void **state)
+{
+    struct fixture *f = *state;
+    struct sluice_group groups[] = {
+        {.group = "new", .stream = "train", .task_json = task, .samples = 1},
+        {.group = "taken", .stream = "train", .task_json = task, .samples = 2}};
+    assert_int_equal(sluice_submit(f->client, "taken", "train", 1, task), 0);
+    fake_be_full(f->broker, 1);
+    assert_int_equal(sluice_submit_many(f->client, groups, 2), -EEXIST);
+    assert_string_equal(sluice_error(f->client), "the name is taken");
+    assert_int_equal(groups[0].result, -EAGAIN);
+    assert_int_equal(groups[1].result, -EEXIST);
+}
+
 static void each_refusal_is_its_errno_and_the_brokers_sentence(void **state)
 {
     static const struct {
@@ -391,6 +405,7 @@ int main(void)
         CASE(leases_are_renewed_and_workers_drained),
         CASE(a_back_up_is_asked_for_once),
         CASE(a_full_broker_says_when_to_try_again),
+        CASE(what_is_refused_for_good_is_told_before_a_full_broker),
         CASE(each_refusal_is_its_errno_and_the_brokers_sentence),
         CASE(one_rollout_is_a_trajectory_a_state_or_unknown),
         CASE(the_small_requests_are_carried_out),
