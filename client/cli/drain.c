@@ -8,7 +8,12 @@
 #include "client/cli/duration.h"
 #include "common/clock.h"
 
-enum { LOOK_MS = 500, SAY_MS = 5000, ANSWER_MS = 60000 /* a restart of the broker is waited for */ };
+enum {
+    LOOK_MS = 500,
+    SAY_MS = 5000,
+    ANSWER_MS = 60000, /* a restart of the broker is waited for */
+    SETTLED_MS = 10000 /* a broker that was started again has heard by then of all that live */
+};
 
 struct drain_options {
     const char *host;
@@ -22,6 +27,8 @@ struct leaving {
     json_t *told;        /* their ids, as keys */
     size_t left;
     long long jobs;
+    long long epoch;     /* of the broker, before the drain was asked for */
+    bool unsettled;      /* the broker was started again since: who is not there may yet come */
 };
 
 static const char *word(const json_t *object, const char *key)
@@ -59,6 +66,10 @@ static int each_worker(struct sluice_client *client, struct leaving *leaving,
     if (failed)
         return failed;
     json_t *status = json_loads(text, 0, NULL);
+    long long epoch = json_integer_value(json_object_get(status, "epoch"));
+    leaving->epoch = leaving->epoch ? leaving->epoch : epoch;
+    leaving->unsettled = epoch != leaving->epoch &&
+                         json_integer_value(json_object_get(status, "uptime_ms")) < SETTLED_MS;
     const json_t *workers = json_object_get(status, "workers");
     for (size_t i = 0; i < json_array_size(workers); i++)
         take(leaving, json_array_get(workers, i));
@@ -68,7 +79,10 @@ static int each_worker(struct sluice_client *client, struct leaving *leaving,
 
 static void say_left(const struct leaving *leaving)
 {
-    cli_say("still there: %zu, with %lld jobs", leaving->left, leaving->jobs);
+    if (!leaving->left)
+        cli_say("the broker was started again and may not have heard of all workers yet");
+    else
+        cli_say("still there: %zu, with %lld jobs", leaving->left, leaving->jobs);
 }
 
 static int wait_until_gone(struct sluice_client *client, struct leaving *leaving,
@@ -82,7 +96,7 @@ static int wait_until_gone(struct sluice_client *client, struct leaving *leaving
         if (failed)
             return cli_failed(client, failed);
         int64_t now_ms = clock_ms();
-        if (!leaving->left) {
+        if (!leaving->left && !leaving->unsettled) {
             printf("gone\n");
             return EXITS_OK;
         }

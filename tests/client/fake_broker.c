@@ -339,6 +339,9 @@ static void answer(struct fake_broker *broker, zmq_msg_t *client, enum message_i
     } else if (id == MSG_status_get) {
         struct msg_status message = {.tag = tag_of(in), .json = slice_from_str(broker->status)};
         encode(MSG_status, &message, &out);
+        if (*broker->next_status)
+            memcpy(broker->status, broker->next_status, sizeof(broker->status));
+        broker->next_status[0] = '\0';
     } else {
         answer_done(broker, id, in, &out);
     }

@@ -59,6 +59,8 @@ void fake_be_full(struct fake_broker *broker, unsigned count);
 void fake_warn(struct fake_broker *broker, const char *text);
 void fake_count_done(struct fake_broker *broker, uint64_t count);
 void fake_set_status(struct fake_broker *broker, const char *json);
+/* The status after the next one. */
+void fake_set_next_status(struct fake_broker *broker, const char *json);
 /* Whether a submit makes and publishes its trajectories at once. */
 void fake_finish_at_once(struct fake_broker *broker, bool yes);
 

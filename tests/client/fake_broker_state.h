@@ -28,7 +28,7 @@ struct fake_broker {
     unsigned subscribers, ignore, full, counts[MESSAGE_COUNT];
     enum refusal_reason refuse_with;
     char refuse_text[256];
-    char warning[256], status[4096], last_options[256];
+    char warning[256], status[4096], next_status[4096], last_options[256];
     uint64_t done_count;
     int feed_queue; /* messages FEED keeps for a subscriber, 0: all */
     bool garbage, answers_done, finish_at_once, for_good, holds_head;

@@ -122,6 +122,7 @@ ORDER(refuse, {
 ORDER(hold_head, { broker->holds_head = true; })
 ORDER(warn, { snprintf(broker->warning, sizeof(broker->warning), "%s", order->text); })
 ORDER(status, { snprintf(broker->status, sizeof(broker->status), "%s", order->text); })
+ORDER(next_status, { snprintf(broker->next_status, sizeof(broker->next_status), "%s", order->text); })
 ORDER(count_done, { broker->done_count = order->number; })
 ORDER(garbage, { broker->garbage = true; })
 ORDER(answers_done, { broker->answers_done = true; })
@@ -221,6 +222,11 @@ void fake_warn(struct fake_broker *broker, const char *text)
 void fake_set_status(struct fake_broker *broker, const char *json)
 {
     GIVE(.run = do_status, .text = json);
+}
+
+void fake_set_next_status(struct fake_broker *broker, const char *json)
+{
+    GIVE(.run = do_next_status, .text = json);
 }
 
 void fake_count_done(struct fake_broker *broker, uint64_t count)

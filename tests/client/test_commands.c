@@ -92,6 +92,18 @@ static void draining_tells_and_waits_until_they_are_gone(void **state)
     assert_string_equal(fake_last_options(f->broker), "grace_s=- is_host=0");
 }
 
+static void a_broker_that_was_started_again_is_given_time_to_hear_of_its_workers(void **state)
+{
+    struct fixture *f = *state;
+    static const char before[] = "{\"epoch\": 3, \"uptime_ms\": 90000, \"workers\": [{\"worker\": \"w1\"}]}";
+    fake_set_status(f->broker, before);
+    fake_set_next_status(f->broker, "{\"epoch\": 4, \"uptime_ms\": 900, \"workers\": []}");
+    expect(f, "drain w1 --wait --patience 1s", 1, "may not have heard of all workers yet");
+    fake_set_status(f->broker, before);
+    fake_set_next_status(f->broker, "{\"epoch\": 4, \"uptime_ms\": 90000, \"workers\": []}");
+    expect(f, "drain w1 --wait --patience 1s", 0, "gone");
+}
+
 static void the_exit_status_of_status_is_the_health(void **state)
 {
     static const struct {
@@ -171,6 +183,7 @@ int main(void)
         CASE(a_cancel_that_stopped_nothing_says_why),
         CASE(acknowledging_and_backing_up_say_what_they_did),
         CASE(draining_tells_and_waits_until_they_are_gone),
+        CASE(a_broker_that_was_started_again_is_given_time_to_hear_of_its_workers),
         CASE(show_prints_what_was_said),
         CASE(the_small_commands_do_what_they_say),
         CASE(the_exit_status_of_status_is_the_health),
