@@ -130,6 +130,7 @@ static int run_up(const struct invocation *in)
         options->data = "sluice-data";
     if (in->key)
         return cli_usage(in->command, "up has keys of its own: say --keys DIR, not --key");
+    unsetenv("SLUICE_KEY"); /* of whoever calls this, perhaps for another broker */
     if (!make_directory(options->data) || !find_programs(&up) ||
         (options->keys && !find_keys(&up)))
         return EXITS_FAILED;

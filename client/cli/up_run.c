@@ -141,6 +141,8 @@ static bool register_engines(struct up *up)
 {
     const struct texts *engines = &up->options->engines;
     AUTO_CLIENT *client = sluice_connect(up->url);
+    if (client && up->allow_plaintext)
+        sluice_allow_plaintext(client);
     if (client && up->options->keys && sluice_set_key(client, up->admin_key)) {
         cli_say("%s", sluice_error(client));
         return false;

@@ -210,6 +210,26 @@ class Case(unittest.TestCase):
             slots = {worker["stage"]: worker["slots"] for worker in self.workers(client, 3)}
         self.assertEqual(slots, {"init": 3, "run": 3, "eval": 7})
 
+    def test_a_key_for_another_broker_is_not_taken_for_its_own(self):
+        os.environ["SLUICE_KEY"] = "/nowhere/alice.key"
+        self.addCleanup(os.environ.pop, "SLUICE_KEY", None)
+        up = self.start("--llm", "http://127.0.0.1:9", "--run", "0", "--eval", "0")
+        del os.environ["SLUICE_KEY"]
+        up.await_line("up front=" + up.url)
+
+    def test_plaintext_that_is_allowed_is_allowed_for_registering_engines_too(self):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.connect(("192.0.2.1", 9))  # sends nothing: asks which address would be used
+                address = probe.getsockname()[0]
+            except OSError:
+                self.skipTest("this machine has no address but its own")
+        if address.startswith("127."):
+            self.skipTest("this machine has no address but its own")
+        up = self.start("--bind", address, "--allow-plaintext", "--llm", "http://127.0.0.1:9", "--run", "0",
+                        "--eval", "0")
+        up.await_line(f"up front=tcp://{address}:{up.port}")
+
     def test_a_broker_that_cannot_go_on_is_not_started_again_and_its_exit_status_is_ours(self):
         for code, words in ((75, "its disk is full"), (76, "its ledger is damaged")):
             folder = tempfile.TemporaryDirectory(prefix="sluice-up-", ignore_cleanup_errors=True)
