@@ -11,7 +11,7 @@ enum { UNIT_COUNT = sizeof(units) / sizeof(*units) };
 
 static bool parse_part(const char **at, uint64_t *total_ms)
 {
-    uint64_t number = 0;
+    uint64_t number = 0, part_ms;
     size_t digits = strspn(*at, "0123456789"), letters = strspn(*at + digits, "dhms");
     if (digits == 0 || digits > 12)
         return false;
@@ -21,8 +21,9 @@ static bool parse_part(const char **at, uint64_t *total_ms)
         if (strlen(units[i].name) == letters &&
             strncmp(units[i].name, *at + digits, letters) == 0) {
             *at += digits + letters;
-            *total_ms += number * units[i].ms; /* both are small enough */
-            return *total_ms < DURATION_FOREVER;
+            return !__builtin_mul_overflow(number, units[i].ms, &part_ms) &&
+                   !__builtin_add_overflow(*total_ms, part_ms, total_ms) &&
+                   *total_ms < DURATION_FOREVER;
         }
     return false;
 }

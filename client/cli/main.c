@@ -18,10 +18,13 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
-/* What is not a command; -1 if it is none of these either. */
-static int run_top_option(const char *word)
+/* What is not a command; -1 if it is none of these either. `after`: the next word, or NULL. */
+static int run_top_option(const char *word, const char *after)
 {
-    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0)
+    const struct command *about = after ? find_command(after) : NULL;
+    if (strcmp(word, "help") == 0 && about)
+        help_command(about, stdout);
+    else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0)
         help_overview(stdout);
     else if (strcmp(word, "--help-markdown") == 0)
         help_markdown(stdout);
@@ -56,16 +59,20 @@ int main(int argc, char **argv)
         help_overview(stderr);
         return EXITS_USAGE;
     }
-    int status = run_top_option(argv[1]);
+    int status = run_top_option(argv[1], argv[2]);
     if (status < 0) {
         const struct command *command = find_command(argv[1]);
         if (!command) {
-            cli_say("there is no command '%s' (see sluice --help)", argv[1]);
+            cli_say(argv[1][0] == '-' ? "'%s' is no command: options come after it (see sluice --help)"
+                                      : "there is no command '%s' (see sluice --help)",
+                    argv[1]);
             return EXITS_USAGE;
         }
         status = run_command(command, argc - 2, argv + 2);
     }
-    if (fflush(stdout) != 0 && status == EXITS_OK)
-        status = EXITS_FAILED;
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        cli_say("not everything could be written to stdout");
+        status = status == EXITS_OK ? EXITS_FAILED : status;
+    }
     return status;
 }

@@ -168,10 +168,19 @@ static int end(const struct submit_options *options, struct wait *wait,
     return wait->trainable == wait->ended ? EXITS_OK : EXITS_UNTRAINABLE;
 }
 
-static int submit(const struct submit_options *options, struct sluice_client *client,
-                  const struct tasks_file *tasks, FILE *out)
+static bool open_out(const struct submit_options *options, FILE **out)
 {
-    AUTO_WAIT wait = {.out = out, .quiet = options->json};
+    if (!options->out || (*out = fopen(options->out, "w")))
+        return true;
+    cli_say("cannot write %s: %s", options->out, strerror(errno));
+    return false;
+}
+
+/* *out is written anew only once a broker has answered: what an earlier command left there stays. */
+static int submit(const struct submit_options *options, struct sluice_client *client,
+                  const struct tasks_file *tasks, FILE **out)
+{
+    AUTO_WAIT wait = {.quiet = options->json};
     AUTO_FREE struct sluice_group *groups = make_groups(tasks, options);
     if (!groups) {
         cli_say("out of memory");
@@ -180,6 +189,9 @@ static int submit(const struct submit_options *options, struct sluice_client *cl
     int failed = begin(options, client, tasks, &wait);
     if (failed)
         return cli_failed(client, failed);
+    if (!open_out(options, out))
+        return EXITS_FAILED;
+    wait.out = *out;
     failed = submit_all(options, client, groups, tasks->count, &wait);
     int status = failed ? cli_failed(client, failed) : EXITS_OK;
     if (options->json && !failed)
@@ -215,12 +227,8 @@ static int run_submit(const struct invocation *in)
     AUTO_FCLOSE FILE *out = NULL;
     AUTO_CLIENT *client = NULL;
     int status = EXITS_FAILED;
-    if (read_tasks(options, in->arguments[0], &tasks)) {
-        if (options->out && !(out = fopen(options->out, "w")))
-            cli_say("cannot write %s: %s", options->out, strerror(errno));
-        else if ((client = cli_connect(in)))
-            status = submit(options, client, &tasks, out);
-    }
+    if (read_tasks(options, in->arguments[0], &tasks) && (client = cli_connect(in)))
+        status = submit(options, client, &tasks, &out);
     tasks_finish(&tasks);
     if (out && (ferror(out) || fclose(take_ptr(&out)) != 0)) {
         cli_say("cannot write %s: %s", options->out, strerror(errno));

@@ -1,4 +1,5 @@
 /* The command line itself, and `sluice submit`. */
+#include "client/sluice.h"
 #include "tests/client/cli_world.h"
 
 static const char two_tasks[] = "{\"task\":\"one\",\"kind\":\"noop\"}\n"
@@ -14,6 +15,7 @@ static void a_wrong_command_line_is_exit_two_and_says_what(void **state)
     } cases[] = {
         {"", "usage: sluice COMMAND"},
         {"frob", "there is no command 'frob' (see sluice --help)"},
+        {"--broker tcp://a:1 status", "'--broker' is no command: options come after it"},
         {"submit", "--stream NAME is missing (see sluice submit --help)"},
         {"submit --stream train", "TASKS.jsonl is missing"},
         {"submit a b --stream train", "'b' is one argument too many"},
@@ -41,6 +43,7 @@ static void a_wrong_command_line_is_exit_two_and_says_what(void **state)
         {"submit a --stream s --lease -1s", "not '-1s'"},
         {"submit a --stream s --lease 1h2", "not '1h2'"},
         {"submit a --stream s --lease forever", "not 'forever'"},
+        {"submit a --stream s --patience 213503982335d", "not '213503982335d'"},
         {"submit a --stream s --patience 99999999999999999999d", "--patience wants a time from 0s to"},
         {"ack train", "STREAM SEQ is missing"},
         {"ack train 0", "SEQ is a number from 1, not '0'"},
@@ -75,6 +78,22 @@ static void no_broker_is_exit_one_and_says_what_to_do(void **state)
     expect(*state, "status --broker tcp://127.0.0.1:9", 1,
            "sluice: no broker answers at tcp://127.0.0.1:9: start one with 'sluice up'");
     expect(*state, "status --broker nowhere", 1, "'nowhere' is no broker: say tcp://HOST:PORT");
+}
+
+static void what_cannot_be_written_is_exit_one_and_said(void **state)
+{
+    struct fixture *f = *state;
+    write_file("tasks.jsonl", two_tasks);
+    fake_set_status(f->broker, "{\"health\": \"healthy\"}");
+    static const char *const commands[] = {"status", "submit tasks.jsonl --stream train", "help status"};
+    for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
+        char command[128];
+        snprintf(command, sizeof(command), "%s >/dev/full 2>said #", commands[i]);
+        assert_int_equal(run(f, command), 1);
+        char *words = read_file("said");
+        assert_string_equal(words, "sluice: not everything could be written to stdout\n");
+        free(words);
+    }
 }
 
 /* ---- submit ---------------------------------------------------------------------------------- */
@@ -160,6 +179,35 @@ static void a_full_broker_is_waited_for(void **state)
     assert_int_equal(fake_groups(f->broker), 2);
 }
 
+static void one_refused_for_good_beside_a_full_broker_is_exit_one(void **state)
+{
+    struct fixture *f = *state;
+    write_file("tasks.jsonl", two_tasks);
+    expect(f, "submit tasks.jsonl --stream train --json", 0, "\"task\": \"two\"");
+    char *second = strstr(strchr(said(f), '\n'), "tasks-two-"), name[97];
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(second, "\""), second);
+    fake_stop(&f->broker);
+    f->broker = fake_start();
+    setenv("SLUICE_BROKER", fake_url(f->broker), 1);
+    struct sluice_client *client = sluice_connect(NULL);
+    assert_int_equal(sluice_submit(client, name, "train", 1, "{\"task\":\"other\"}"), 0);
+    fake_be_full(f->broker, 1);
+    expect(f, "submit tasks.jsonl --stream train", 1, "sluice: the name is taken");
+    sluice_close(&client);
+}
+
+static void what_an_earlier_command_wrote_stays_while_no_broker_answers(void **state)
+{
+    struct fixture *f = *state;
+    write_file("tasks.jsonl", two_tasks);
+    write_file("out.jsonl", "dear\n");
+    expect(f, "submit tasks.jsonl --stream train --wait --out out.jsonl --broker tcp://127.0.0.1:9", 1,
+           "no broker answers");
+    char *kept = read_file("out.jsonl");
+    assert_string_equal(kept, "dear\n");
+    free(kept);
+}
+
 static void a_refusal_that_waiting_cannot_help_is_exit_one(void **state)
 {
     struct fixture *f = *state;
@@ -222,11 +270,14 @@ int main(void)
         CASE(a_wrong_command_line_is_exit_two_and_says_what),
         CASE(every_command_teaches),
         CASE(no_broker_is_exit_one_and_says_what_to_do),
+        CASE(what_cannot_be_written_is_exit_one_and_said),
         CASE(one_bad_line_and_nothing_is_submitted),
         CASE(a_file_submitted_again_is_the_same_groups),
         CASE(a_line_that_stands_there_twice_is_two_groups),
         CASE(waiting_ends_with_a_table_and_the_trajectories),
         CASE(a_full_broker_is_waited_for),
+        CASE(one_refused_for_good_beside_a_full_broker_is_exit_one),
+        CASE(what_an_earlier_command_wrote_stays_while_no_broker_answers),
         CASE(a_refusal_that_waiting_cannot_help_is_exit_one),
         CASE(priority_and_lease_go_with_every_group),
         CASE(a_warning_is_said_once),
