@@ -50,7 +50,8 @@ void options_print_help(FILE *out)
           "Ends with 0 once drained, 2 for a wrong command line, 3 when it cannot make its\n"
           "directories, 4 when the spawner of sandboxes does not start or died, 5 when it cannot\n"
           "open its sockets. SLUICE_LOG=debug|info|warn|error sets what it says on stderr.\n\n"
-          "  sluice-worker run --broker tcp://10.0.0.1:5750 --key node7.key --slots 64 --data /shared/sluice\n",
+          "  sluice-worker run --broker tcp://10.0.0.1:5750 --key node7.key --slots 64 \\\n"
+          "      --store /shared/sluice/store --cache /var/tmp/sluice\n",
           out);
 }
 

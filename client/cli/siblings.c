@@ -81,7 +81,7 @@ const struct command command_broker = {
     .brief = "Runs a broker alone (the program sluice-broker)",
     .doc = "For a broker on a node of its own; 'sluice up' starts one with workers beside it. All that\n"
            "follows goes to sluice-broker; 'sluice broker --help' is its help.\n",
-    .example = "sluice broker --keys keys --bind tcp://10.0.0.1 --data /shared/sluice\n",
+    .example = "sluice broker --keys keys --bind tcp://10.0.0.1 --data /var/lib/sluice\n",
     .passes_on = true,
     .run = run_broker,
 };
@@ -92,7 +92,8 @@ const struct command command_worker = {
     .brief = "Runs one worker of a stage (the program sluice-worker)",
     .doc = "For workers on other nodes than the broker's, by hand or from a batch system. All that follows\n"
            "goes to sluice-worker; 'sluice worker --help' is its help.\n",
-    .example = "sluice worker run --broker tcp://10.0.0.1:5750 --key node7.key --data /shared/sluice --slots 64\n",
+    .example = "sluice worker run --broker tcp://10.0.0.1:5750 --key node7.key --slots 64 \\\n"
+               "    --store /shared/sluice/store --cache /var/tmp/sluice\n",
     .passes_on = true,
     .run = run_worker,
 };

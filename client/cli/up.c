@@ -172,12 +172,12 @@ static const struct option options[] = {
      "When stopping, jobs that run get so long to end; then they wait for the next start.",
      .preset = 2000, .min = 0, .max = 86400000},
     {"bind", OPTION_TEXT, offsetof(struct up_options, bind), "ADDRESS",
-     "The interface that clients and other nodes' workers reach. Default: 127.0.0.1."},
+     "The address that clients and other nodes' workers reach. Default: 127.0.0.1. Any other wants --keys."},
     {"front", OPTION_NUMBER, offsetof(struct up_options, front), "PORT",
      "The port for clients; the next two are the workers' and the feed's.", .preset = 5750,
      .min = 1, .max = 32765},
     {"keys", OPTION_TEXT, offsetof(struct up_options, keys), "DIR",
-     "Asks everybody for a key: a directory of `sluice keys init`. It makes up-worker and up-admin in it."},
+     "Asks everybody for a key: a directory of `sluice keys init`. Makes up-worker and up-admin in it, for itself."},
     {"ready-file", OPTION_TEXT, offsetof(struct up_options, ready_file), "FILE",
      "Written with the broker's URL once everything is up."},
 };
@@ -198,7 +198,7 @@ const struct command command_up = {
            "When something cannot start (a port in use, a directory that cannot be written), it says what,\n"
            "stops everything and exits 1.\n",
     .example = "sluice up --llm http://127.0.0.1:8080\n"
-               "sluice up --llm http://a:8000 --llm http://b:8000 --run 4 --data /shared/sluice --keys keys --bind 10.0.0.1\n",
+               "sluice up --llm http://a:8000 --llm http://b:8000 --run 4 --keys keys --bind 10.0.0.1\n",
     .options = options,
     .option_count = ROWS(options),
     .options_size = sizeof(struct up_options),
