@@ -9,6 +9,8 @@ enum { PROBE_MS = 2000 };
 static int add_engine(struct sluice_client *client, const char *url)
 {
     struct fail fail;
+    if (!engine_url_is_valid(url))
+        return cli_usage(&command_engine, "'%s' is no http or https URL", url);
     int failed = sluice_engine_add(client, url);
     if (failed)
         return cli_failed(client, failed);

@@ -33,6 +33,12 @@ static bool split_url(const char *url, char *host, size_t host_size, char *port,
     return host_len > 0 && wrote < (int)host_size && wrote_port < (int)port_size;
 }
 
+bool engine_url_is_valid(const char *url)
+{
+    char host[256], port[16];
+    return split_url(url, host, sizeof(host), port, sizeof(port));
+}
+
 static int connect_within(const struct addrinfo *address, int timeout_ms)
 {
     AUTO_CLOSE int fd = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

@@ -120,16 +120,29 @@ static bool find_keys(struct up *up)
                        sizeof(up->admin_key));
 }
 
+static int check_use(const struct invocation *in)
+{
+    const struct up_options *options = in->options;
+    if (in->broker)
+        return cli_usage(in->command, "up starts a broker: say --bind and --front, not --broker");
+    if (in->key)
+        return cli_usage(in->command, "up has keys of its own: say --keys DIR, not --key");
+    for (size_t i = 0; i < options->engines.count; i++)
+        if (!engine_url_is_valid(options->engines.items[i]))
+            return cli_usage(in->command, "--llm %s: that is no http or https URL",
+                             options->engines.items[i]);
+    return EXITS_OK;
+}
+
 static int run_up(const struct invocation *in)
 {
     struct up_options *options = in->options;
     struct up up = {.options = options, .signal_fd = -1, .allow_plaintext = in->allow_plaintext};
-    if (in->broker)
-        return cli_usage(in->command, "up starts a broker: say --bind and --front, not --broker");
+    int status = check_use(in);
+    if (status != EXITS_OK)
+        return status;
     if (!options->data)
         options->data = "sluice-data";
-    if (in->key)
-        return cli_usage(in->command, "up has keys of its own: say --keys DIR, not --key");
     unsetenv("SLUICE_KEY"); /* of whoever calls this, perhaps for another broker */
     if (!make_directory(options->data) || !find_programs(&up) ||
         (options->keys && !find_keys(&up)))
@@ -144,7 +157,7 @@ static int run_up(const struct invocation *in)
     plan_stages(&up);
     for (size_t i = 0; i < ROWS(up.stages); i++)
         plan_workers(&up, &up.stages[i]);
-    int status = up_run(&up);
+    status = up_run(&up);
     free(up.children);
     return status;
 }

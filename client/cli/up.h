@@ -38,7 +38,8 @@ struct up {
 /* Starts, keeps running until told to stop, stops. An exit status. */
 int up_run(struct up *up);
 
-/* engine_probe.c: whether something takes connections at this http or https URL. */
+/* engine_probe.c: whether it is an http or https URL; whether something takes connections there. */
+bool engine_url_is_valid(const char *url);
 int engine_probe(const char *url, int timeout_ms, struct fail *fail);
 
 #endif

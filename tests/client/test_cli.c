@@ -32,6 +32,8 @@ static void a_wrong_command_line_is_exit_two_and_says_what(void **state)
         {"engine", "add URL | list | remove URL is missing"},
         {"engine frob", "'frob' is none of add, list, remove"},
         {"engine add", "engine add wants one URL"},
+        {"engine add ftp://a.example:21", "'ftp://a.example:21' is no http or https URL"},
+        {"up --llm gpu1:8000", "--llm gpu1:8000: that is no http or https URL"},
         {"engine list x", "engine list takes no URL"},
         {"up --front 40000", "--front wants a number from 1 to 32765"},
         {"up --broker tcp://a:1", "say --bind and --front, not --broker"},

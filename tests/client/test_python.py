@@ -349,13 +349,15 @@ class Requests(Case):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "some.tasks.jsonl")
             with open(path, "w", encoding="utf-8") as file:
-                file.write('{"task": "a",  "kind": "noop"}\n\n{"task": "b", "kind": "noop", "samples": 3}\n')
+                file.write('{"task": "a",  "kind": "noop"}\n \n'
+                           '  {"task": "b", "kind": "noop", "samples": 3}\t\r\n'
+                           '{"task": "c", "kind": "noop", "metadata": {"k": "one\u2028two\x85three"}}\n')
             names = self.client.submit(path, stream="train")
             said = subprocess.run([os.environ["SLUICE_PROGRAM"], "submit", path, "--stream", "train", "--json"],
                                   env=dict(os.environ, SLUICE_BROKER=self.broker.url), check=True,
                                   capture_output=True, text=True).stdout
         self.assertEqual([json.loads(line)["group"] for line in said.splitlines()], names)
-        self.assertEqual(self.broker("groups"), "2")
+        self.assertEqual(self.broker("groups"), "3")
 
     def test_refusals_have_their_reason(self):
         self.client.submit([NOOP], stream="train", group=lambda task: "mine")

@@ -17,7 +17,8 @@ def read_tasks(tasks):
     """(prefix, [(JSON text, task)]) of an iterable of dicts, or of a JSONL file's path."""
     if isinstance(tasks, (str, os.PathLike)):
         path = pathlib.Path(tasks)
-        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+        # Not splitlines: it also ends a line at U+2028 and its like, which stand inside of JSON strings.
+        lines = [line.rstrip(" \t\r") for line in path.read_bytes().decode("utf-8").split("\n")]
         return path.name.split(".")[0], [(line, json.loads(line)) for line in lines if line]
     texts = [json.dumps(task, ensure_ascii=False, separators=(",", ":")) for task in tasks]
     return "py", [(text, json.loads(text)) for text in texts]
