@@ -28,6 +28,7 @@ MUTANTS = [
     ("PUB drops", "client/python/sluice/stream.py", "self.behind |= fields[\"seq\"] > self.expected", "pass", "client/python: test_gaps_are_fetched_and_duplicates_dropped"),
     ("disk low", "broker/core_limits.c", "if (core->is_disk_low) {", "if (false) {", "broker/test_core_ladder: a_low_disk_refuses_submits_until_there_is_room"),
     ("client that does not read", "broker/shell_effects.c", "        if (atomic_load(&shell->front_held) > FRONT_HELD_MAX)\n            break;", "", "system/faults_trainers: test_a_client_that_does_not_read_costs_nobody_else_anything"),
+    ("subscriber that does not read", "broker/shell_effects.c", "if (atomic_load(&shell->feed_held) > FEED_HELD_MAX)", "if (false)", "system/faults_trainers: test_a_subscriber_that_does_not_read_holds_no_more_than_its_part_of_the_brokers_memory"),
     # engines and tasks
     ("engine down for an hour", "broker/core_breaker.c", "if (!breaker->wait_ms && breaker->faults < core->settings.breaker_faults)", "if (true)", "broker/test_core_breaker: an_engine_down_for_an_hour_costs_no_rollout"),
     ("engine is another model after its restart", "workers/agents/dialogue.c", "if (engine_serves(engine, dialogue->model_digest))", "if (true)", "system/faults_engines: test_an_engine_that_comes_back_as_another_model_does_not_go_on_with_the_old_ones_tokens"),

@@ -6,12 +6,53 @@ import unittest
 
 from faults import Case, Fleet, noop, sandbox
 from harness import BINARY, PYTHON, SOURCE
+import msgpack
+import zmq
 from sluice import Refused
 
 import hostile
 import verdict
 
 CHAOS = os.path.join(SOURCE, "tests", "chaos")
+
+
+class BigWorker:
+    """A run worker whose every result carries a record of some MiB."""
+
+    def __init__(self, fleet, record):
+        self.context, self.record = zmq.Context(), record
+        self.lane, self.sink = self.context.socket(zmq.PULL), self.context.socket(zmq.PUSH)
+        self.port = self.lane.bind_to_random_port("tcp://127.0.0.1", 20000, 29999)
+        self.sink.setsockopt(zmq.LINGER, 0)
+        self.sink.connect(f"tcp://127.0.0.1:{fleet.port + 1}")
+        self.beats = 0
+
+    def beat(self):
+        self.beats += 1
+        self.sink.send(hostile.message("worker.beat", {
+            "worker": "big", "stage": "run", "slots": 1, "lane": f"tcp://127.0.0.1:{self.port}", "host": "here",
+            "progress": self.beats, "draining": False, "epoch": 0, "jobs": []}))
+
+    def do(self, count):
+        """One job after the other."""
+        self.beat()
+        while count:
+            if not self.lane.poll(500):
+                self.beat()
+                continue
+            unpacker = msgpack.Unpacker(max_buffer_size=1 << 24)
+            unpacker.feed(self.lane.recv())
+            if unpacker.unpack() == "job.start":
+                job = unpacker.unpack()
+                self.sink.send(hostile.message("job.result", {
+                    "worker": "big", "job": job["job"], "token": job["token"], "outcome": "ok", "ms": 1,
+                    "record": self.record}))
+                count -= 1
+
+    def close(self):
+        self.lane.close(0)
+        self.sink.close(1000)
+        self.context.term()
 
 
 class Trainers(Case):
@@ -98,6 +139,27 @@ class Trainers(Case):
         finally:
             silent.close()
         self.assertTrue(fleet.broker.is_running())
+
+
+    def test_a_subscriber_that_does_not_read_holds_no_more_than_its_part_of_the_brokers_memory(self):
+        fleet = self.enter(Fleet(workers={"init": 1, "run": 0, "eval": 1}))
+        client = self.client(fleet, timeout=60)
+        silent = zmq.Context()
+        feed = silent.socket(zmq.SUB)
+        for option, value in ((zmq.RCVHWM, 1), (zmq.RCVBUF, 4096), (zmq.SUBSCRIBE, b"t/s")):
+            feed.setsockopt(option, value)
+        feed.connect(f"tcp://127.0.0.1:{fleet.port + 2}")
+        worker = BigWorker(fleet, os.urandom(4 << 20))
+        try:
+            time.sleep(0.3)  # nothing tells a client that its subscription has arrived
+            client.submit([noop(k) for k in range(100)], stream="s")
+            worker.do(100)
+            fleet.wait_for(lambda s: s["rollouts"]["live"] == 0, 60, "all ended")
+            self.assertLess(fleet.broker.resident_kib(), 300 << 10)
+        finally:
+            worker.close()
+            feed.close(0)
+            silent.term()
 
 
 if __name__ == "__main__":
