@@ -152,10 +152,10 @@ class Trainers(Case):
         worker = BigWorker(fleet, os.urandom(4 << 20))
         try:
             time.sleep(0.3)  # nothing tells a client that its subscription has arrived
-            client.submit([noop(k) for k in range(100)], stream="s")
-            worker.do(100)
+            client.submit([noop(k) for k in range(150)], stream="s")  # 600 MiB
+            worker.do(150)
             fleet.wait_for(lambda s: s["rollouts"]["live"] == 0, 60, "all ended")
-            self.assertLess(fleet.broker.resident_kib(), 300 << 10)
+            self.assertLess(fleet.broker.resident_kib(), 450 << 10)
         finally:
             worker.close()
             feed.close(0)
