@@ -21,7 +21,7 @@ import time
 import named_tests
 from mutants_table import MUTANTS
 
-PROGRAMS = ["sluice", "sluice-broker", "sluice-worker", "client_fake_broker", "chaos_trainer"]
+PROGRAMS = ["sluice", "sluice-broker", "sluice-worker", "client_fake_broker", "chaos_trainer", "kill_at"]
 SECONDS_MAX = 240  # of one test; one that hangs has failed
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
 

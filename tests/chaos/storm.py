@@ -8,6 +8,7 @@ import time
 import hostile
 
 BALLAST_BYTES = 1 << 16
+WAL_HEADER_BYTES = 32  # synced before anything follows it: no write is torn there
 
 
 class Storm:
@@ -97,7 +98,7 @@ class Storm:
     def do_torn(self, step):
         self.do_kill(step)
         wal = os.path.join(self.fleet.data, "ledger.db-wal")
-        if os.path.exists(wal):
+        if os.path.exists(wal) and os.path.getsize(wal) > WAL_HEADER_BYTES:
             with open(wal, "ab") as file:
                 file.write(hostile.noise(step.dice))
 
