@@ -14,6 +14,8 @@
 #include <unistd.h>
 #include <zmq.h>
 
+enum { OUT_US = 50000 }; /* what was sent before is on its way: as if the disk, or the network, were slow */
+
 static atomic_uint calls;
 
 /* What happens now is `call` `when`; `counts`: and it is another one. */
@@ -26,8 +28,10 @@ static void pass(const char *call, const char *when, bool counts)
         strcmp(call, wanted_call) != 0)
         return;
     unsigned count = counts ? atomic_fetch_add(&calls, 1) + 1 : atomic_load(&calls);
-    if (count >= wanted && strcmp(when, wanted_when) == 0)
-        raise(SIGKILL);
+    if (count < wanted || strcmp(when, wanted_when) != 0)
+        return;
+    usleep(OUT_US);
+    raise(SIGKILL);
 }
 
 int fdatasync(int fd)

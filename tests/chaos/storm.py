@@ -8,6 +8,7 @@ import time
 import hostile
 
 BALLAST_BYTES = 1 << 16
+DISK_FULL = 75         # the broker's exit status then
 WAL_HEADER_BYTES = 32  # synced before anything follows it: no write is torn there
 
 
@@ -118,13 +119,18 @@ class Storm:
                         raise
                     size //= 16
         broker = self.fleet.broker
-        broker.may_fail = True
+        broker.may_end_with = {DISK_FULL}
+
+        def watch_over(rounds):
+            """It may be at its end and not have ended yet."""
+            self.start(broker)
+            if rounds:
+                self.later(0.1, lambda: watch_over(rounds - 1))
 
         def room_again():
             if os.path.exists(path):
                 os.unlink(path)
-            self.start(broker)
-            self.later(0.5, lambda: setattr(broker, "may_fail", False))
+            watch_over(50)
         self.later(step.seconds, room_again)
 
     def do_partition(self, step):

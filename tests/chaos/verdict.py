@@ -1,4 +1,5 @@
 """Judged from the outside, after the chaos: the trainers' own files, the streams, the ledger, the processes."""
+import contextlib
 import json
 import os
 import sqlite3
@@ -77,7 +78,8 @@ def judge_status(verdict, status, accepted_count):
 
 def judge_ledger(verdict, data):
     """The file itself, after the broker has gone."""
-    with sqlite3.connect(f"file:{os.path.join(data, 'ledger.db')}?mode=ro", uri=True) as ledger:
+    path = os.path.join(data, "ledger.db")
+    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as ledger:
         answer = ledger.execute("PRAGMA integrity_check").fetchone()[0]
     if answer != "ok":
         verdict.fault("ledger", answer)

@@ -38,6 +38,7 @@ class Member:
         self.environment = {}  # beside the fleet's
         self.process, self.told, self.stopped, self.starts, self.status = None, False, False, 0, None
         self.may_end, self.may_fail, self.finished = False, False, False  # by itself: with status 0, with any
+        self.may_end_with = set()                                         # by itself: these
 
     def start(self, wait=True):
         assert not self.is_running(), self.name
@@ -75,7 +76,7 @@ class Member:
         self.status, self.process = self.process.returncode, None
         self.finished = self.may_end and self.status == 0
         expected = self.told and self.status in (0, -signal.SIGKILL, -signal.SIGTERM)
-        if not (expected or self.finished or self.may_fail):
+        if not (expected or self.finished or self.may_fail or self.status in self.may_end_with):
             self.fleet.surprises.append(f"{self.name} ended by itself, status {self.status}: {self.said()[-1500:]}")
         return False
 

@@ -101,8 +101,8 @@ class Workers(Case):
         if kill:
             for stage in ("init", "run", "eval"):
                 fleet[f"{stage}-node-1"].kill()
+        fleet.wait_for(lambda s: s["counters"]["lost"] == 3, 10, "its three workers are lost")
         self.assert_all(self.read(client, "s", 8))
-        self.assertEqual(fleet.status()["counters"]["lost"], 3)
         nodes.heal("node-1")
         if not kill:
             fleet.wait_for_workers()
