@@ -1,13 +1,13 @@
 /*
  * kill_at - ends a process at one of its own calls: preloaded into the broker, it dies as by kill -9
- * just before, or just after, the Nth fdatasync, or just before the Nth message it sends.
+ * just before the Nth write into a file at a place of it (what is written outlives a process, synced
+ * or not), just after the Nth fdatasync, or just before the Nth message it sends.
  *
- *     LD_PRELOAD=libkill_at.so SLUICE_KILL_AT="fdatasync before 5" sluice-broker ...
+ *     LD_PRELOAD=libkill_at.so SLUICE_KILL_AT="pwrite before 5" sluice-broker ...
  */
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +18,8 @@ enum { OUT_US = 50000 }; /* what was sent before is on its way: as if the disk, 
 
 static atomic_uint calls;
 
-/* What happens now is `call` `when`; `counts`: and it is another one. */
-static void pass(const char *call, const char *when, bool counts)
+/* Another `call` is about to be, or has been. */
+static void pass(const char *call, const char *when)
 {
     static char wanted_call[32], wanted_when[32];
     static unsigned wanted;
@@ -27,11 +27,19 @@ static void pass(const char *call, const char *when, bool counts)
     if (!order || (!wanted && sscanf(order, "%31s %31s %u", wanted_call, wanted_when, &wanted) != 3) ||
         strcmp(call, wanted_call) != 0)
         return;
-    unsigned count = counts ? atomic_fetch_add(&calls, 1) + 1 : atomic_load(&calls);
-    if (count < wanted || strcmp(when, wanted_when) != 0)
+    if (strcmp(when, wanted_when) != 0 || atomic_fetch_add(&calls, 1) + 1 < wanted)
         return;
     usleep(OUT_US);
     raise(SIGKILL);
+}
+
+ssize_t pwrite64(int fd, const void *bytes, size_t size, off64_t at)
+{
+    static ssize_t (*real)(int, const void *, size_t, off64_t);
+    if (!real)
+        real = (ssize_t(*)(int, const void *, size_t, off64_t))dlsym(RTLD_NEXT, "pwrite64");
+    pass("pwrite", "before");
+    return real(fd, bytes, size, at);
 }
 
 int fdatasync(int fd)
@@ -39,9 +47,8 @@ int fdatasync(int fd)
     static int (*real)(int);
     if (!real)
         real = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
-    pass("fdatasync", "before", true);
     int result = real(fd);
-    pass("fdatasync", "after", false);
+    pass("fdatasync", "after");
     return result;
 }
 
@@ -50,6 +57,6 @@ int zmq_msg_send(zmq_msg_t *message, void *socket, int flags)
     static int (*real)(zmq_msg_t *, void *, int);
     if (!real)
         real = (int (*)(zmq_msg_t *, void *, int))dlsym(RTLD_NEXT, "zmq_msg_send");
-    pass("zmq_msg_send", "before", true);
+    pass("zmq_msg_send", "before");
     return real(message, socket, flags);
 }

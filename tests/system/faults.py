@@ -45,7 +45,7 @@ class Case(unittest.TestCase):
         return value
 
     def client(self, fleet, **options):
-        return self.enter(Client(fleet.url, **options))
+        return self.enter(Client(fleet.url, allow_plaintext=True, **options))
 
     def read(self, client, stream, count, seconds=60, from_seq=1):
         """`count` trajectories, each once and in order, and the broker knows of no more."""

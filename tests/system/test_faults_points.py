@@ -25,7 +25,7 @@ class Points(Case):
             for name in ("LD_PRELOAD", "SLUICE_KILL_AT"):
                 fleet.environment.pop(name)
             died += self.finish_under(fleet, f"s-{number}")
-        self.assertGreater(died, len(points) // 2, "the points are where the broker comes by")
+        self.assertGreater(died, 4, "the points are where the broker comes by")
 
     def finish_under(self, fleet, stream):
         """Submits and reads while the broker may die once; whether it did."""
@@ -53,7 +53,7 @@ class Points(Case):
         return died
 
     def test_killed_before_any_write_reaches_the_disk(self):
-        self.sweep("fdatasync", "before", range(1, 8))
+        self.sweep("pwrite", "before", range(2, 42, 2))
 
     def test_killed_after_any_write_reached_the_disk(self):
         self.sweep("fdatasync", "after", range(1, 8))
