@@ -100,8 +100,11 @@ class Storm:
         self.do_kill(step)
         wal = os.path.join(self.fleet.data, "ledger.db-wal")
         if os.path.exists(wal) and os.path.getsize(wal) > WAL_HEADER_BYTES:
-            with open(wal, "ab") as file:
-                file.write(hostile.noise(step.dice))
+            try:
+                with open(wal, "ab") as file:
+                    file.write(hostile.noise(step.dice))
+            except OSError:  # the disk is full already
+                pass
 
     def do_damage(self, step):
         self.damaged = bool(hostile.turn_bytes_over(step.dice, self.store)) or self.damaged
