@@ -29,6 +29,7 @@ struct fake_broker {
     enum refusal_reason refuse_with;
     char refuse_text[256];
     char warning[256], status[4096], next_status[4096], last_options[256];
+    char told_options[256]; /* a copy, which only who asks for it sees change */
     uint64_t done_count;
     int feed_queue; /* messages FEED keeps for a subscriber, 0: all */
     bool garbage, answers_done, finish_at_once, for_good, holds_head;

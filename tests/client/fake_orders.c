@@ -135,6 +135,9 @@ ORDER(stream, {
 ORDER(count, { order->count = broker->counts[order->number]; })
 ORDER(groups, { order->count = broker->group_count; })
 ORDER(acked, { order->number = broker->acked; })
+ORDER(tell_options, {
+    snprintf(broker->told_options, sizeof(broker->told_options), "%s", broker->last_options);
+})
 ORDER(subscribers, { order->count = broker->subscribers; })
 
 #define GIVE(...)                                                                                  \
@@ -271,8 +274,8 @@ uint64_t fake_acked(struct fake_broker *broker)
 
 const char *fake_last_options(struct fake_broker *broker)
 {
-    GIVE(.run = do_acked); /* after which nobody writes until the next request */
-    return broker->last_options;
+    GIVE(.run = do_tell_options);
+    return broker->told_options;
 }
 
 /* ---- life --------------------------------------------------------------------------------------------- */
