@@ -86,6 +86,7 @@ static void drop_chunks(struct core *core, size_t keep)
 void core_effects_clear(struct core *core)
 {
     core->effect_count = 0;
+    groups_trim(core);
     if (core->effect_capacity > EFFECTS_KEPT) {
         free(core->effects);
         core->effects = NULL;

@@ -144,13 +144,18 @@ void group_forget(struct core *core, struct group *group)
     free(group->seqs);
     group->seqs = NULL;
     list_push_back(&core->forgotten, &group->forgotten);
-    if (++core->forgotten_count <= FORGOTTEN_MAX)
-        return;
-    struct group *oldest = container_of(core->forgotten.next, struct group, forgotten);
-    list_remove(&oldest->forgotten);
-    core->forgotten_count--;
-    table_take(&core->groups, group_id(oldest));
-    group_destroy(oldest);
+    core->forgotten_count++;
+}
+
+void groups_trim(struct core *core)
+{
+    while (core->forgotten_count > FORGOTTEN_MAX) {
+        struct group *oldest = container_of(core->forgotten.next, struct group, forgotten);
+        list_remove(&oldest->forgotten);
+        core->forgotten_count--;
+        table_take(&core->groups, group_id(oldest));
+        group_destroy(oldest);
+    }
 }
 
 void group_close(struct core *core, struct group *group)

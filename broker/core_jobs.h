@@ -152,8 +152,10 @@ void group_count(struct core *core, struct group *group, uint32_t rollouts);
 void group_end(struct core *core, struct group *group, const struct ending *ending);
 /* Once no rollout is live: lets go of what only live groups need. */
 void group_close(struct core *core, struct group *group);
-/* All its rollouts are acknowledged: only its name is kept, and that only of so many groups. */
+/* All its rollouts are acknowledged: only its name is kept ... */
 void group_forget(struct core *core, struct group *group);
+/* ... and that only of FORGOTTEN_MAX groups. Between cycles: effects borrow the names. */
+void groups_trim(struct core *core);
 void group_destroy(struct group *group);
 
 /* "<group>/<k>": false if there is no such rollout. */

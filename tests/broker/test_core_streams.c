@@ -138,6 +138,56 @@ static void streams_are_bounded(void **state)
     world_close(world);
 }
 
+/* Within a cycle: nothing is carried out before the next say or settle of the world. */
+static void say_more(struct world *world, enum message_id id, const void *in)
+{
+    struct caller caller = {TEXT("trainer"), TEXT(NULL), true};
+    core_handle(world->core, world->now_ms, WALL_MS, &caller, id, in,
+                id == MSG_group_submit ? &world->task : NULL, 1);
+}
+
+/* "more" has ended groups 1 to n, and nobody has acknowledged them. */
+static void restore_ended(struct world *world, unsigned n)
+{
+    for (unsigned i = 1; i <= n; i++) {
+        char id[32], name[40];
+        snprintf(id, sizeof(id), "old-%u", i);
+        snprintf(name, sizeof(name), "%s/0", id);
+        struct core_group_row group = {.group = TEXT(id), .stream = TEXT("more"), .samples = 1,
+                                       .task = world->task};
+        struct core_rollout_row row = {.rollout = TEXT(name), .group = TEXT(id), .ended = true,
+                                       .stream = TEXT("more"), .seq = i};
+        assert_true(core_restore_group(world->core, &group));
+        assert_true(core_restore_rollout(world->core, &row));
+    }
+}
+
+static void what_a_cycle_forgets_is_still_there_for_its_effects(void **state)
+{
+    enum { FORGOTTEN_MAX = 100000 };
+    (void)state;
+    struct world *world = world_create();
+    world_start(world);
+    restore_ended(world, FORGOTTEN_MAX + 1);
+    struct msg_group_submit submit = {.tag = 7, .group = TEXT("g"), .stream = TEXT("train"),
+                                      .samples = 1, .task = TEXT("{}")};
+    struct msg_rollout_cancel cancel = {.tag = 11, .group = TEXT("g"), .has_group = true};
+    struct msg_stream_ack ack = {.tag = 9, .stream = TEXT("train"), .seq = 1};
+    struct msg_stream_ack ack_more = {.tag = 9, .stream = TEXT("more"), .seq = FORGOTTEN_MAX + 1};
+    say_more(world, MSG_group_submit, &submit);
+    say_more(world, MSG_rollout_cancel, &cancel);
+    say_more(world, MSG_stream_ack, &ack);
+    say_more(world, MSG_stream_ack, &ack_more);
+    world_settle(world);
+    assert_string_equal(expect(world, PERSIST_GROUP)->group, "g");
+    assert_string_equal(expect(world, PERSIST_END)->group, "g");
+    world_get(world, "g/0"); /* by now so many others are, that it is not known */
+    expect_refused(world, REFUSAL_UNKNOWN_ROLLOUT);
+    world_get(world, "old-2/0");
+    expect_refused(world, REFUSAL_FORGOTTEN);
+    world_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,6 +198,7 @@ int main(void)
         cmocka_unit_test(what_has_not_ended_cannot_be_acknowledged),
         cmocka_unit_test(heads_are_published_while_something_is_new_or_pending),
         cmocka_unit_test(streams_are_bounded),
+        cmocka_unit_test(what_a_cycle_forgets_is_still_there_for_its_effects),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
