@@ -102,7 +102,7 @@ static void cancel_one(struct core *core, const struct call *call)
     if (!owners_allow(core, call, group->stream, "rollout"))
         return;
     bool is_live = group->work && !group->work->rollouts[sample].ended;
-    stream_heard(core, group->stream);
+    stream_heard(core, call, group->stream);
     if (is_live)
         rollout_end(core, &group->work->rollouts[sample], &cancelled);
     send_done(core, call, is_live);
@@ -115,7 +115,7 @@ static void cancel_many(struct core *core, const struct call *call)
     if (group) {
         if (!owners_allow(core, call, group->stream, "group"))
             return;
-        stream_heard(core, group->stream);
+        stream_heard(core, call, group->stream);
         send_done(core, call, cancel_group(core, group));
     } else if (name_is_valid(in->group)) {
         cancel_ahead(core, call, in->group);
@@ -136,7 +136,7 @@ static void cancel_stream(struct core *core, const struct call *call)
     }
     if (!owners_allow(core, call, stream, "stream"))
         return;
-    stream_heard(core, stream);
+    stream_heard(core, call, stream);
     if (core->sweep_count >= SWEEPS_MAX) {
         send_refused(core, call, REFUSAL_QUEUE_FULL, NULL, RETRY_AFTER_MS,
                      "%zu streams are being cancelled; try again later", core->sweep_count);

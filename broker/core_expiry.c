@@ -107,9 +107,15 @@ void expiries_tick(struct core *core)
 
 /* ---- leases ------------------------------------------------------------------------ */
 
-void stream_heard(struct core *core, struct stream *stream)
+void stream_renew(struct core *core, struct stream *stream)
 {
     stream->renewed_ms = core->now_ms;
+}
+
+void stream_heard(struct core *core, const struct call *call, struct stream *stream)
+{
+    if (slice_equal(call->caller->name, client_name(stream->owner)))
+        stream_renew(core, stream);
 }
 
 void handle_stream_renew(struct core *core, const struct call *call)
@@ -123,6 +129,6 @@ void handle_stream_renew(struct core *core, const struct call *call)
     }
     if (!owners_allow(core, call, stream, "stream"))
         return;
-    stream_heard(core, stream);
+    stream_renew(core, stream);
     send_done(core, call, stream->under_lease);
 }

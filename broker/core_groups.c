@@ -324,7 +324,7 @@ void handle_rollout_get(struct core *core, const struct call *call)
     }
     if (!owners_allow(core, call, group->stream, "rollout"))
         return;
-    stream_heard(core, group->stream);
+    stream_heard(core, call, group->stream);
     uint64_t seq = group->work ? group->work->rollouts[sample].seq
                                : group->seqs ? group->seqs[sample] : 0;
     if (group->work && !group->work->rollouts[sample].ended) {

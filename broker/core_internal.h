@@ -171,16 +171,16 @@ int64_t core_age_ms(const struct core *core, uint64_t wall_ms);
 /* The group, `age_ms` old, will end after so long in all (0: the default), or with its lease. */
 void expiry_arm(struct core *core, struct group *group, int64_t total_ms, int64_t age_ms);
 void expiries_tick(struct core *core);
-/* A request of a client that may named this stream: leases of its groups start anew. */
-void stream_heard(struct core *core, struct stream *stream);
+/* The stream's trainer is alive: leases of its groups start anew. */
+void stream_renew(struct core *core, struct stream *stream);
+/* A request that may named this stream: renews it if it is its owner's. An admin only looks. */
+void stream_heard(struct core *core, const struct call *call, struct stream *stream);
 
 /* ---- tombs ------------------------------------------------------------------------- */
 
 /* The caller's group or rollout of this name ends when it is submitted. */
 void tomb_put(struct core *core, const struct call *call, struct slice name);
-/* Whether that was so, and no more is. */
-bool tomb_take(struct core *core, const struct call *call, struct slice name);
-/* Ends what was cancelled of a group that was submitted just now. */
+/* Ends what was cancelled ahead of a group that was submitted just now. */
 void tombs_meet(struct core *core, const struct call *call, struct group *group);
 void tombs_tick(struct core *core);
 void tombs_finish(struct core *core);

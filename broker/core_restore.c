@@ -104,7 +104,7 @@ void restore_finish(struct core *core)
     core->adopt_until_ms = core->now_ms + core->settings.adopt_grace_ms;
     LIST_EACH(stream, &core->streams, link) {
         retention_restore(core, stream);
-        stream_heard(core, stream);
+        stream_renew(core, stream);
         for (struct list *at = stream->live.next, *then; at != &stream->live; at = then) {
             then = at->next;
             group_close(core, container_of(at, struct group_work, link)->init.group);

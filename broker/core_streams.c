@@ -104,7 +104,7 @@ void handle_stream_fetch(struct core *core, const struct call *call)
     if (stream && !owners_allow(core, call, stream, "stream"))
         return;
     if (stream)
-        stream_heard(core, stream);
+        stream_heard(core, call, stream);
     if (stream && in->from < stream->first) {
         struct slice words = retention_words(core, stream, in->from);
         send_refused(core, call, REFUSAL_FORGOTTEN, "from", 0,
@@ -143,7 +143,7 @@ void handle_stream_ack(struct core *core, const struct call *call)
                      stream->name, (unsigned long long)stream->head);
         return;
     }
-    stream_heard(core, stream);
+    stream_heard(core, call, stream);
     uint64_t count = in->seq >= stream->first ? in->seq - stream->first + 1 : 0;
     if (count) {
         struct effect *persist = effect_push(core, PERSIST_ACK);

@@ -66,7 +66,7 @@ void handle_group_submit(struct core *core, const struct call *call)
         return;
     }
     if (group) {
-        stream_heard(core, group->stream);
+        stream_renew(core, group->stream);
         send_accepted(core, call, group, true);
         return;
     }
@@ -78,7 +78,7 @@ void handle_group_submit(struct core *core, const struct call *call)
     if (!group)
         return;
     group->work->lease_ms = in->has_lease_ms ? (uint32_t)in->lease_ms : 0;
-    stream_heard(core, stream);
+    stream_renew(core, stream);
     expiry_arm(core, group, call->task->total_ms, 0);
     group_count(core, group, group->samples);
     core->accepted += group->samples;

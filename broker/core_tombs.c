@@ -1,7 +1,8 @@
 /*
  * Cancels that came before their submit. A tomb is a name (a group's or a rollout's)
- * of one client's; it goes when its submit comes, after tomb_ms, or when TOMBS_MAX
- * later ones came.
+ * and the client that cancelled it; a submit meets those of its client and of its
+ * stream's owner. It goes when that submit comes, after tomb_ms, or when TOMBS_MAX later
+ * ones came.
  */
 #include "broker/core_internal.h"
 
@@ -99,17 +100,6 @@ void tomb_put(struct core *core, const struct call *call, struct slice name)
     persist(core, tomb, true);
 }
 
-bool tomb_take(struct core *core, const struct call *call, struct slice name)
-{
-    uint8_t bytes[KEY_MAX_BYTES];
-    struct slice key = core->tombs.count ? make_key(bytes, name, call->caller->name)
-                                         : slice_of(NULL, 0);
-    struct tomb *tomb = key.len ? table_find(&core->tombs, key) : NULL;
-    if (tomb)
-        drop(core, tomb);
-    return tomb != NULL;
-}
-
 bool core_restore_tomb(struct core *core, struct slice name, struct slice owner, uint64_t wall_ms)
 {
     uint8_t bytes[KEY_MAX_BYTES];
@@ -144,6 +134,24 @@ void tombs_finish(struct core *core)
 
 /* ---- a submit that was cancelled before -------------------------------------------- */
 
+/* Whether this client had cancelled it; no more if so. */
+static bool take_of(struct core *core, struct slice client, struct slice name)
+{
+    uint8_t bytes[KEY_MAX_BYTES];
+    struct slice key = make_key(bytes, name, client);
+    struct tomb *tomb = key.len ? table_find(&core->tombs, key) : NULL;
+    if (tomb)
+        drop(core, tomb);
+    return tomb != NULL;
+}
+
+static bool take(struct core *core, const struct call *call, const struct group *group,
+                 struct slice name)
+{
+    bool is_owners = take_of(core, client_name(group->stream->owner), name);
+    return take_of(core, call->caller->name, name) || is_owners;
+}
+
 static void end_one(struct core *core, struct rollout *rollout)
 {
     static const char why[] = "cancelled before it was submitted";
@@ -155,11 +163,11 @@ void tombs_meet(struct core *core, const struct call *call, struct group *group)
 {
     if (!core->tombs.count)
         return;
-    bool all = tomb_take(core, call, group_id(group));
+    bool all = take(core, call, group, group_id(group));
     for (uint32_t k = 0; group->work && k < group->samples; k++) {
         char name[NAME_MAX_BYTES];
         int len = snprintf(name, sizeof(name), "%s/%u", group->id, k);
-        if (tomb_take(core, call, slice_of(name, (size_t)len)) || all)
+        if (take(core, call, group, slice_of(name, (size_t)len)) || all)
             end_one(core, &group->work->rollouts[k]);
     }
 }

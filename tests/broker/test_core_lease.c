@@ -110,6 +110,52 @@ static void requests_of_other_streams_and_strangers_do_not_renew(void **state)
     world_close(world);
 }
 
+/* "g" of alice's is on the stream "train", under a lease. */
+static struct world *open_alices(void)
+{
+    struct world *world = world_create();
+    world_start(world);
+    world->name = "alice";
+    world->lease_ms = LEASE_MS;
+    world_submit(world, "g", 2);
+    world_wait(world, LEASE_MS - 1);
+    world->name = "ops";
+    world->is_admin = true;
+    return world;
+}
+
+static void an_admin_who_looks_does_not_renew_the_owners_lease(void **state)
+{
+    (void)state;
+    struct world *world = open_alices();
+    struct msg_stream_fetch fetch = {.tag = 8, .stream = TEXT("train"), .from = 1};
+    world_say(world, "trainer", MSG_stream_fetch, &fetch);
+    assert_int_equal(seen_count(world, SEND_RANGE), 1);
+    world_get(world, "g/0");
+    expect_answer(world, MSG_rollout_state);
+    world_cancel(world, "g/1", NULL, NULL);
+    world_ack(world, "train", 1);
+    assert_int_equal(expect_answer(world, MSG_done)->count, 1);
+    world_wait(world, 1);
+    expect_abandoned(world, 1);
+    world_close(world);
+}
+
+static void an_admin_who_submits_or_says_renew_does(void **state)
+{
+    (void)state;
+    struct world *world = open_alices();
+    world_submit(world, "of-ops", 1);
+    world_wait(world, LEASE_MS - 1);
+    renew(world, "train");
+    assert_int_equal(expect_answer(world, MSG_done)->count, 3);
+    world_wait(world, LEASE_MS - 1);
+    assert_int_equal(seen_count(world, PERSIST_END), 0);
+    world_wait(world, 1);
+    expect_abandoned(world, 3);
+    world_close(world);
+}
+
 static void renewing_says_how_many_rollouts_it_is_about(void **state)
 {
     (void)state;
@@ -186,6 +232,8 @@ int main(void)
         cmocka_unit_test(its_workers_are_told_to_stop),
         cmocka_unit_test(any_request_that_names_the_stream_renews_its_leases),
         cmocka_unit_test(requests_of_other_streams_and_strangers_do_not_renew),
+        cmocka_unit_test(an_admin_who_looks_does_not_renew_the_owners_lease),
+        cmocka_unit_test(an_admin_who_submits_or_says_renew_does),
         cmocka_unit_test(renewing_says_how_many_rollouts_it_is_about),
         cmocka_unit_test(groups_of_a_stream_have_leases_of_their_own_lengths),
         cmocka_unit_test(a_lease_does_not_prolong_the_total_time),

@@ -107,6 +107,27 @@ static void a_cancel_ahead_is_of_its_client_alone(void **state)
     world_close(world);
 }
 
+/* The owner's cancel of its own stream's, and the admin's of what it submits itself. */
+static void an_admins_submit_meets_its_own_cancel_and_the_owners(void **state)
+{
+    (void)state;
+    static const char *const cancellers[] = {"alice", "ops"};
+    for (unsigned i = 0; i < 2; i++) {
+        struct world *world = world_open();
+        world->name = "alice";
+        world_submit(world, "first", 1); /* from now on the stream is alice's */
+        world->name = cancellers[i];
+        world->is_admin = i;
+        cancel_unknown(world, NULL, "g");
+        world->name = "ops";
+        world->is_admin = true;
+        world_submit(world, "g", 2);
+        expect_dead(world, "g", 2);
+        assert_string_equal(expect(world, PERSIST_TOMB)->client, cancellers[i]);
+        world_close(world);
+    }
+}
+
 static void a_cancel_ahead_is_forgotten_after_its_time(void **state)
 {
     (void)state;
@@ -212,6 +233,7 @@ int main(void)
         cmocka_unit_test(a_cancel_of_a_sample_the_group_does_not_have_harms_nothing),
         cmocka_unit_test(what_has_ended_is_not_cancelled_again_nor_remembered),
         cmocka_unit_test(a_cancel_ahead_is_of_its_client_alone),
+        cmocka_unit_test(an_admins_submit_meets_its_own_cancel_and_the_owners),
         cmocka_unit_test(a_cancel_ahead_is_forgotten_after_its_time),
         cmocka_unit_test(where_nothing_is_to_be_remembered_nothing_is),
         cmocka_unit_test(a_cancel_ahead_outlives_the_broker),
