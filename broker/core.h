@@ -121,6 +121,7 @@ struct core_trouble {
     struct slice job;
     uint64_t attempt, infras, faults, blames, deaths;
     struct slice history; /* sentences, oldest first, bounded */
+    uint64_t spent;       /* dispatches up to this token have failed, and count no more */
 };
 
 struct effect {
@@ -178,7 +179,8 @@ struct core_rollout_row {
     uint64_t run_ms;
     struct slice stream; /* ended */
     uint64_t seq;        /* ended */
-    uint64_t record_bytes, ended_ms; /* ended: what it weighs, and when by the wall clock */
+    uint64_t record_bytes; /* run_done, ended: of its record, where there is one */
+    uint64_t ended_ms;     /* ended: when, by the wall clock */
 };
 bool core_restore_stream(struct core *core, struct slice stream, struct slice owner, uint64_t first,
                          uint64_t head);

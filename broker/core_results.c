@@ -92,10 +92,15 @@ static void infra_fault(struct core *core, struct job *job, const struct msg_job
         job_fail(core, job, &failure);
 }
 
+/* Who gives back is leaving: until its next beat says otherwise it is given nothing. */
 static void given_back(struct core *core, struct job *job, const struct msg_job_result *in)
 {
-    (void)in;
-    job_vanish(core, job);
+    struct worker *sender = worker_find(core, in->worker);
+    if (sender) {
+        sender->draining = true;
+        worker_refresh(core, sender);
+    }
+    job_return(core, job);
 }
 
 static void (*const transitions[STAGE_COUNT][OUTCOME_COUNT])(struct core *, struct job *,
@@ -118,7 +123,8 @@ static bool counts(const struct job *job, uint64_t token, enum outcome outcome)
         return token > job->spent;
     if (outcome != OUTCOME_INFRA && outcome != OUTCOME_CANCELLED)
         return true;
-    return job->place == PLACE_ORPHAN || (job->place == PLACE_LEASED && job->token == token);
+    return job->place == PLACE_ORPHAN ? token > job->spent
+                                      : job->place == PLACE_LEASED && job->token == token;
 }
 
 static void take_note(struct core *core, struct job *job, const struct msg_job_result *in)

@@ -121,6 +121,7 @@ static void persist_trouble(struct core *core, const struct job *job)
         .blames = trouble->blames,
         .deaths = trouble->deaths,
         .history = effect_copy(core, slice_of(trouble->history, trouble->len)),
+        .spent = job->spent,
     };
     struct effect *persist = effect_push(core, PERSIST_TROUBLE);
     persist->group = group_id(job->group);
@@ -147,6 +148,7 @@ bool core_restore_trouble(struct core *core, const struct core_trouble *row)
     trouble->blames = (uint16_t)at_most(row->blames, UINT16_MAX);
     trouble->deaths = (uint8_t)at_most(row->deaths, UINT8_MAX);
     job->attempt = (uint32_t)at_most(row->attempt, ATTEMPTS_MAX);
+    job->spent = at_most(row->spent, core->epoch << 32); /* below this start's tokens */
     while (history.len) { /* line by line: a sentence's length is bounded again */
         const uint8_t *end = memchr(history.data, '\n', history.len);
         size_t len = end ? (size_t)(end - history.data) : history.len;
@@ -255,6 +257,14 @@ void job_vanish(struct core *core, struct job *job)
                                               .detail = slice_from_str(why)});
         return;
     }
+    job_leave(core, job);
+    spend(job);
+    job_queue(core, job, true);
+}
+
+void job_return(struct core *core, struct job *job)
+{
+    core->counters.returned++;
     job_leave(core, job);
     spend(job);
     job_queue(core, job, true);

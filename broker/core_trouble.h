@@ -45,8 +45,10 @@ void job_clear(struct job *job);
 void job_fail(struct core *core, struct job *job, const struct failure *failure);
 /* The same without using up its budget: something else is known to be at fault. */
 void job_excuse(struct core *core, struct job *job, const struct failure *failure);
-/* The worker does not have it (any more), by nobody's fault: to the front of its queue. */
+/* The worker does not have it (any more), and said nothing: to the front of its queue, so often. */
 void job_vanish(struct core *core, struct job *job);
+/* Its worker gave it back, by nobody's fault: the same, and only its total time bounds it. */
+void job_return(struct core *core, struct job *job);
 /* Its worker was lost with it in hand; `alone`: with nothing else. */
 void job_outlive(struct core *core, struct job *job, struct slice worker, bool alone);
 /* `words`, and if it failed before, what its budgets are, what it used of them, and its history. */

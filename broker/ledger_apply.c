@@ -152,7 +152,8 @@ static int apply_trouble(struct ledger *ledger, const struct effect *effect, str
     return code ? code : ledger_do(ledger, LEDGER_SET_TROUBLE, fail, NUMBER(job), TEXT(stage),
                                    NUMBER(trouble->attempt), NUMBER(trouble->infras),
                                    NUMBER(trouble->faults), NUMBER(trouble->blames),
-                                   NUMBER(trouble->deaths), TEXT(trouble->history));
+                                   NUMBER(trouble->deaths), TEXT(trouble->history),
+                                   NUMBER(trouble->spent));
 }
 
 static int apply_tomb(struct ledger *ledger, const struct effect *effect, struct fail *fail)

@@ -139,6 +139,7 @@ static int read_run(struct ledger *ledger, int64_t number, struct core_rollout_r
     row->run_detail = ledger_slice(ledger, LEDGER_GET_RUN, 1);
     row->run_ms = (uint64_t)ledger_number(ledger, LEDGER_GET_RUN, 2);
     row->engine = ledger_slice(ledger, LEDGER_GET_RUN, 3);
+    row->record_bytes = (uint64_t)ledger_number(ledger, LEDGER_GET_RUN, 4);
     return 0;
 }
 
@@ -164,7 +165,8 @@ static bool tell_trouble(struct ledger *ledger, const struct ledger_reader *read
                                    .faults = (uint64_t)ledger_number(ledger, all, 4),
                                    .blames = (uint64_t)ledger_number(ledger, all, 5),
                                    .deaths = (uint64_t)ledger_number(ledger, all, 6),
-                                   .history = ledger_slice(ledger, all, 7)};
+                                   .history = ledger_slice(ledger, all, 7),
+                                   .spent = (uint64_t)ledger_number(ledger, all, 8)};
     return reader->trouble(reader->context, &trouble);
 }
 

@@ -52,7 +52,7 @@ struct letter {
 /* What went wrong with a job, as the ledger knows it. */
 struct row_trouble {
     char job[48], history[1100];
-    uint64_t attempt, infras, faults, blames, deaths;
+    uint64_t attempt, infras, faults, blames, deaths, spent;
 };
 
 struct row_rollout {
@@ -227,7 +227,7 @@ static inline void persist_trouble(struct model *model, const struct effect *eff
     assert_true(new->infras < model->settings.infra_budget &&
                 new->faults < model->settings.task_budget &&
                 new->blames < model->settings.blame_budget);
-    assert_true(new->attempt >= row->attempt && new->history.len);
+    assert_true(new->attempt >= row->attempt && new->spent >= row->spent && new->history.len);
     put_text(row->job, sizeof(row->job), new->job);
     put_text(row->history, sizeof(row->history), new->history);
     row->attempt = new->attempt;
@@ -235,6 +235,7 @@ static inline void persist_trouble(struct model *model, const struct effect *eff
     row->faults = new->faults;
     row->blames = new->blames;
     row->deaths = new->deaths;
+    row->spent = new->spent;
     model->troubles++;
 }
 
@@ -302,7 +303,7 @@ static inline void restore_trouble(struct model *model, const struct row_trouble
     struct core_trouble told = {.job = slice_from_str(row->job), .attempt = row->attempt,
                                 .infras = row->infras, .faults = row->faults,
                                 .blames = row->blames, .deaths = row->deaths,
-                                .history = slice_from_str(row->history)};
+                                .history = slice_from_str(row->history), .spent = row->spent};
     if (row->job[0])
         assert_true(core_restore_trouble(model->core, &told));
 }

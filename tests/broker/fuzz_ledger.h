@@ -21,7 +21,7 @@ enum {
 struct row_trouble {
     bool is_set;
     char job[160];
-    uint64_t attempt, infras, faults, blames, deaths;
+    uint64_t attempt, infras, faults, blames, deaths, spent;
     struct slice history; /* ours */
 };
 
@@ -191,7 +191,8 @@ static inline void persist_trouble(struct ledger_rows *rows, const struct effect
                                 .infras = trouble->infras,
                                 .faults = trouble->faults,
                                 .blames = trouble->blames,
-                                .deaths = trouble->deaths};
+                                .deaths = trouble->deaths,
+                                .spent = trouble->spent};
     put_text(row->job, sizeof(row->job), trouble->job);
     uint8_t *copy = malloc(trouble->history.len + 1);
     must(copy);
@@ -260,7 +261,8 @@ static inline void restore_trouble(struct core *core, const struct row_trouble *
     if (row->is_set)
         must(core_restore_trouble(
             core, &(struct core_trouble){slice_from_str(row->job), row->attempt, row->infras,
-                                         row->faults, row->blames, row->deaths, row->history}));
+                                         row->faults, row->blames, row->deaths, row->history,
+                                         row->spent}));
 }
 
 static inline void restore_group(struct ledger_rows *rows, struct core *core, struct row_group *row)

@@ -186,10 +186,10 @@ static inline bool tell_rollout(void *context, const struct core_rollout_row *ro
 static inline bool tell_trouble(void *context, const struct core_trouble *trouble)
 {
     return buffer_printf(context, " %.*s attempt=%llu infras=%llu faults=%llu blames=%llu deaths=%llu"
-                         " '%.*s'\n", SLICE_ARG(trouble->job), (unsigned long long)trouble->attempt,
+                         " spent=%llu '%.*s'\n", SLICE_ARG(trouble->job), (unsigned long long)trouble->attempt,
                          (unsigned long long)trouble->infras, (unsigned long long)trouble->faults,
                          (unsigned long long)trouble->blames, (unsigned long long)trouble->deaths,
-                         SLICE_ARG(trouble->history));
+                         (unsigned long long)trouble->spent, SLICE_ARG(trouble->history));
 }
 
 static inline bool tell_tomb(void *context, struct slice name, struct slice owner, uint64_t wall_ms)

@@ -96,6 +96,51 @@ static void a_job_given_back_is_handed_to_another_at_once(void **state)
     world_close(world);
 }
 
+static void what_is_given_back_again_and_again_is_nobodys_fault(void **state)
+{
+    (void)state;
+    struct world *world = world_create();
+    world->settings.infra_budget = 2;
+    world->settings.beat_timeout_ms = 1000000;
+    world_start(world);
+    world_reach_run(world, "g", 1);
+    for (unsigned time = 1; time <= 300; time++) {
+        char worker[16];
+        snprintf(worker, sizeof(worker), "r%u", time);
+        world_beat(world, worker, "run", 1, NULL);
+        uint64_t token = expect_job(world, worker, "run:g/0");
+        assert_int_equal(expect(world, LANE_JOB)->attempt, time);
+        world_result(world, worker, "run:g/0", token, "cancelled");
+        assert_null(seen_nth(world, PERSIST_TROUBLE, 0));
+        assert_null(seen_nth(world, PERSIST_END, 0));
+        assert_null(seen_nth(world, LANE_JOB, 0)); /* who gives back is not asked again ... */
+    }
+    world_beat(world, "r300", "run", 1, NULL); /* ... until it says that it is ready */
+    expect_job(world, "r300", "run:g/0");
+    world_close(world);
+}
+
+/* Its beats never list what it is handed. */
+static void what_no_worker_ever_holds_ends_within_its_infra_budget(void **state)
+{
+    (void)state;
+    struct world *world = world_create();
+    world->settings.infra_budget = 2;
+    world_start(world);
+    world_reach_run(world, "g", 1);
+    unsigned handed = 0;
+    for (unsigned second = 0; second < 60 && !seen_nth(world, PERSIST_END, 0); second++) {
+        world_wait(world, 1000);
+        handed += seen_count(world, LANE_JOB);
+        world_beat(world, "r1", "run", 1, NULL);
+        handed += seen_count(world, LANE_JOB);
+    }
+    assert_int_equal(handed, 4);
+    assert_non_null(strstr(expect_end(world, "g/0", OUTCOME_INFRA)->end_detail,
+                           "it was handed out again and again, and no worker kept it"));
+    world_close(world);
+}
+
 static void a_deadline_takes_the_job_away_and_counts_as_infra(void **state)
 {
     (void)state;
@@ -124,6 +169,8 @@ int main(void)
         cmocka_unit_test(a_late_infra_fault_does_not_disturb_who_is_at_work),
         cmocka_unit_test(a_failed_dispatch_is_not_adopted_from_a_beat_that_still_lists_it),
         cmocka_unit_test(a_job_given_back_is_handed_to_another_at_once),
+        cmocka_unit_test(what_is_given_back_again_and_again_is_nobodys_fault),
+        cmocka_unit_test(what_no_worker_ever_holds_ends_within_its_infra_budget),
         cmocka_unit_test(a_deadline_takes_the_job_away_and_counts_as_infra),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -139,6 +139,43 @@ static void budgets_outlive_the_broker(void **state)
     world_close(world);
 }
 
+/* The broker was killed once the failure was on disk and before it was acknowledged. */
+static void a_failure_that_is_sent_again_after_a_restart_counts_once(void **state)
+{
+    (void)state;
+    const uint64_t failed = (3ull << 32) + 7;
+    static const char *const outcomes[] = {"infra", "task", "cancelled"};
+    for (unsigned i = 0; i < 3; i++) {
+        struct world *world = world_create();
+        world->settings.task_budget = 2;
+        world->epoch = 4;
+        world_start(world);
+        struct core_group_row group = {.group = TEXT("h"), .stream = TEXT("train"), .samples = 1,
+                                       .task = world->task, .init_done = true};
+        struct core_rollout_row row = {.rollout = TEXT("h/0"), .group = TEXT("h")};
+        assert_true(core_restore_group(world->core, &group));
+        assert_true(core_restore_rollout(world->core, &row));
+        assert_true(core_restore_trouble(world->core, &(struct core_trouble){
+            .job = TEXT("run:h/0"), .attempt = 1, .infras = 1, .history = TEXT("x"),
+            .spent = failed}));
+        world_settle(world);
+        world_beat(world, "r1", "run", 1, "run:h/0", failed, NULL); /* its result is still kept */
+        assert_true(was_told(world, "r1", MSG_job_cancel, "run:h/0"));
+        world_result(world, "r1", "run:h/0", failed, outcomes[i]);
+        assert_true(was_told(world, "r1", MSG_result_ack, "run:h/0"));
+        assert_null(seen_nth(world, PERSIST_TROUBLE, 0));
+        world_get(world, "h/0");
+        assert_string_equal(expect_answer(world, MSG_rollout_state)->worker, "");
+        world_wait(world, 3000);
+        uint64_t token = expect_job(world, "r1", "run:h/0");
+        assert_true(token > failed);
+        world_result(world, "r1", "run:h/0", token, "infra"); /* another failure is another */
+        assert_int_equal(expect(world, PERSIST_TROUBLE)->trouble.infras, 2);
+        assert_true(expect(world, PERSIST_TROUBLE)->trouble.spent == token);
+        world_close(world);
+    }
+}
+
 static void a_suspect_is_one_after_a_restart_too(void **state)
 {
     (void)state;
@@ -172,6 +209,7 @@ static void whatever_the_disk_says_stays_within_bounds(void **state)
     junk[10000] = '\n';
     struct core_trouble trouble = {.job = TEXT("run:h/0"), .attempt = UINT64_MAX,
                                    .infras = 1, .faults = 0, .deaths = UINT64_MAX,
+                                   .spent = UINT64_MAX,
                                    .history = slice_of(junk, sizeof(junk))};
     struct world *world = restart(&trouble);
     world_beat(world, "r1", "run", 1, NULL);
@@ -260,6 +298,7 @@ int main(void)
         cmocka_unit_test(one_task_outcome_counts_once_however_often_it_comes),
         cmocka_unit_test(every_change_of_a_jobs_counts_goes_to_disk),
         cmocka_unit_test(budgets_outlive_the_broker),
+        cmocka_unit_test(a_failure_that_is_sent_again_after_a_restart_counts_once),
         cmocka_unit_test(a_suspect_is_one_after_a_restart_too),
         cmocka_unit_test(trouble_of_another_stage_or_of_nobody_is_not_restored),
         cmocka_unit_test(whatever_the_disk_says_stays_within_bounds),

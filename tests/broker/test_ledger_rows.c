@@ -74,6 +74,18 @@ static void facts_that_were_said_are_told_without_reading_the_task(void **state)
                         " a/0 0 bytes at 0\n");
 }
 
+static void a_run_that_waits_for_its_evaluator_is_told_with_its_weight(void **state)
+{
+    struct world *world = *state;
+    const struct effect effects[] = {group("a", "train", 2), init_of("a", S(""), S("")),
+                                     run_of("a/0", S("0123456789")), run_of("a/1", S(""))};
+    commit(world, effects, 4);
+    reopen(world);
+    const char *told = restored_in_full(world, 0);
+    assert_non_null(strstr(told, " a/0 10 bytes at 0\n"));
+    assert_non_null(strstr(told, " a/1 0 bytes at 0\n"));
+}
+
 static void a_kept_trajectory_is_told_with_its_weight_and_age(void **state)
 {
     struct world *world = *state;
@@ -97,7 +109,7 @@ static struct effect trouble_of(const char *job, uint64_t infras, const char *hi
     return (struct effect){.kind = PERSIST_TROUBLE,
                            .trouble = {.job = S(job), .attempt = infras + 1, .infras = infras,
                                        .faults = 2, .blames = 3, .deaths = 4,
-                                       .history = S(history)}};
+                                       .history = S(history), .spent = infras << 32}};
 }
 
 static void troubles_are_told_after_what_they_befell(void **state)
@@ -112,7 +124,7 @@ static void troubles_are_told_after_what_they_befell(void **state)
     reopen(world);
     const char *told = restored(world);
     assert_non_null(strstr(told, " a/0 open\n run:a/0 attempt=9 infras=8 faults=2 blames=3 deaths=4"
-                                 " 'the first'\n a/1 open\n a/2 open\n run:a/2 attempt=2"));
+                                 " spent=34359738368 'the first'\n a/1 open\n a/2 open\n run:a/2 attempt=2"));
     assert_non_null(strstr(told, "'once'\n init:a attempt=8"));
     assert_non_null(strstr(told, " b/1023 open\n run:b/1023 attempt=7 infras=6"));
     assert_non_null(strstr(told, "'the last'\n init:b attempt=6 infras=5"));
@@ -211,6 +223,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(an_owner_and_what_a_submit_asked_for_come_back),
         TEST(facts_that_were_said_are_told_without_reading_the_task),
+        TEST(a_run_that_waits_for_its_evaluator_is_told_with_its_weight),
         TEST(a_kept_trajectory_is_told_with_its_weight_and_age),
         TEST(troubles_are_told_after_what_they_befell),
         TEST(a_jobs_trouble_replaces_the_rollouts_earlier_one_of_any_stage),

@@ -119,6 +119,33 @@ static void version_1_gets_what_later_ones_know(void **state)
     assert_int_equal(groups, 5);
 }
 
+/* The ledger's file as a broker of version 2 left it. */
+static void make_version_2(struct world *world)
+{
+    char path[96];
+    sqlite3 *db;
+    ledger_close(&world->ledger);
+    snprintf(path, sizeof(path), "%s/ledger.db", world->dir);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "ALTER TABLE troubles DROP COLUMN spent;"
+                                      "PRAGMA user_version = 2", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static void version_2_knew_troubles_and_not_which_dispatches_they_were_of(void **state)
+{
+    struct world *world = *state;
+    const struct effect effects[] = {
+        group("a", "train", 1), init_of("a", S(""), S("")),
+        {.kind = PERSIST_TROUBLE, .trouble = {.job = S("run:a/0"), .attempt = 3, .infras = 2,
+                                              .history = S("once, twice"), .spent = 7}}};
+    commit(world, effects, 3);
+    make_version_2(world);
+    open_ledger(world);
+    assert_non_null(strstr(restored(world), " run:a/0 attempt=3 infras=2 faults=0 blames=0 deaths=0"
+                                            " spent=0 'once, twice'\n"));
+}
+
 /* Every table's columns, in the order of their names. */
 static char *columns_of(struct world *world)
 {
@@ -159,6 +186,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(version_1_restores_what_it_held_and_goes_on),
         TEST(version_1_gets_what_later_ones_know),
+        TEST(version_2_knew_troubles_and_not_which_dispatches_they_were_of),
         TEST(an_upgraded_file_has_the_columns_of_a_new_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
