@@ -1,6 +1,7 @@
 #include "broker/core_internal.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* ---- finding ----------------------------------------------------------------------- */
@@ -194,12 +195,15 @@ static struct slice end_detail(struct core *core, const struct rollout *rollout,
                                const struct ending *ending)
 {
     enum { DETAIL_MAX = 4096 };
+    char both[DETAIL_MAX + 1];
     const char *run = rollout->detail ? rollout->detail : "";
     bool is_joined = ending->outcome == OUTCOME_AGENT && *run && ending->detail.len &&
                      !slice_is(ending->detail, run) &&
                      strlen(run) + 2 + ending->detail.len <= DETAIL_MAX;
-    if (is_joined)
-        return effect_print(core, "%s; %.*s", run, SLICE_ARG(ending->detail));
+    if (is_joined) {
+        int len = snprintf(both, sizeof(both), "%s; %.*s", run, SLICE_ARG(ending->detail));
+        return effect_copy(core, slice_of(both, (size_t)len));
+    }
     return ending->detail.len ? ending->detail : effect_copy(core, slice_from_str(run));
 }
 

@@ -266,6 +266,25 @@ static unsigned fail_until_the_end(struct world *world, const char *worker, cons
     return times;
 }
 
+static void the_runs_and_the_evaluators_words_are_both_there_in_full(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    char run_words[501], eval_words[901], both[1500];
+    memset(run_words, 'r', 500), run_words[500] = '\0';
+    memset(eval_words, 'e', 900), eval_words[900] = '\0';
+    snprintf(both, sizeof(both), "%s; %s", run_words, eval_words);
+    world_reach_run(world, "g", 1);
+    world_beat(world, "r1", "run", 1, NULL);
+    world_result_with(world, "r1", "run:g/0", expect_job(world, "r1", "run:g/0"), "agent",
+                      (struct msg_job_result){.detail = TEXT(run_words), .has_detail = true});
+    world_beat(world, "e1", "eval", 1, NULL);
+    world_result_with(world, "e1", "eval:g/0", expect_job(world, "e1", "eval:g/0"), "ok",
+                      (struct msg_job_result){.detail = TEXT(eval_words), .has_detail = true});
+    assert_string_equal(expect_end(world, "g/0", OUTCOME_AGENT)->end_detail, both);
+    world_close(world);
+}
+
 static void infra_is_tried_again_with_back_off_up_to_its_budget(void **state)
 {
     (void)state;
@@ -359,6 +378,7 @@ int main(void)
         cmocka_unit_test(a_reward_of_any_stage_but_eval_is_ignored),
         cmocka_unit_test(a_failing_init_ends_every_rollout_of_its_group),
         cmocka_unit_test(a_run_that_ends_by_the_tasks_fault_keeps_its_record),
+        cmocka_unit_test(the_runs_and_the_evaluators_words_are_both_there_in_full),
         cmocka_unit_test(infra_is_tried_again_with_back_off_up_to_its_budget),
         cmocka_unit_test(an_init_out_of_budget_ends_its_rollouts_as_infra),
         cmocka_unit_test(the_budget_starts_anew_with_each_stage),
