@@ -1,6 +1,7 @@
 /*
  * rollout.cancel. A rollout or a group is done at once; a stream may hold a million
- * rollouts, so its cancel is a sweep in slices, and `done` is said after the last.
+ * rollouts, so its cancel is a sweep in slices, and `done` is said after the last. The
+ * first slice is done at once, unless what came before it in the cycle is much already.
  */
 #include "broker/core_internal.h"
 
@@ -153,7 +154,8 @@ static void cancel_stream(struct core *core, const struct call *call)
         memcpy(sweep->client, call->client.data, call->client.len);
     list_push_back(&core->sweeps, &sweep->link);
     core->sweep_count++;
-    sweep_step(core, sweep);
+    if (core->effect_count < CYCLE_EFFECTS)
+        sweep_step(core, sweep);
 }
 
 void handle_rollout_cancel(struct core *core, const struct call *call)

@@ -50,6 +50,7 @@ enum {
     FORGOTTEN_MAX = 100000,   /* groups remembered after all their rollouts are acknowledged */
     SWEEPS_MAX = 256,         /* stream cancels under way; more are refused, queue-full */
     SWEEP_SLICE = 4096,       /* rollouts ended in one step where any number may end */
+    CYCLE_EFFECTS = 16384,    /* with so many a cycle has enough to do: sweeps wait for the next */
     TOMBS_MAX = 100000,       /* cancels remembered before their submit; the oldest goes */
     BEAT_CANCELS_MAX = 1024,  /* cancels that one beat may cause; the rest waits for the next */
     RETRY_AFTER_MS = 1000,    /* what queue-full suggests for a cancel */

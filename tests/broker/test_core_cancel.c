@@ -123,6 +123,38 @@ static void a_large_stream_is_cancelled_in_slices_and_done_is_said_last(void **s
     world_close(world);
 }
 
+/* A client's messages of one cycle: what they ask for at once stays bounded. */
+static void many_streams_cancelled_in_one_cycle_end_over_several(void **state)
+{
+    enum { STREAMS = 24, EACH = 1024, ENDS_MAX = 16384 };
+    (void)state;
+    struct world *world = world_create();
+    world_start(world);
+    core_effects_clear(world->core);
+    char name[32];
+    for (unsigned i = 0; i < STREAMS; i++) {
+        snprintf(name, sizeof(name), "s%u", i);
+        world_submit_task(world, name, name, EACH, "{}");
+    }
+    for (unsigned i = 0; i < STREAMS; i++) {
+        struct caller caller = {TEXT("trainer"), TEXT(NULL), true};
+        snprintf(name, sizeof(name), "s%u", i);
+        struct msg_rollout_cancel in = {.tag = i, .stream = TEXT(name), .has_stream = true};
+        core_handle(world->core, world->now_ms, WALL_MS, &caller, MSG_rollout_cancel, &in, NULL, 0);
+    }
+    assert_in_range(core_effects(world->core).count, EACH, 2 * ENDS_MAX);
+    core_effects_clear(world->core);
+    uint64_t done = 0;
+    for (unsigned cycle = 0; cycle < STREAMS; cycle++) {
+        world_wait(world, 0);
+        done += seen_count(world, PERSIST_END);
+    }
+    assert_in_range(done, 1, STREAMS * EACH - 1);
+    world_get(world, "s23/1023"); /* the last of them */
+    assert_int_equal(expect(world, SEND_TRAJECTORY)->seq, EACH);
+    world_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +164,7 @@ int main(void)
         cmocka_unit_test(a_group_cancelled_during_init_takes_its_init_along),
         cmocka_unit_test(a_small_stream_is_cancelled_at_once),
         cmocka_unit_test(a_large_stream_is_cancelled_in_slices_and_done_is_said_last),
+        cmocka_unit_test(many_streams_cancelled_in_one_cycle_end_over_several),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
