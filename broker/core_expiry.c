@@ -33,9 +33,9 @@ int64_t core_age_ms(const struct core *core, uint64_t wall_ms)
 
 void expiry_arm(struct core *core, struct group *group, int64_t total_ms, int64_t age_ms)
 {
-    int64_t whole_ms = total_ms > 0 ? total_ms : TOTAL_DEFAULT_MS;
+    int64_t whole_ms = core_ms((uint64_t)(total_ms > 0 ? total_ms : TOTAL_DEFAULT_MS));
     int64_t left_ms = age_ms < whole_ms ? whole_ms - age_ms : 0;
-    group->work->total_ms = core_ms((uint64_t)whole_ms);
+    group->work->total_ms = (uint32_t)whole_ms;
     group->work->ends_ms = core->now_ms + left_ms;
     put(core, group);
 }

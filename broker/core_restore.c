@@ -10,7 +10,8 @@ enum { SAMPLES_MAX = 1024 }; /* as in messages.def */
 bool core_restore_stream(struct core *core, struct slice name, struct slice owner, uint64_t first,
                          uint64_t head)
 {
-    struct stream *stream = stream_intern(core, name, owner);
+    bool makes_sense = first <= INT64_MAX && head < INT64_MAX && first <= head + 1;
+    struct stream *stream = makes_sense ? stream_intern(core, name, owner) : NULL;
     if (!stream)
         return false;
     if (head > stream->head)

@@ -251,9 +251,34 @@ static void rows_that_make_no_sense_are_not_taken(void **state)
     world_close(world);
 }
 
+static void rows_that_make_no_sense_are_refused_or_bounded(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t first, head;
+    } rows[] = {{5, 0}, {5, 3}, {UINT64_MAX, 7}, {1, UINT64_MAX}, {UINT64_MAX, UINT64_MAX}};
+    struct world *world = world_create();
+    world_start(world);
+    core_restore_clock(world->core, WALL_MS);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+        assert_false(core_restore_stream(world->core, TEXT("other"), slice_of(NULL, 0),
+                                         rows[i].first, rows[i].head));
+    assert_true(core_restore_stream(world->core, TEXT("train"), slice_of(NULL, 0), 5, 4));
+    world->task.total_ms = INT64_MAX;
+    restore_group(world, "g", 1, false);
+    restore_rollout(world, "g", 0, (struct core_rollout_row){0});
+    world_settle(world);
+    world_wait(world, 1);
+    assert_null(seen_nth(world, PERSIST_END, 0));
+    world_wait(world, UINT32_MAX); /* 49 days */
+    assert_int_equal(expect_end(world, "g/0", OUTCOME_INFRA)->end.seq, 5);
+    world_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_that_make_no_sense_are_refused_or_bounded),
         cmocka_unit_test(jobs_wait_for_adoption_and_are_handed_out_after_the_grace),
         cmocka_unit_test(after_the_grace_restored_jobs_come_first_and_in_order),
         cmocka_unit_test(the_tick_is_due_when_the_grace_ends),
