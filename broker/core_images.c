@@ -157,6 +157,18 @@ static bool blames_image(struct core *core, struct job *job, const struct failur
     return news != BREAKER_COUNTED;
 }
 
+/*
+ * A rollout that fails there twice running, with nobody else between, may itself be what breaks
+ * the engine: it is not excused, so that its own budget ends it.
+ */
+static bool blames_engine(struct core *core, const struct job *job, struct engine *engine)
+{
+    uint64_t blamer = job->group->work->serial << 10 | job->sample;
+    bool is_same = engine->blamer == blamer;
+    engine->blamer = blamer;
+    return breaker_fault(core, &engine->breaker) != BREAKER_COUNTED && !is_same;
+}
+
 bool job_blames(struct core *core, struct job *job, const struct failure *failure)
 {
     struct rollout *rollout = job_rollout(job);
@@ -164,6 +176,6 @@ bool job_blames(struct core *core, struct job *job, const struct failure *failur
         return blames_image(core, job, failure);
     if (failure->fault == FAULT_ENGINE && failure->outcome == OUTCOME_INFRA &&
         job->stage == STAGE_RUN && rollout->engine && rollout->engine->registered)
-        return breaker_fault(core, &rollout->engine->breaker) != BREAKER_COUNTED;
+        return blames_engine(core, job, rollout->engine);
     return false;
 }

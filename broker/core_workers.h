@@ -94,6 +94,7 @@ struct engine {
     struct list link; /* in core->engines */
     uint64_t live;    /* runs leased with it */
     uint64_t refs;    /* rollouts that name it */
+    uint64_t blamer;  /* the rollout of its last fault, 0 before the first */
     bool registered;
     struct breaker breaker;
     uint32_t url_len;

@@ -141,6 +141,25 @@ static void while_one_engine_is_set_aside_the_others_do_its_work(void **state)
     world_close(world);
 }
 
+static void a_rollout_that_breaks_an_engine_alone_uses_up_its_budget(void **state)
+{
+    (void)state;
+    struct world *world = open_runs(2, 1, 1);
+    unsigned faults = 0;
+    while (!seen_count(world, PERSIST_END)) {
+        assert_true(faults < 20);
+        for (unsigned s = 0; faults && !seen_count(world, LANE_JOB); s++) {
+            assert_true(s < 200);
+            world_wait(world, 1000);
+        }
+        engine_fails(world, "r1", "run:g/0");
+        faults++;
+    }
+    assert_int_equal(faults, 8); /* infra_budget */
+    expect_end(world, "g/0", OUTCOME_INFRA);
+    world_close(world);
+}
+
 static void an_engine_that_is_removed_and_added_again_begins_anew(void **state)
 {
     (void)state;
@@ -262,6 +281,7 @@ int main(void)
         cmocka_unit_test(a_trial_that_ends_without_a_word_is_followed_by_the_next),
         cmocka_unit_test(a_trial_that_is_let_go_and_cancelled_in_the_queue_is_replaced),
         cmocka_unit_test(while_one_engine_is_set_aside_the_others_do_its_work),
+        cmocka_unit_test(a_rollout_that_breaks_an_engine_alone_uses_up_its_budget),
         cmocka_unit_test(an_engine_that_is_removed_and_added_again_begins_anew),
         cmocka_unit_test(an_engine_down_for_an_hour_costs_no_rollout),
     };
