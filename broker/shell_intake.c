@@ -191,7 +191,9 @@ static bool handle_letter(struct shell *shell, struct letter *letter, bool alone
 static bool drain_socket(struct shell *shell, void *socket, bool is_client, size_t most,
                          int64_t now_ms, int64_t wall_ms)
 {
-    for (size_t taken = 0; taken < most && shell->letter_bytes < LETTERS_BYTES_MAX; taken++) {
+    size_t full_bytes = shell->letter_bytes + LETTERS_BYTES_MAX / 2; /* each socket has its half */
+    for (size_t taken = 0; taken < most && shell->letter_bytes < full_bytes &&
+                           core_effects(shell->core).count < EFFECTS_MAX; taken++) {
         struct letter *letter = &shell->letters[shell->letter_count];
         bool alone;
         if (!read_letter(socket, is_client, letter, &alone))
