@@ -11,6 +11,7 @@
 
 #include "common/cleanup.h"
 #include "schemas/message.h"
+#include "workers/lane_sweep.h"
 
 enum {
     FRAME_BYTES = 1024,   /* names and lengths of a message's fields */
@@ -135,6 +136,7 @@ static void set_common(void *socket, bool is_ipv6)
 static int bind_ipc(struct lane *lane, const struct address *broker, const struct lane_plan *plan,
                     struct fail *fail)
 {
+    lane_sweep(broker->directory);
     snprintf(lane->endpoint, sizeof(lane->endpoint), "ipc://%s/lane-%s", broker->directory,
              plan->worker);
     if (zmq_bind(lane->pull, lane->endpoint) == 0)

@@ -114,6 +114,20 @@ class Workers(Case):
     def test_a_node_that_is_lost_with_all_its_workers(self):
         self.cut_off(kill=True)
 
+    def test_the_sockets_that_killed_workers_left_are_swept_by_later_ones(self):
+        fleet = self.enter(Fleet(workers={"init": 1, "run": 1, "eval": 2}, ipc=True))
+        for _ in range(3):
+            fleet["eval-1"].kill()
+            fleet["eval-1"].start()
+        lanes = [os.path.join(fleet.sockets, name) for name in os.listdir(fleet.sockets) if name.startswith("lane-")]
+        self.assertEqual(len(lanes), 7)
+        for lane in lanes:
+            os.utime(lane, (0, 0))  # as if some seconds had passed
+        fleet["eval-2"].end()
+        fleet["eval-2"].start()
+        self.assertEqual(len([name for name in os.listdir(fleet.sockets) if name.startswith("lane-")]), 4)
+        fleet.wait_for_workers()
+
     def test_a_task_that_kills_its_workers_is_set_aside_alone(self):
         """Whoever holds the poison dies; the others' tasks are none the worse."""
         fleet = Fleet(workers={"init": 1, "run": 2, "eval": 1}, slots=4, settings=SOON)
