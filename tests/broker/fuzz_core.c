@@ -139,6 +139,8 @@ static void jump(struct world *world)
         world->now_ms += step > 604800000 ? 604800000 : step > -world->now_ms ? step : 0;
     if (which & 2 || which == 0)
         world->wall_ms = world->wall_ms + step > 0 ? world->wall_ms + step : 0;
+    if (which == 3 && step > 0) /* the broker itself stood still */
+        core_was_away(world->core, world->now_ms, step);
     tick(world);
 }
 
