@@ -1,0 +1,60 @@
+/* bash.c - the tool `bash`: one shell (shell.h) a rollout, kept from call to call. */
+#include <stdlib.h>
+
+#include "workers/tools/shell.h"
+#include "workers/tools/tools.h"
+
+static int bash_open(struct toolbox *box, void **ret_state, struct fail *fail)
+{
+    return shell_open(box->sandbox, (struct shell **)ret_state, fail);
+}
+
+static void bash_close(void *state)
+{
+    struct shell *shell = state;
+    shell_close(&shell);
+}
+
+static int say_output(const struct sandbox_output *output, struct tool_result *ret,
+                      struct fail *fail)
+{
+    ret->status = output->status;
+    ret->total = output->total;
+    ret->timed_out = output->timed_out;
+    ret->is_error = output->timed_out || output->status != 0;
+    if (output->timed_out)
+        return tool_say(ret, fail, "%s%sThe command was stopped after %.1f seconds.",
+                        output->text, output->len ? "\n" : "", output->seconds);
+    if (output->status != 0)
+        return tool_say(ret, fail, "%s%sexit status: %d", output->text, output->len ? "\n" : "",
+                        output->status);
+    return tool_say(ret, fail, "%s", output->len ? output->text : "(no output)");
+}
+
+static int bash_call(struct toolbox *box, void *state, const json_t *arguments,
+                     struct tool_result *ret, struct fail *fail)
+{
+    struct sandbox_output output = {0};
+    int64_t limit_s = (int64_t)box->limits->command_s;
+    int64_t timeout_s = tool_integer(arguments, "timeout_s", limit_s);
+    int code = shell_run(state, tool_string(arguments, "command"),
+                         (timeout_s < limit_s ? timeout_s : limit_s) * 1000,
+                         box->limits->output_bytes, &output, fail);
+    if (code == 0)
+        code = say_output(&output, ret, fail);
+    free(output.text);
+    return code;
+}
+
+const struct tool tool_bash = {
+    .name = "bash",
+    .doc = "Runs a command in a bash shell that keeps its directory, variables, functions and "
+           "background jobs from call to call. Its standard input is empty.",
+    .needs_sandbox = true,
+    .arguments = {{"command", TOOL_STRING, true, 1, 262144, NULL, "Any bash text."},
+                  {"timeout_s", TOOL_INTEGER, false, 1, 86400, NULL,
+                   "Seconds after which the command and all it started is killed."}},
+    .open = bash_open,
+    .call = bash_call,
+    .close = bash_close,
+};

@@ -1,0 +1,127 @@
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "workers/tools/tool.h"
+
+/* ---- results ---------------------------------------------------------------------------- */
+
+static int say(struct tool_result *result, struct fail *fail, const char *format, va_list args)
+{
+    char *text = NULL;
+    int len = vasprintf(&text, format, args);
+    if (len < 0)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    free(result->text);
+    result->text = text;
+    result->len = (size_t)len;
+    return 0;
+}
+
+int tool_say(struct tool_result *result, struct fail *fail, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int code = say(result, fail, format, args);
+    va_end(args);
+    return code;
+}
+
+int tool_refuse(struct tool_result *result, struct fail *fail, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int code = say(result, fail, format, args);
+    va_end(args);
+    result->is_error = true;
+    result->status = 1;
+    return code;
+}
+
+void tool_result_finish(struct tool_result *result)
+{
+    free(result->text);
+    free(result->answer);
+    *result = (struct tool_result){0};
+}
+
+/* ---- the box ------------------------------------------------------------------------------ */
+
+static bool find(const struct toolbox *box, const char *name, size_t *ret)
+{
+    for (*ret = 0; *ret < box->count; ++*ret)
+        if (strcmp(box->tools[*ret]->name, name) == 0)
+            return true;
+    return false;
+}
+
+int toolbox_add(struct toolbox *box, const char *name, struct fail *fail)
+{
+    const struct tool *tool = tool_find(name);
+    size_t at;
+    if (!tool)
+        return fail_set(fail, -EINVAL, "there is no tool \"%.64s\"", name);
+    if (find(box, name, &at) || box->count == TOOLBOX_MAX)
+        return fail_set(fail, -EINVAL, "the tool %s is there already", tool->name);
+    if (tool->needs_sandbox && !box->sandbox)
+        return fail_set(fail, -EINVAL, "the tool %s needs a sandbox", tool->name);
+    const char *lack = tool->lacks ? tool->lacks(box) : NULL;
+    if (lack)
+        return fail_set(fail, -ENOSYS, "%s", lack);
+    box->tools[box->count] = tool;
+    box->states[box->count] = NULL;
+    box->opened[box->count++] = false;
+    return 0;
+}
+
+static int refuse_name(const struct toolbox *box, const char *name, struct tool_result *ret,
+                       struct fail *fail)
+{
+    AUTO_BUFFER names = {0};
+    for (size_t i = 0; i < box->count; i++)
+        buffer_printf(&names, "%s%s", i ? ", " : "", box->tools[i]->name);
+    AUTO_FREE char *text = buffer_take_str(&names);
+    return tool_refuse(ret, fail, "There is no tool \"%.64s\". The tools are: %s.", name,
+                       text ? text : "");
+}
+
+/* A tool opened while the fiber is late or cancelled is opened again by the next call. */
+static int open_one(struct toolbox *box, size_t at, struct fail *fail)
+{
+    const struct tool *tool = box->tools[at];
+    int code = box->opened[at] || !tool->open ? 0 : tool->open(box, &box->states[at], fail);
+    box->opened[at] |= code == 0;
+    return code;
+}
+
+int toolbox_call(struct toolbox *box, const char *name, const json_t *arguments,
+                 struct tool_result *ret, struct fail *fail)
+{
+    char wrong[512];
+    size_t at;
+    *ret = (struct tool_result){0};
+    if (!find(box, name, &at))
+        return refuse_name(box, name, ret, fail);
+    if (!tool_check(box->tools[at], arguments, wrong, sizeof(wrong)))
+        return tool_refuse(ret, fail, "%s", wrong);
+    int64_t began_us = clock_us();
+    int code = open_one(box, at, fail);
+    if (code == 0)
+        code = box->tools[at]->call(box, box->states[at], arguments, ret, fail);
+    ret->seconds = (double)(clock_us() - began_us) / 1e6;
+    if (code < 0)
+        tool_result_finish(ret);
+    else if (ret->total < ret->len)
+        ret->total = ret->len;
+    return code;
+}
+
+void toolbox_close(struct toolbox *box)
+{
+    for (size_t i = box->count; i-- > 0;)
+        if (box->opened[i] && box->tools[i]->close)
+            box->tools[i]->close(box->states[i]);
+    box->count = 0;
+}

@@ -1,0 +1,9 @@
+/* tools.h - the rows of the table in tools.c. */
+#ifndef SLUICE_WORKERS_TOOLS_TOOLS_H
+#define SLUICE_WORKERS_TOOLS_TOOLS_H
+
+#include "workers/tools/tool.h"
+
+extern const struct tool tool_bash, tool_submit, tool_think;
+
+#endif
