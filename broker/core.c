@@ -57,7 +57,7 @@ struct core *core_create(const struct core_settings *settings, uint64_t epoch, i
     list_init(&core->clients);
     list_init(&core->workers);
     list_init(&core->engines);
-    core->images.seed = core->tombs.seed = core->groups.seed;
+    core->images.seed = core->tombs.seed = core->tomb_owners.seed = core->groups.seed;
     list_init(&core->idle_images);
     list_init(&core->condemned);
     list_init(&core->sweeps);

@@ -26,6 +26,9 @@
 
 struct core;
 
+/* Groups remembered, by core and ledger, after all their rollouts are acknowledged. */
+enum { FORGOTTEN_MAX = 100000 };
+
 /* settings.def makes this struct and `sluice broker --help`. */
 struct core_settings {
     int64_t beat_timeout_ms;    /* 5000: no beat for so long: the worker is lost */
@@ -63,7 +66,7 @@ struct core_task {
     struct slice image;             /* whose faults are counted together */
     bool needs_engine;
     int64_t limit_ms[STAGE_COUNT];
-    int64_t total_ms;               /* from submit to end */
+    int64_t total_ms;               /* from submit to end; 0: the default */
     uint64_t bytes;                 /* of its JSON */
 };
 

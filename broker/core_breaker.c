@@ -31,11 +31,12 @@ static void open_for(struct core *core, struct breaker *breaker, int64_t wait_ms
     int64_t last_ms = core->settings.breaker_last_ms;
     breaker->wait_ms = wait_ms < last_ms ? wait_ms : last_ms;
     breaker->due_ms = core->now_ms + breaker->wait_ms;
+    breaker->newest = token_newest(core);
     core->counters.breaks++;
     set_timer(core, breaker, breaker->due_ms);
 }
 
-enum breaker_news breaker_fault(struct core *core, struct breaker *breaker)
+enum breaker_news breaker_fault(struct core *core, struct breaker *breaker, uint64_t token)
 {
     breaker->faults += breaker->faults < UINT32_MAX;
     if (!breaker->wait_ms && breaker->faults < core->settings.breaker_faults)
@@ -44,7 +45,7 @@ enum breaker_news breaker_fault(struct core *core, struct breaker *breaker)
         open_for(core, breaker, core->settings.breaker_first_ms);
         return BREAKER_BROKE;
     }
-    if (!breaker_lets(core, breaker))
+    if (token <= breaker->newest || !breaker_lets(core, breaker))
         return BREAKER_LATE;
     open_for(core, breaker, 2 * breaker->wait_ms);
     return BREAKER_FAILED;

@@ -36,6 +36,7 @@ struct breaker {
     const struct job *trial;
     int64_t wait_ms;        /* 0: closed */
     int64_t due_ms;         /* open: the trial's time */
+    uint64_t newest;        /* open: the newest dispatch there was when it opened */
     uint32_t faults;        /* in a row */
     bool of_image;
 };
@@ -54,7 +55,8 @@ enum breaker_state breaker_state(const struct core *core, const struct breaker *
 const char *breaker_state_word(enum breaker_state state);
 /* Whether a job may go there now. */
 bool breaker_lets(const struct core *core, const struct breaker *breaker);
-enum breaker_news breaker_fault(struct core *core, struct breaker *breaker);
+/* Of the dispatch with that token. */
+enum breaker_news breaker_fault(struct core *core, struct breaker *breaker, uint64_t token);
 /* It works: what waits is let go. */
 void breaker_close(struct core *core, struct breaker *breaker);
 /* It is out of use: nothing is known of it any more. */

@@ -129,13 +129,8 @@ static void cancel_many(struct core *core, const struct call *call)
 static void cancel_stream(struct core *core, const struct call *call)
 {
     const struct msg_rollout_cancel *in = call->in;
-    struct stream *stream = stream_find(core, in->stream);
-    if (!stream) {
-        send_refused(core, call, REFUSAL_UNKNOWN_STREAM, "stream", 0, "there is no stream %.*s",
-                     SLICE_ARG(in->stream));
-        return;
-    }
-    if (!owners_allow(core, call, stream, "stream"))
+    struct stream *stream = owners_find(core, call, in->stream);
+    if (!stream)
         return;
     stream_heard(core, call, stream);
     if (core->sweep_count >= SWEEPS_MAX) {

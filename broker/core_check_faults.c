@@ -154,7 +154,5 @@ const char *check_faults(const struct core *core, size_t parked_inits)
         return "the init jobs that wait for images are counted wrong";
     if (tally.breakers != core->breakers.count || !heap_is_sound(&core->breakers))
         return "the breakers' timers are not those of the open ones";
-    return core->tombs.count == core->tomb_times.count && core->tombs.count <= TOMBS_MAX &&
-                   heap_is_sound(&core->tomb_times)
-               ? NULL : "the tombs are counted wrong";
+    return tombs_are_counted(core) ? NULL : "the tombs are counted wrong";
 }

@@ -27,6 +27,16 @@ static void emit_job(struct core *core, const struct job *job)
     send->engine = job->stage == STAGE_RUN ? engine : slice_of(NULL, 0);
 }
 
+uint64_t token_newest(const struct core *core)
+{
+    return (core->epoch << 32) + core->dispatches;
+}
+
+bool token_is_possible(const struct core *core, uint64_t token)
+{
+    return token <= token_newest(core);
+}
+
 static void hand_out(struct core *core, struct job *job, struct worker *worker)
 {
     if (job_needs_engine(job))
@@ -34,7 +44,8 @@ static void hand_out(struct core *core, struct job *job, struct worker *worker)
     if (job->attempt < ATTEMPTS_MAX)
         job->attempt++;
     core->counters.dispatched++;
-    job_lease(core, job, worker, (core->epoch << 32) + ++core->dispatches);
+    core->dispatches++;
+    job_lease(core, job, worker, token_newest(core));
     emit_job(core, job);
 }
 

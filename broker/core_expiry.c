@@ -121,13 +121,8 @@ void stream_heard(struct core *core, const struct call *call, struct stream *str
 void handle_stream_renew(struct core *core, const struct call *call)
 {
     const struct msg_stream_renew *in = call->in;
-    struct stream *stream = stream_find(core, in->stream);
-    if (!stream) {
-        send_refused(core, call, REFUSAL_UNKNOWN_STREAM, "stream", 0, "there is no stream %.*s",
-                     SLICE_ARG(in->stream));
-        return;
-    }
-    if (!owners_allow(core, call, stream, "stream"))
+    struct stream *stream = owners_find(core, call, in->stream);
+    if (!stream)
         return;
     stream_renew(core, stream);
     send_done(core, call, stream->under_lease);

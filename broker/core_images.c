@@ -151,7 +151,7 @@ static bool blames_image(struct core *core, struct job *job, const struct failur
     work->image_round = image->round;
     if (is_known)
         return false;
-    enum breaker_news news = breaker_fault(core, &image->breaker);
+    enum breaker_news news = breaker_fault(core, &image->breaker, job->token);
     if (news == BREAKER_FAILED && failure->outcome == OUTCOME_TASK)
         condemn(core, image, failure->detail);
     return news != BREAKER_COUNTED;
@@ -166,7 +166,7 @@ static bool blames_engine(struct core *core, const struct job *job, struct engin
     uint64_t blamer = job->group->work->serial << 10 | job->sample;
     bool is_same = engine->blamer == blamer;
     engine->blamer = blamer;
-    return breaker_fault(core, &engine->breaker) != BREAKER_COUNTED && !is_same;
+    return breaker_fault(core, &engine->breaker, job->token) != BREAKER_COUNTED && !is_same;
 }
 
 bool job_blames(struct core *core, struct job *job, const struct failure *failure)

@@ -47,11 +47,10 @@ enum {
     WORKERS_MAX = 16384,      /* beats of more workers are dropped */
     ENGINES_MAX = 1024,       /* more are refused, queue-full */
     STREAMS_MAX = 65536,      /* more are refused, queue-full */
-    FORGOTTEN_MAX = 100000,   /* groups remembered after all their rollouts are acknowledged */
     SWEEPS_MAX = 256,         /* stream cancels under way; more are refused, queue-full */
     SWEEP_SLICE = 4096,       /* rollouts ended in one step where any number may end */
     CYCLE_EFFECTS = 16384,    /* with so many a cycle has enough to do: sweeps wait for the next */
-    TOMBS_MAX = 100000,       /* cancels remembered before their submit; the oldest goes */
+    TOMBS_MAX = 100000,       /* cancels remembered before their submit (core_tombs.c) */
     BEAT_CANCELS_MAX = 1024,  /* cancels that one beat may cause; the rest waits for the next */
     RETRY_AFTER_MS = 1000,    /* what queue-full suggests for a cancel */
     FETCH_LIMIT = 16,         /* stream.fetch without a limit */
@@ -94,10 +93,10 @@ struct core {
     size_t leased[STAGE_COUNT];
     struct heap expiries;                   /* live groups */
     struct heap breakers;                   /* open ones, by when something is let go to try them */
-    struct table images, tombs;
+    struct table images, tombs, tomb_owners;
     struct list idle_images, condemned;     /* images */
     size_t images_waiting;                  /* init jobs parked, of all images */
-    struct heap tomb_times;
+    struct heap tomb_times, tomb_owners_by_count; /* the one with the most first */
     uint64_t slots[STAGE_COUNT];            /* of workers that are neither draining nor hung */
     struct losses losses;
     struct heap timers;                     /* jobs leased and delayed */
@@ -130,6 +129,11 @@ struct call {
     uint64_t task_hash;
     const struct caller *caller;
 };
+
+/* Of the newest dispatch there was. */
+uint64_t token_newest(const struct core *core);
+/* Whether this broker may have handed it out, since this start or before it. */
+bool token_is_possible(const struct core *core, uint64_t token);
 
 /* Every call that may change something begins so: sets the time; false if the core has failed. */
 bool core_begin(struct core *core, int64_t now_ms);
@@ -185,6 +189,8 @@ void tomb_put(struct core *core, const struct call *call, struct slice name);
 void tombs_meet(struct core *core, const struct call *call, struct group *group);
 void tombs_tick(struct core *core);
 void tombs_finish(struct core *core);
+/* For core_check. */
+bool tombs_are_counted(const struct core *core);
 
 /* ---- effects ----------------------------------------------------------------------- */
 

@@ -67,6 +67,15 @@ bool owners_allow(struct core *core, const struct call *call, const struct strea
     return false;
 }
 
+struct stream *owners_find(struct core *core, const struct call *call, struct slice name)
+{
+    struct stream *stream = stream_find(core, name);
+    if (!stream)
+        send_refused(core, call, REFUSAL_UNKNOWN_STREAM, "stream", 0, "there is no stream %.*s",
+                     SLICE_ARG(name));
+    return stream && owners_allow(core, call, stream, "stream") ? stream : NULL;
+}
+
 bool owners_have_room(const struct core *core, struct slice name)
 {
     const struct client *client = client_find(core, name);

@@ -1,6 +1,6 @@
 /*
  * What a result does. The first good one of a job's stage wins, whoever sends it
- * and whatever its token; every one is acknowledged, so that its worker forgets it.
+ * and whichever dispatch it is of; every one is acknowledged, so that its worker forgets it.
  */
 #include "broker/core_internal.h"
 
@@ -150,6 +150,10 @@ void handle_job_result(struct core *core, const struct call *call)
     if (!outcome_parse(in->outcome, &outcome)) {
         core->counters.mistakes++;
         outcome = OUTCOME_INFRA;
+    }
+    if (!token_is_possible(core, in->token)) {
+        core->counters.mistakes++;
+        return;
     }
     struct job *job = job_find(core, in->job);
     if (!job || !counts(job, in->token, outcome)) {

@@ -129,13 +129,8 @@ void handle_stream_fetch(struct core *core, const struct call *call)
 void handle_stream_ack(struct core *core, const struct call *call)
 {
     const struct msg_stream_ack *in = call->in;
-    struct stream *stream = stream_find(core, in->stream);
-    if (!stream) {
-        send_refused(core, call, REFUSAL_UNKNOWN_STREAM, "stream", 0, "there is no stream %.*s",
-                     SLICE_ARG(in->stream));
-        return;
-    }
-    if (!owners_allow(core, call, stream, "stream"))
+    struct stream *stream = owners_find(core, call, in->stream);
+    if (!stream)
         return;
     if (in->seq > stream->head) {
         send_refused(core, call, REFUSAL_TOO_LARGE, "seq", 0,

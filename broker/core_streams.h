@@ -33,6 +33,8 @@ bool caller_owns(const struct call *call, const struct stream *stream);
 /* The same; refuses, not-allowed, if not. `field` is what named the stream, or a thing of it. */
 bool owners_allow(struct core *core, const struct call *call, const struct stream *stream,
                   const char *field);
+/* The stream of this name; refuses, NULL, if there is none or it is not the caller's to use. */
+struct stream *owners_find(struct core *core, const struct call *call, struct slice name);
 /* Whether one more stream fits, and is within what the client of this name may have. */
 bool owners_have_room(const struct core *core, struct slice name);
 

@@ -170,11 +170,11 @@ void workers_tick(struct core *core)
 /* ---- reconciliation ---------------------------------------------------------------- */
 
 /* Whether the job may become this worker's because it says that it holds it. */
-static bool is_adoptable(const struct job *job, uint64_t token)
+static bool is_adoptable(const struct core *core, const struct job *job, uint64_t token)
 {
     bool waits = job->place == PLACE_ORPHAN || job->place == PLACE_QUEUED ||
                  job->place == PLACE_SOLO || job->place == PLACE_PARKED;
-    return waits && token > job->spent;
+    return waits && token > job->spent && token_is_possible(core, token);
 }
 
 static void adopt(struct core *core, struct worker *worker, struct job *job, uint64_t token)
@@ -206,7 +206,7 @@ static bool reconcile_held(struct core *core, struct worker *worker, const struc
         job->seen = worker->beat;
         return false;
     }
-    if (job && is_adoptable(job, held->token)) {
+    if (job && is_adoptable(core, job, held->token)) {
         /* A full worker may still keep results: they come by themselves. */
         if (job->stage == worker->stage && worker->jobs.count < worker->slots) {
             adopt(core, worker, job, held->token);

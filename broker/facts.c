@@ -4,7 +4,7 @@
 
 #include "schemas/task.h"
 
-enum { LIMIT_DEFAULT_MS = 600000, TOTAL_DEFAULT_MS = 604800000 };
+enum { LIMIT_DEFAULT_MS = 600000 };
 
 /* A refusal of the task's own field, as a field of the submit it came in. */
 static bool refuse_inside(struct refusal *no)
@@ -46,7 +46,6 @@ void facts_default(struct facts *ret)
 {
     *ret = (struct facts){.id = "unreadable"};
     ret->task.id = slice_from_str(ret->id);
-    ret->task.total_ms = TOTAL_DEFAULT_MS;
     for (int stage = 0; stage < STAGE_COUNT; stage++)
         ret->task.limit_ms[stage] = LIMIT_DEFAULT_MS;
 }

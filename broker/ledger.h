@@ -10,7 +10,7 @@
  *
  * Belongs to one thread. Acknowledged rollouts are swept in bounded slices, by commits
  * and by ledger_do_chores. The ids and hashes of groups forgotten last are kept, up to
- * LEDGER_FORGOTTEN_MAX, so that a late submit of the same group is known.
+ * FORGOTTEN_MAX, so that a late submit of the same group is known.
  */
 #ifndef SLUICE_BROKER_LEDGER_H
 #define SLUICE_BROKER_LEDGER_H
@@ -19,8 +19,6 @@
 #include "common/fail.h"
 
 struct ledger;
-
-enum { LEDGER_FORGOTTEN_MAX = 100000, LEDGER_TOMBS_MAX = 100000 };
 
 enum ledger_durability {
     LEDGER_FULL,    /* a commit survives a power cut */

@@ -160,9 +160,8 @@ static int apply_tomb(struct ledger *ledger, const struct effect *effect, struct
 {
     if (!effect->present)
         return ledger_do(ledger, LEDGER_DROP_TOMB, fail, TEXT(effect->job), TEXT(effect->client));
-    int code = ledger_do(ledger, LEDGER_ADD_TOMB, fail, TEXT(effect->job), TEXT(effect->client),
-                         NUMBER(effect->end.ended_ms));
-    return code ? code : ledger_do(ledger, LEDGER_TRIM_TOMBS, fail, NUMBER(LEDGER_TOMBS_MAX));
+    return ledger_do(ledger, LEDGER_ADD_TOMB, fail, TEXT(effect->job), TEXT(effect->client),
+                     NUMBER(effect->end.ended_ms));
 }
 
 static int apply_epoch(struct ledger *ledger, const struct effect *effect, struct fail *fail)

@@ -19,12 +19,15 @@ MUTANTS = [
     # the broker
     ("broker killed before a commit", "broker/shell_effects.c", "int code = persist(shell, effects, fail);\n    if (code == 0)\n        code = send_all(shell, effects, fail);", "int code = send_all(shell, effects, fail);\n    if (code == 0)\n        code = persist(shell, effects, fail);", "system/faults_points: test_killed_before_any_write_reaches_the_disk"),
     ("broker killed after a commit", "broker/core_submit.c", "    if (group) {", "    if (false) {", "broker/test_core_groups: the_same_group_again_is_known_and_not_persisted_again"),
-    ("broker killed while jobs run", "broker/core_workers.c", "if (job && is_adoptable(job, held->token)) {", "if (false) {", "system/faults_broker: test_work_that_runs_while_the_broker_is_away_is_adopted_not_repeated"),
+    ("broker killed while jobs run", "broker/core_workers.c", "if (job && is_adoptable(core, job, held->token)) {", "if (false) {", "system/faults_broker: test_work_that_runs_while_the_broker_is_away_is_adopted_not_repeated"),
     ("broker away when results are ready", "workers/outbox.c", "static void entry_resend(struct outbox *outbox, struct outbox_entry *entry)\n{", "static void entry_resend(struct outbox *outbox, struct outbox_entry *entry)\n{\n    return;", "workers/test_outbox: what_is_asked_for_again_is_sent_at_once"),
     ("duplicate results", "broker/core_results.c", "if (!job || !counts(job, in->token, outcome)) {", "if (!job) {", "broker/test_core_results: a_late_infra_fault_does_not_disturb_who_is_at_work"),
+    ("a result nobody asked for", "broker/core_dispatch.c", "    return token <= token_newest(core);", "    return core && token > 0;", "broker/test_core_results: a_result_of_a_dispatch_that_never_was_changes_nothing_whatever_it_says"),
+    ("a result nobody asked for", "broker/core_workers.c", " && token_is_possible(core, token)", " && core", "broker/test_core_results: a_beat_adopts_no_dispatch_that_never_was"),
     ("clock stepped", "broker/core_expiry.c", "if (group->work->ends_ms <= core->now_ms)", "if (core->wall_ms > 2 * core->now_ms + 10000000000000)", "broker/test_core_expiry: what_is_queued_ends_when_its_total_time_is_over"),
     # trainers and clients
     ("trainer vanished with a lease", "broker/core_expiry.c", "return work->lease_ms ? group->stream", "return false ? group->stream", "broker/test_core_lease: work_of_a_trainer_that_is_gone_ends_and_no_other_does"),
+    ("cancel before submit", "broker/core_tombs.c", "drop(core, container_of(owner->tombs.next, struct tomb, link));", "drop(core, owner ? first_due(core) : NULL);", "broker/test_core_tombs: of_too_many_those_of_who_has_the_most_are_forgotten"),
     ("duplicate submit", "broker/core_submit.c", "if (group && !is_same_group(group, in, call->task_hash)) {", "if (false) {", "system/faults_trainers: test_a_submit_said_twice_is_one_group_and_another_content_is_refused"),
     ("PUB drops", "client/python/sluice/stream.py", "if self.behind and not (", "if False and not (", "client/python: test_gaps_are_fetched_and_duplicates_dropped"),
     ("disk low", "broker/core_limits.c", "if (core->is_disk_low) {", "if (false) {", "broker/test_core_ladder: a_low_disk_refuses_submits_until_there_is_room"),
@@ -32,6 +35,7 @@ MUTANTS = [
     ("subscriber that does not read", "broker/shell_effects.c", "if (atomic_load(&shell->feed_held) > FEED_HELD_MAX)", "if (false)", "system/faults_trainers: test_a_subscriber_that_does_not_read_holds_no_more_than_its_part_of_the_brokers_memory"),
     # engines and tasks
     ("engine down for an hour", "broker/core_breaker.c", "if (!breaker->wait_ms && breaker->faults < core->settings.breaker_faults)", "if (true)", "broker/test_core_breaker: an_engine_down_for_an_hour_costs_no_rollout"),
+    ("engine down", "broker/core_breaker.c", "if (token <= breaker->newest || ", "if (token == 0 || ", "broker/test_core_breaker: what_was_handed_out_before_says_nothing_new_once_a_trial_is_due"),
     ("engine is another model after its restart", "workers/agents/dialogue.c", "if (engine_serves(engine, dialogue->model_digest))", "if (true)", "system/faults_engines: test_an_engine_that_comes_back_as_another_model_does_not_go_on_with_the_old_ones_tokens"),
     ("evaluator broken", "workers/kinds/eval_command.c", "FAILED_MAX = 125", "FAILED_MAX = 255", "system/faults_disks: test_an_evaluator_that_breaks_gives_no_reward_whatever_way_it_breaks"),
     ("engine answers 500 for good", "broker/core_trouble.c", "if (*count >= (is_task ? core->settings.task_budget : core->settings.infra_budget)) {", "if (false) {", "broker/test_core_groups: infra_is_tried_again_with_back_off_up_to_its_budget"),

@@ -92,6 +92,31 @@ static void what_was_handed_out_before_says_nothing_new(void **state)
     world_close(world);
 }
 
+/* Late even for the trial's time: nobody was free to begin it. */
+static void what_was_handed_out_before_says_nothing_new_once_a_trial_is_due(void **state)
+{
+    (void)state;
+    struct world *world = open_runs(1, 3, 3);
+    engine_fails(world, "r1", "run:g/0");
+    world_beat_with(world, "r1", "run", (struct beat){.slots = 3, .draining = true}, "run:g/1",
+                    token_of(world, "run:g/1"), "run:g/2", token_of(world, "run:g/2"), NULL);
+    world_wait(world, 2000);
+    engine_fails(world, "r1", "run:g/1");
+    engine_fails(world, "r1", "run:g/2");
+    assert_null(seen_nth(world, PERSIST_TROUBLE, 0));
+    assert_string_equal(state_in(world, "engines", NULL), "trial"); /* due, and not put off */
+    world_beat(world, "r1", "run", 3, NULL);
+    char job[160];
+    snprintf(job, sizeof(job), "%s", expect(world, LANE_JOB)->job);
+    assert_int_equal(seen_count(world, LANE_JOB), 1);
+    engine_fails(world, "r1", job);
+    world_wait(world, 3999); /* the first failure of a trial */
+    assert_null(seen_nth(world, LANE_JOB, 0));
+    world_wait(world, 1);
+    assert_int_equal(seen_count(world, LANE_JOB), 1);
+    world_close(world);
+}
+
 static void a_trial_that_ends_without_a_word_is_followed_by_the_next(void **state)
 {
     (void)state;
@@ -278,6 +303,7 @@ int main(void)
         cmocka_unit_test(faults_in_a_row_set_an_engine_aside_and_a_success_between_them_does_not),
         cmocka_unit_test(one_job_tries_an_engine_and_each_failure_doubles_the_wait),
         cmocka_unit_test(what_was_handed_out_before_says_nothing_new),
+        cmocka_unit_test(what_was_handed_out_before_says_nothing_new_once_a_trial_is_due),
         cmocka_unit_test(a_trial_that_ends_without_a_word_is_followed_by_the_next),
         cmocka_unit_test(a_trial_that_is_let_go_and_cancelled_in_the_queue_is_replaced),
         cmocka_unit_test(while_one_engine_is_set_aside_the_others_do_its_work),

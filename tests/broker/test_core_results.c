@@ -160,6 +160,43 @@ static void a_deadline_takes_the_job_away_and_counts_as_infra(void **state)
     world_close(world);
 }
 
+/* The clock of dispatches: what was never handed out cannot have ended. */
+static void a_result_of_a_dispatch_that_never_was_changes_nothing_whatever_it_says(void **state)
+{
+    (void)state;
+    static const char *const outcomes[] = {"ok", "agent", "task", "infra", "cancelled"};
+    struct world *world = world_open();
+    world_reach_run(world, "g", 2);
+    world_beat(world, "r1", "run", 1, NULL);
+    uint64_t token = expect_job(world, "r1", "run:g/0");
+    const uint64_t tokens[] = {token + 1, (world->epoch + 1) << 32, UINT64_MAX};
+    for (unsigned i = 0; i < 3 * 5; i++) {
+        for (unsigned sample = 0; sample < 2; sample++) { /* one in hand, one queued */
+            const char *job = sample ? "run:g/1" : "run:g/0";
+            world_result(world, "r1", job, tokens[i / 5], outcomes[i % 5]);
+            assert_int_equal(seen_count(world, PERSIST_RUN) + seen_count(world, PERSIST_END) +
+                                 seen_count(world, PERSIST_TROUBLE) + seen_count(world, LANE_JOB), 0);
+            assert_true(was_told(world, "r1", MSG_result_ack, job));
+        }
+    }
+    world_result(world, "r1", "run:g/0", token, "ok");
+    assert_int_equal(seen_count(world, PERSIST_RUN), 1);
+    world_result(world, "r9", "run:g/1", 2ULL << 32 | 7, "ok"); /* of the start before */
+    assert_int_equal(seen_count(world, PERSIST_RUN), 1);
+    world_close(world);
+}
+
+static void a_beat_adopts_no_dispatch_that_never_was(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    world_reach_run(world, "g", 1);
+    world_beat(world, "r1", "run", 1, "run:g/0", UINT64_MAX, NULL);
+    assert_true(was_told(world, "r1", MSG_job_cancel, "run:g/0"));
+    expect_job(world, "r1", "run:g/0");
+    world_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -172,6 +209,8 @@ int main(void)
         cmocka_unit_test(what_is_given_back_again_and_again_is_nobodys_fault),
         cmocka_unit_test(what_no_worker_ever_holds_ends_within_its_infra_budget),
         cmocka_unit_test(a_deadline_takes_the_job_away_and_counts_as_infra),
+        cmocka_unit_test(a_result_of_a_dispatch_that_never_was_changes_nothing_whatever_it_says),
+        cmocka_unit_test(a_beat_adopts_no_dispatch_that_never_was),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -164,7 +164,6 @@ static void restore_ended(struct world *world, unsigned n)
 
 static void what_a_cycle_forgets_is_still_there_for_its_effects(void **state)
 {
-    enum { FORGOTTEN_MAX = 100000 };
     (void)state;
     struct world *world = world_create();
     world_start(world);

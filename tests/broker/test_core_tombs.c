@@ -184,30 +184,69 @@ static void a_cancel_ahead_outlives_the_broker(void **state)
     world_close(world);
 }
 
-static void of_too_many_the_oldest_are_forgotten(void **state)
+enum { TOMBS_MAX = 100000 };
+
+/* So many groups' cancels ahead, named from `first` on; returns the tombs that went meanwhile. */
+static uint64_t cancel_crowd(struct world *world, const char *client, unsigned first,
+                             unsigned count)
 {
-    (void)state;
-    enum { MAX = 100000 };
-    struct world *world = world_open();
+    struct caller caller = {TEXT("t"), TEXT(client), true};
     uint64_t dropped = 0;
-    for (unsigned i = 0; i < MAX + 3; i++) {
-        char group[16];
-        snprintf(group, sizeof(group), "g%u", i);
+    for (unsigned i = first; i < first + count; i++) {
+        char group[32];
+        snprintf(group, sizeof(group), "%s%u", client, i);
         struct msg_rollout_cancel in = {.tag = 1, .group = TEXT(group), .has_group = true};
-        core_handle(world->core, world->now_ms += i < 10, WALL_MS,
-                    &(struct caller){.route = TEXT("t"), .is_admin = true}, MSG_rollout_cancel, &in,
-                    NULL, 0);
+        core_handle(world->core, world->now_ms++, WALL_MS, &caller, MSG_rollout_cancel, &in, NULL, 0);
         struct effects effects = core_effects(world->core);
         for (size_t k = 0; k < effects.count; k++)
             dropped += effects.items[k].kind == PERSIST_TOMB && !effects.items[k].present;
         core_effects_clear(world->core);
     }
-    assert_int_equal(dropped, 3);
     assert_null(core_check(world->core));
-    world_submit(world, "g2", 1);
+    return dropped;
+}
+
+static void submit_as(struct world *world, const char *client, const char *group)
+{
+    world->name = client;
+    world_submit_task(world, group, client, 1, "{}");
+}
+
+static void of_too_many_the_oldest_are_forgotten(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    assert_int_equal(cancel_crowd(world, "g", 0, TOMBS_MAX), 0);
+    assert_int_equal(cancel_crowd(world, "g", 3, 1), 0);             /* once more: the newest now */
+    assert_int_equal(cancel_crowd(world, "g", TOMBS_MAX, 3), 3);
+    submit_as(world, "g", "g2");
     assert_int_equal(seen_count(world, PERSIST_END), 0);
-    world_submit(world, "g3", 1);
+    submit_as(world, "g", "g3");
     expect_dead(world, "g3", 1);
+    submit_as(world, "g", "g4");
+    expect_dead(world, "g4", 1);
+    world_close(world);
+}
+
+static void of_too_many_those_of_who_has_the_most_are_forgotten(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    assert_int_equal(cancel_crowd(world, "alice", 0, 2), 0);
+    assert_int_equal(cancel_crowd(world, "mallory", 0, TOMBS_MAX + 5), 7);
+    assert_int_equal(cancel_crowd(world, "bob", 0, 3), 3); /* there is room for others: mallory's */
+    for (unsigned i = 0; i < 3; i++) {
+        char group[32];
+        snprintf(group, sizeof(group), "bob%u", i);
+        submit_as(world, "bob", group);
+        expect_dead(world, group, 1);
+    }
+    submit_as(world, "alice", "alice0");
+    expect_dead(world, "alice0", 1);
+    submit_as(world, "mallory", "mallory9");
+    assert_int_equal(seen_count(world, PERSIST_END), 0);
+    submit_as(world, "mallory", "mallory10");
+    expect_dead(world, "mallory10", 1);
     world_close(world);
 }
 
@@ -238,6 +277,7 @@ int main(void)
         cmocka_unit_test(where_nothing_is_to_be_remembered_nothing_is),
         cmocka_unit_test(a_cancel_ahead_outlives_the_broker),
         cmocka_unit_test(of_too_many_the_oldest_are_forgotten),
+        cmocka_unit_test(of_too_many_those_of_who_has_the_most_are_forgotten),
         cmocka_unit_test(ids_of_any_length_that_fit_the_wire_are_remembered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

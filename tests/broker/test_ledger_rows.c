@@ -197,26 +197,6 @@ static void tombs_come_back_until_they_are_dropped_or_old(void **state)
     assert_null(strstr(restored_in_full(world, 0), "ann"));
 }
 
-static void only_so_many_tombs_are_kept_and_the_newest_stay(void **state)
-{
-    struct world *world = *state;
-    char name[32];
-    assert_int_equal(ledger_begin(world->ledger, NULL), 0);
-    for (unsigned i = 0; i < LEDGER_TOMBS_MAX + 5; i++) {
-        snprintf(name, sizeof(name), "t%u", i);
-        struct effect effect = tomb(name, "ann", 1000 + i, true);
-        assert_int_equal(ledger_apply(world->ledger, &effect, NULL), 0);
-    }
-    assert_int_equal(ledger_commit(world->ledger, NULL), 0);
-    const char *told = restored(world);
-    unsigned count = 0;
-    for (const char *at = told; (at = strchr(at, '\n')); at++)
-        count++;
-    assert_int_equal(count, LEDGER_TOMBS_MAX);
-    assert_null(strstr(told, "tomb t4 "));
-    assert_non_null(strstr(told, "tomb t5 "));
-}
-
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -230,7 +210,6 @@ int main(void)
         TEST(an_ended_rollouts_troubles_are_not_told_and_swept_with_it),
         TEST(a_trouble_of_no_job_is_refused),
         TEST(tombs_come_back_until_they_are_dropped_or_old),
-        TEST(only_so_many_tombs_are_kept_and_the_newest_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
