@@ -5,12 +5,12 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/digest.h"
+#include "workers/held_dir.h"
 #include "workers/layer_tar.h"
 #include "workers/offload.h"
 #include "workers/tree.h"
@@ -18,23 +18,6 @@
 enum { HOLD_TRIES = 16 };
 
 /* ---- holding ------------------------------------------------------------------------------ */
-
-static bool is_at(int dir, const char *path)
-{
-    struct stat open_one, named;
-    return fstat(dir, &open_one) == 0 && lstat(path, &named) == 0 &&
-           open_one.st_ino == named.st_ino && open_one.st_dev == named.st_dev;
-}
-
-/* The lock on a finished directory, or -1: there is none (or it is just being removed). */
-static int hold(const char *path)
-{
-    AUTO_CLOSE int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (dir < 0 || flock(dir, LOCK_SH | LOCK_NB) < 0 || !is_at(dir, path))
-        return -1;
-    futimens(dir, NULL); /* asked for now */
-    return take_fd(&dir);
-}
 
 void layer_dir_release(struct layer_dir *dir)
 {
@@ -45,25 +28,11 @@ void layer_dir_release(struct layer_dir *dir)
     *dir = (struct layer_dir){0};
 }
 
-/* Removes a directory that nobody holds; `dir` is open and not locked by us, or alone by us. */
-static void remove_unheld(int dir, const char *path)
-{
-    if (flock(dir, LOCK_EX | LOCK_NB) < 0 || !is_at(dir, path))
-        return;
-    AUTO_FREE char *gone = NULL;
-    if (asprintf(&gone, "%s.tmp.gone-%lx", path, (unsigned long)clock_us()) < 0) {
-        gone = NULL;
-        return;
-    }
-    if (rename(path, gone) == 0)
-        tree_remove(gone);
-}
-
 static int discard_work(void *arg, const atomic_bool *stop)
 {
     const struct layer_dir *dir = arg;
     (void)stop;
-    remove_unheld(dir->lock, dir->path);
+    held_dir_remove(dir->lock, dir->path);
     return 0;
 }
 
@@ -74,30 +43,14 @@ void layer_dir_discard(struct layer_dir *dir)
     layer_dir_release(dir);
 }
 
-/* A new directory beside the finished ones; the caller frees the path. */
-static char *make_fresh(const char *cache, const char *name, struct fail *fail)
-{
-    AUTO_FREE char *path = NULL;
-    if (asprintf(&path, "%s/%s.tmp.XXXXXX", cache, name) < 0) {
-        path = NULL;
-        fail_set(fail, -ENOMEM, "out of memory");
-        return NULL;
-    }
-    if (!mkdtemp(path)) {
-        tree_refuse(fail, "make", path);
-        return NULL;
-    }
-    return take_ptr(&path);
-}
-
 int layer_dir_make(const char *cache, struct layer_dir *ret, struct fail *fail)
 {
     struct fail unasked;
     fail = fail ? fail : &unasked;
-    AUTO_FREE char *path = make_fresh(cache, "own", fail);
+    AUTO_FREE char *path = held_dir_make(cache, "own", fail);
     if (!path)
         return fail->code;
-    int lock = hold(path);
+    int lock = held_dir_hold(path);
     if (lock < 0)
         return fail_set(fail, -EBUSY, "cannot lock %s", path);
     *ret = (struct layer_dir){.path = take_ptr(&path), .lock = lock};
@@ -116,11 +69,11 @@ static bool is_idle(int fd, int64_t now_s)
 static void sweep_unpacked(const char *path, const char *name, int64_t now_s)
 {
     bool is_layer = strlen(name) == 64 && strspn(name, "0123456789abcdef") == 64;
-    if (!is_layer && !strstr(name, ".tmp."))
+    if (!is_layer && !strstr(name, HELD_DIR_TMP))
         return;
     AUTO_CLOSE int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir >= 0 && is_idle(dir, now_s))
-        remove_unheld(dir, path);
+        held_dir_remove(dir, path);
 }
 
 static void sweep_packing(const char *path, const char *name, int64_t now_s)
@@ -220,7 +173,7 @@ static int unpack_into(const struct unpack *unpack, int file, const char *path,
 /* Unpacks beside and renames; 0 also when another was faster. */
 static int unpack_once(const struct unpack *unpack, int file, const atomic_bool *stop)
 {
-    AUTO_FREE char *fresh = make_fresh(unpack->layers->cache, unpack->hex, unpack->fail);
+    AUTO_FREE char *fresh = held_dir_make(unpack->layers->cache, unpack->hex, unpack->fail);
     if (!fresh)
         return unpack->fail->code;
     int code = unpack_into(unpack, file, fresh, stop);
@@ -245,7 +198,7 @@ static int unpack_work(void *arg, const atomic_bool *stop)
             code = unpack_once(unpack, file, stop);
         if (code < 0)
             return code;
-        if ((unpack->lock = hold(unpack->path)) >= 0)
+        if ((unpack->lock = held_dir_hold(unpack->path)) >= 0)
             return 0;
     }
     return fail_set(unpack->fail, -EBUSY, "%s is removed as often as it is made", unpack->path);
@@ -269,7 +222,7 @@ int layer_dir_hold(const struct layers *layers, const char *digest, struct slice
                             .inlined = inlined,
                             .path = path,
                             .fail = fail ? fail : &unasked};
-    unpack.lock = hold(path);
+    unpack.lock = held_dir_hold(path);
     int code = unpack.lock >= 0 ? 0 : offload_run(unpack_work, &unpack, fail);
     if (code < 0)
         return code;
