@@ -251,6 +251,47 @@ FIBER_TEST(kill_all_finds_who_hides_and_spares_one)
     sandbox_close(&sandbox);
 }
 
+/* ---- the spawner ---------------------------------------------------------------------- */
+
+static pid_t find_spawner(void)
+{
+    char path[64], *text;
+    snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
+    text = read_host(path);
+    pid_t pid = (pid_t)strtol(text, NULL, 10);
+    free(text);
+    assert_true(pid > 0);
+    return pid;
+}
+
+static void the_spawner_lives_apart_in_namespaces_of_its_own(void **state)
+{
+    static const char *const kinds[] = {"user", "mnt", "pid"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+        char path[64], ours[64] = "", its[64] = "";
+        snprintf(path, sizeof(path), "/proc/self/ns/%s", kinds[i]);
+        assert_true(readlink(path, ours, sizeof(ours) - 1) > 0);
+        snprintf(path, sizeof(path), "/proc/%d/ns/%s", find_spawner(), kinds[i]);
+        assert_true(readlink(path, its, sizeof(its) - 1) > 0);
+        assert_string_not_equal(ours, its);
+    }
+}
+
+FIBER_TEST(sandboxes_end_with_the_spawner)
+{
+    struct sandbox *sandbox = open_host();
+    struct fail fail = {0};
+    pid_t pid;
+    const char *argv[] = {"/bin/sleep", "1000", NULL};
+    assert_int_equal(sandbox_start(sandbox, &(struct sandbox_exec){.argv = argv}, &pid, &fail), 0);
+    assert_int_equal(kill(find_spawner(), SIGKILL), 0);
+    assert_int_equal(sandbox_wait(sandbox, pid, &fail), -EIO);
+    assert_string_equal(fail.text, "the sandbox ended unexpectedly");
+    assert_false(sandbox_is_alive(sandbox));
+    sandbox_close(&sandbox);
+}
+
 static struct sandbox *shared;
 
 static void close_shared(void *arg)
@@ -343,6 +384,8 @@ static int group(void)
         TEST(a_process_gets_exactly_the_descriptors_it_is_given),
         TEST(the_end_of_a_process_is_told_as_status_or_signal),
         TEST(kill_all_finds_who_hides_and_spares_one),
+        TEST(the_spawner_lives_apart_in_namespaces_of_its_own),
+        TEST(sandboxes_end_with_the_spawner),
         TEST(closing_ends_the_calls_under_way),
         TEST(a_deadline_ends_a_command_and_what_it_started),
         cmocka_unit_test(a_killed_worker_leaves_no_process),

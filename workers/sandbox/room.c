@@ -13,6 +13,7 @@
 
 #include "common/buffer.h"
 #include "common/cleanup.h"
+#include "workers/sandbox/apart.h"
 
 enum { INODES_PER_MIB = 128, INODES_MIN = 8192, INODES_MAX = 1 << 20 };
 
@@ -38,22 +39,6 @@ static int write_text(int root, const char *path, const char *text)
 {
     AUTO_CLOSE int fd = openat(root, path, O_WRONLY | O_CLOEXEC);
     return fd < 0 || write(fd, text, strlen(text)) < 0 ? -1 : 0;
-}
-
-/* ---- who we are --------------------------------------------------------------------- */
-
-static int take_identity(const struct room_plan *plan, struct fail *fail)
-{
-    char map[64];
-    if (write_text(AT_FDCWD, "/proc/self/setgroups", "deny") < 0)
-        return refuse(fail, "setgroups");
-    snprintf(map, sizeof(map), "%d %lu 1\n", ROOM_UID, (unsigned long)plan->uid);
-    if (write_text(AT_FDCWD, "/proc/self/uid_map", map) < 0)
-        return refuse(fail, "uid_map (are user namespaces restricted on this machine?)");
-    snprintf(map, sizeof(map), "%d %lu 1\n", ROOM_UID, (unsigned long)plan->gid);
-    if (write_text(AT_FDCWD, "/proc/self/gid_map", map) < 0)
-        return refuse(fail, "gid_map");
-    return 0;
 }
 
 /* ---- the disk: one tmpfs with everything that can be written ------------------------ */
@@ -357,7 +342,7 @@ static int furnish(const struct room_plan *plan, int disk, int root, struct room
     if (room->proc < 0 || room->upper < 0)
         return refuse(fail, "/proc");
     code = set_kernel_limits(plan, room->proc, fail);
-    if (code < 0 || plan->uid != 0)
+    if (code < 0 || !plan->is_host_root)
         return code;
     code = guard_proc(room->proc, root, fail);
     return code == 0 && host_image_is(plan->image) ? host_image_hide_secrets(root, disk, fail) : code;
@@ -367,7 +352,7 @@ int room_build(const struct room_plan *plan, struct room *ret, struct fail *fail
 {
     struct room room = {-1, -1, -1, -1};
     umask(0);
-    int code = take_identity(plan, fail);
+    int code = apart_take_identity(plan->uid, plan->gid, fail);
     AUTO_CLOSE int disk = code < 0 ? code : make_disk(plan, fail);
     if (disk < 0)
         return disk;

@@ -23,8 +23,9 @@ struct room_plan {
     size_t layer_count; /* lowest first */
     uint64_t memory_mib, disk_mib, processes;
     const char *scratch; /* where its tmpfs is mounted, in its own namespace */
-    uid_t uid;           /* outside; ROOM_UID inside */
+    uid_t uid;           /* the spawner's, in its own user namespace; ROOM_UID inside */
     gid_t gid;
+    bool is_host_root; /* root of the host is who runs us: it owns what only root may read */
 };
 
 /* What pid 1 keeps of the construction. */

@@ -4,13 +4,13 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "common/cleanup.h"
 #include "workers/fiber.h"
+#include "workers/sandbox/apart.h"
 #include "workers/sandbox/room.h"
 #include "workers/sandbox/sandbox_inside.h"
 #include "workers/sandbox/spawner.h"
@@ -134,14 +134,11 @@ struct spawner *spawner_start(const char *scratch, struct fail *fail)
         free(spawner);
         return NULL;
     }
-    pid_t parent = getpid();
-    spawner->pid = fork();
+    bool is_apart, is_root = geteuid() == 0;
+    spawner->pid = apart_fork(&is_apart);
     if (spawner->pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent)
-            _exit(0);
         close(sockets[0]);
-        spawner_run(sockets[1], scratch);
+        spawner_run(sockets[1], scratch, is_root);
     }
     close(sockets[1]);
     spawner->socket = sockets[0];

@@ -42,8 +42,7 @@ struct spawner_state {
     int births[2];    /* new pid 1s write to [1] */
     int children;     /* signalfd of SIGCHLD */
     const char *scratch;
-    uid_t uid;
-    gid_t gid;
+    bool is_host_root;
     struct tenant *tenants;
     size_t count, capacity;
     int64_t watch_at_ms;
@@ -62,8 +61,9 @@ static bool read_plan(const struct spawner_state *state, struct room_plan *ret)
                               .disk_mib = (uint64_t)message->head.number[1],
                               .processes = (uint64_t)message->head.number[2],
                               .scratch = state->scratch,
-                              .uid = state->uid,
-                              .gid = state->gid};
+                              .uid = geteuid(),
+                              .gid = getegid(),
+                              .is_host_root = state->is_host_root};
     const char *layer;
     while ((layer = wire_next_string(message, &from))) {
         if (ret->layer_count == ROOM_LAYERS_MAX)
@@ -273,13 +273,12 @@ static int until_watch_ms(const struct spawner_state *state)
     return left > 0 ? (int)left : 0;
 }
 
-_Noreturn void spawner_run(int socket, const char *scratch)
+_Noreturn void spawner_run(int socket, const char *scratch, bool is_host_root)
 {
     static struct spawner_state state;
     state.worker = socket;
     state.scratch = scratch;
-    state.uid = geteuid();
-    state.gid = getegid();
+    state.is_host_root = is_host_root;
     prepare(&state);
     for (;;) {
         struct pollfd on[] = {

@@ -3,11 +3,16 @@
  * costs page tables and because PR_SET_PDEATHSIG follows the thread. It builds nothing itself:
  * each new pid 1 builds its own room and answers the worker over its own socket. What the
  * spawner keeps is an eye on their memory and processes.
+ *
+ * It lives in a user, mount and pid namespace of its own (apart.h): those of the sandboxes are
+ * children of its own, it has no right on the host, and with it they all end.
  */
 #ifndef SLUICE_WORKERS_SANDBOX_SPAWNER_H
 #define SLUICE_WORKERS_SANDBOX_SPAWNER_H
 
+#include <stdbool.h>
+
 /* Serves `socket` (wire.h) until its other end is gone; then kills every sandbox and ends. */
-_Noreturn void spawner_run(int socket, const char *scratch);
+_Noreturn void spawner_run(int socket, const char *scratch, bool is_host_root);
 
 #endif

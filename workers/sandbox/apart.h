@@ -1,0 +1,25 @@
+/*
+ * apart.h - a child process in a user, mount and pid namespace of its own, where this user is
+ * ROOM_UID and may make namespaces below; it has no right on the host that the user has not.
+ * Whoever holds its uid in that user namespace owns the ones made in it, and one signal to it
+ * ends every process below.
+ */
+#ifndef SLUICE_WORKERS_SANDBOX_APART_H
+#define SLUICE_WORKERS_SANDBOX_APART_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "common/fail.h"
+
+/* "deny" to setgroups, and ROOM_UID of the new user namespace we are in for uid, gid outside. */
+int apart_take_identity(uid_t uid, gid_t gid, struct fail *fail);
+
+/*
+ * As fork(2); to be called while there is one thread. *is_apart says in the child (and the
+ * parent) whether there are namespaces of its own: where they are refused it is a plain fork.
+ * The child is killed when the parent ends.
+ */
+pid_t apart_fork(bool *is_apart);
+
+#endif
