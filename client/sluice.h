@@ -131,6 +131,19 @@ struct sluice_message {
     const char *role, *content, *tool;
     int exit_status;
 };
+struct sluice_breach {
+    const char *limit; /* a limit's name: "memory", "disk" ... */
+    unsigned count;
+};
+struct sluice_sandbox { /* what the agent's used; peaks as seen ten times a second */
+    uint64_t peak_memory_kib, peak_disk_bytes, peak_inodes;
+    unsigned peak_processes; /* threads included */
+    double cpu_seconds;
+    unsigned commands, timed_out;
+    uint64_t output_bytes, cut_bytes; /* cut: of those, what was left out */
+    const struct sluice_breach *breaches;
+    size_t breach_count;
+};
 struct sluice_trajectory {
     const char *stream, *rollout, *group, *task;
     uint64_t seq;
@@ -145,6 +158,7 @@ struct sluice_trajectory {
     size_t trace_count;
     const struct sluice_message *messages;
     size_t message_count;
+    const struct sluice_sandbox *sandbox; /* NULL when the agent had none */
 };
 
 /*

@@ -8,6 +8,7 @@ void trajectory_view_finish(struct trajectory_view *view)
     free(view->traces);
     free(view->turns);
     free(view->messages);
+    free(view->breaches);
     if (view->has_record)
         record_finish(&view->record);
     *view = (struct trajectory_view){0};
@@ -81,6 +82,31 @@ static struct sluice_trace show_trace(const struct record_trace *trace,
                                  .reason = trace->reason};
 }
 
+static bool show_sandbox(struct trajectory_view *view)
+{
+    const struct record_sandbox *used = view->record.sandbox;
+    if (!used)
+        return true;
+    view->breaches = calloc(used->breach_count + 1, sizeof(*view->breaches));
+    if (!view->breaches)
+        return false;
+    for (size_t i = 0; i < used->breach_count; i++)
+        view->breaches[i] =
+            (struct sluice_breach){used->breaches[i].limit, used->breaches[i].count};
+    view->sandbox = (struct sluice_sandbox){.peak_memory_kib = used->peak_memory_kib,
+                                            .peak_disk_bytes = used->peak_disk_bytes,
+                                            .peak_inodes = used->peak_inodes,
+                                            .peak_processes = used->peak_processes,
+                                            .cpu_seconds = used->cpu_seconds,
+                                            .commands = used->commands,
+                                            .timed_out = used->timed_out,
+                                            .output_bytes = used->output_bytes,
+                                            .cut_bytes = used->cut_bytes,
+                                            .breaches = view->breaches,
+                                            .breach_count = used->breach_count};
+    return true;
+}
+
 static bool show_record(struct trajectory_view *view)
 {
     const struct record *record = &view->record;
@@ -102,7 +128,7 @@ static bool show_record(struct trajectory_view *view)
         view->messages[i] =
             (struct sluice_message){said->role, said->content, said->tool, said->exit_status};
     }
-    return true;
+    return show_sandbox(view);
 }
 
 static void show_all(struct trajectory_view *view)
@@ -115,6 +141,7 @@ static void show_all(struct trajectory_view *view)
     out->trace_count = view->has_record ? view->record.trace_count : 0;
     out->messages = view->messages;
     out->message_count = view->has_record ? view->record.message_count : 0;
+    out->sandbox = view->has_record && view->record.sandbox ? &view->sandbox : NULL;
 }
 
 bool trajectory_view_read(struct trajectory_view *view, const struct msg_trajectory *message,

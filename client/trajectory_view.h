@@ -16,6 +16,8 @@ struct trajectory_view {
     struct sluice_trace *traces;
     struct sluice_turn *turns; /* of all traces, one after the other */
     struct sluice_message *messages;
+    struct sluice_sandbox sandbox;
+    struct sluice_breach *breaches;
 };
 
 /* What the view held before is gone. False with a refusal (MALFORMED also when out of memory). */

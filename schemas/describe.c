@@ -1,6 +1,7 @@
 /*
- * sluice-describe messages-md|messages-json|tasks-md - writes what the tables say, for
- * people (docs/messages.md, docs/tasks.md) and for other languages (messages.json).
+ * sluice-describe messages-md|messages-json|tasks-md|limits-md - writes what the tables say, for
+ * people (docs/messages.md, docs/tasks.md, a part of docs/sandbox.md) and for other languages
+ * (messages.json).
  */
 #include <inttypes.h>
 #include <jansson.h>
@@ -8,6 +9,7 @@
 
 #include "common/cleanup.h"
 #include "schemas/example.h"
+#include "schemas/limits.h"
 #include "schemas/task_table.h"
 
 static const char *const type_words[] = {"str", "bin", "uint", "real", "bool", "jobs"};
@@ -331,6 +333,19 @@ static bool describe_tasks_md(void)
     return true;
 }
 
+/* ---- docs/sandbox.md, its table of limits ------------------------------------------------------ */
+
+static bool describe_limits_md(void)
+{
+    printf("| limit | field | held by | what happens there |\n|---|---|---|---|\n");
+    for (unsigned i = 0; i < LIMIT_COUNT; i++) {
+        const struct limit *limit = limit_get((enum limit_id)i);
+        printf("| `%s` | `%s` | %s | %s |\n", limit->name, limit->field, limit->held,
+               limit->effect);
+    }
+    return true;
+}
+
 /* ---- the program ------------------------------------------------------------------------------ */
 
 int main(int argc, char **argv)
@@ -342,10 +357,11 @@ int main(int argc, char **argv)
         {"messages-md", describe_messages_md},
         {"messages-json", describe_messages_json},
         {"tasks-md", describe_tasks_md},
+        {"limits-md", describe_limits_md},
     };
     for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++)
         if (argc == 2 && strcmp(argv[1], pages[i].name) == 0)
             return pages[i].describe() && fflush(stdout) == 0 ? 0 : 1;
-    fprintf(stderr, "usage: sluice-describe messages-md|messages-json|tasks-md\n");
+    fprintf(stderr, "usage: sluice-describe messages-md|messages-json|tasks-md|limits-md\n");
     return 2;
 }

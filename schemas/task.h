@@ -47,6 +47,9 @@ struct task_limits {
     uint64_t memory_mib;            /* of all the sandbox's processes together */
     uint64_t disk_mib;              /* what the sandbox may write, all files together */
     uint64_t processes;
+    uint64_t inodes;                /* 0: by disk_mib */
+    uint64_t file_mib;              /* any one file */
+    uint64_t cpus;                  /* 0: all of the worker's */
 };
 
 struct task {

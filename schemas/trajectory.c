@@ -14,6 +14,7 @@
 #define SIZE_OPTIONAL_STRING(owner, key) 0
 #define SIZE_BIN(owner, key) 0
 #define SIZE_U32(owner, key) 0
+#define SIZE_U64(owner, key) 0
 #define SIZE_I32(owner, key) 0
 #define SIZE_REAL(owner, key) 0
 
@@ -35,6 +36,11 @@
      .count_offset = offsetof(self, count_),                                                       \
      .capacity_offset = offsetof(self, capacity_),                                                 \
      .max = max_},
+#define RECORD_OPTIONAL(owner, key_, element_)                                                     \
+    {.key = #key_,                                                                                 \
+     .type = RECORD_OPTIONAL,                                                                      \
+     .offset = offsetof(self, key_),                                                               \
+     .element = MAP_##element_},
 #define RECORD_MAP_END(owner)                                                                      \
     }                                                                                              \
     ;                                                                                              \
@@ -47,6 +53,7 @@
 #undef RECORD_MAP
 #undef RECORD_FIELD
 #undef RECORD_LIST
+#undef RECORD_OPTIONAL
 #undef RECORD_MAP_END
 
 const struct record_map *record_map_get(enum record_map_id id)
@@ -55,11 +62,13 @@ const struct record_map *record_map_get(enum record_map_id id)
 #define RECORD_MAP(owner) describe_##owner,
 #define RECORD_FIELD(owner, type, key)
 #define RECORD_LIST(owner, key, element, count, capacity, max)
+#define RECORD_OPTIONAL(owner, key, element)
 #define RECORD_MAP_END(owner)
 #include "schemas/trajectory.def"
 #undef RECORD_MAP
 #undef RECORD_FIELD
 #undef RECORD_LIST
+#undef RECORD_OPTIONAL
 #undef RECORD_MAP_END
     };
     return all[id]();
@@ -84,6 +93,9 @@ void record_finish(struct record *record)
     }
     free(record->traces);
     free(record->messages);
+    if (record->sandbox)
+        free(record->sandbox->breaches);
+    free(record->sandbox);
     record_init(record);
 }
 
@@ -205,4 +217,25 @@ bool record_say(struct record *record, const char *role, struct slice content, c
     free(message->tool);
     record->message_count--;
     return false;
+}
+
+struct record_sandbox *record_add_sandbox(struct record *record)
+{
+    if (!record->sandbox)
+        record->sandbox = calloc(1, sizeof(*record->sandbox));
+    return record->sandbox;
+}
+
+bool record_add_breach(struct record_sandbox *sandbox, const char *limit, uint32_t count)
+{
+    if (count == 0)
+        return true;
+    struct record_breach *breach =
+        record_list_add(&sandbox->breaches, &sandbox->breach_count, &sandbox->breach_capacity,
+                        sizeof(*breach), RECORD_BREACHES_MAX);
+    if (!breach)
+        return false;
+    snprintf(breach->limit, sizeof(breach->limit), "%s", limit);
+    breach->count = count;
+    return true;
 }

@@ -8,7 +8,7 @@
  * where the prompt could not be extended id for id; `reason` says why.
  *
  * Bytes: a MessagePack map {version, agent, template_digest, logprobs_mode, traces: [...],
- * messages: [...]} (trajectory.def).
+ * messages: [...], sandbox: {...}} (trajectory.def).
  * Each array is a map {codec: "raw"|"lz4", length: bytes when raw, data: bin} of
  * little-endian values; lz4 is the LZ4 block format, used when it helps.
  */
@@ -24,6 +24,7 @@ enum {
     RECORD_TURNS_MAX = 4096,
     RECORD_TRACES_MAX = 1024,
     RECORD_MESSAGES_MAX = 16384,
+    RECORD_BREACHES_MAX = 32,
     RECORD_BYTES_MAX = 64 << 20 /* encoded */
 };
 
@@ -54,6 +55,24 @@ struct record_message { /* for people; tokens are the truth */
     int32_t exit_status; /* tool: the command's */
 };
 
+/* How often the agent went over one of its limits. */
+struct record_breach {
+    char limit[16]; /* a name of limits.def */
+    uint32_t count;
+};
+
+/* What the agent's sandbox used; peaks are of what was seen, ten times a second. */
+struct record_sandbox {
+    uint64_t peak_memory_kib;
+    uint32_t peak_processes; /* threads included */
+    uint64_t peak_disk_bytes, peak_inodes;
+    double cpu_seconds;
+    uint32_t commands, timed_out;
+    uint64_t output_bytes, cut_bytes; /* cut: of those, what was left out */
+    struct record_breach *breaches;
+    size_t breach_count, breach_capacity;
+};
+
 struct record {
     uint32_t version; /* RECORD_VERSION, by record_init */
     char agent[32];
@@ -63,6 +82,7 @@ struct record {
     size_t trace_count, trace_capacity;
     struct record_message *messages;
     size_t message_count, message_capacity;
+    struct record_sandbox *sandbox; /* NULL when the agent had none */
 };
 
 void record_init(struct record *record);
@@ -83,6 +103,11 @@ bool record_append(struct record *record, const struct record_turn *turn, const 
  */
 bool record_say(struct record *record, const char *role, struct slice content, const char *tool,
                 int exit_status);
+
+/* The record's sandbox, all 0 when it is new; NULL when out of memory. */
+struct record_sandbox *record_add_sandbox(struct record *record);
+/* Nothing for a count of 0; false when out of memory. */
+bool record_add_breach(struct record_sandbox *sandbox, const char *limit, uint32_t count);
 
 /* Lengths equal, turns covering, mask 0/1, logprobs finite and 0 where mask is 0. */
 bool record_check(const struct record *record, struct refusal *no);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "schemas/limits.h"
 #include "schemas/trajectory_wire.h"
 #include "schemas/utf8.h"
 
@@ -115,6 +116,22 @@ static bool check_message(const struct spot *spot, const struct record_message *
     return true;
 }
 
+static bool check_sandbox(const struct spot *whole, const struct record_sandbox *sandbox)
+{
+    if (!isfinite(sandbox->cpu_seconds) || sandbox->cpu_seconds < 0)
+        return refuse_at(whole, "sandbox.cpu_seconds", REFUSAL_NOT_FINITE,
+                         "is not a finite number from 0");
+    for (size_t i = 0; i < sandbox->breach_count; i++) {
+        struct spot at = {.no = whole->no};
+        snprintf(at.path, sizeof(at.path), "sandbox.breaches[%zu].", i);
+        if (!check_texts(&at, MAP_record_breach, &sandbox->breaches[i]))
+            return false;
+        if (limit_find(sandbox->breaches[i].limit) == LIMIT_COUNT)
+            return refuse_at(&at, "limit", REFUSAL_WRONG_TYPE, "is no limit that is known here");
+    }
+    return true;
+}
+
 static bool check_totals(const struct record *record, const struct spot *spot)
 {
     size_t tokens = 0, turns = 0;
@@ -147,5 +164,5 @@ bool record_check(const struct record *record, struct refusal *no)
         if (!check_message(&at, &record->messages[i]))
             return false;
     }
-    return true;
+    return !record->sandbox || check_sandbox(&whole, record->sandbox);
 }

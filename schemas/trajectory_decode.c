@@ -87,6 +87,12 @@ static bool decode_u32(struct decoder *decoder, uint32_t *ret)
     return value <= UINT32_MAX || refuse_here(decoder, REFUSAL_TOO_LARGE, "is above 32 bits");
 }
 
+static bool decode_u64(struct decoder *decoder, uint64_t *ret)
+{
+    return reader_uint(&decoder->in, ret) ||
+           refuse_here(decoder, REFUSAL_WRONG_TYPE, "is not a number from 0 or is cut short");
+}
+
 static bool decode_i32(struct decoder *decoder, int32_t *ret)
 {
     msgpack_object object;
@@ -179,6 +185,16 @@ static bool decode_list(struct decoder *decoder, const struct record_field *fiel
     return true;
 }
 
+/* The decoder refuses a key given twice, so there is nothing here yet. */
+static bool decode_optional(struct decoder *decoder, const struct record_field *field, void *ret)
+{
+    void *map = calloc(1, record_map_get(field->element)->size);
+    *(void **)ret = map;
+    if (!map)
+        return refuse_here(decoder, REFUSAL_TOO_LARGE, "cannot be held: out of memory");
+    return decode_map(decoder, field->element, map);
+}
+
 static bool decode_value(struct decoder *decoder, const struct record_field *field, void *base)
 {
     void *value = (char *)base + field->offset;
@@ -188,10 +204,12 @@ static bool decode_value(struct decoder *decoder, const struct record_field *fie
     case RECORD_OPTIONAL_STRING: return decode_string(decoder, value);
     case RECORD_BIN:             return decode_bin(decoder, value);
     case RECORD_U32:             return decode_u32(decoder, value);
+    case RECORD_U64:             return decode_u64(decoder, value);
     case RECORD_I32:             return decode_i32(decoder, value);
     case RECORD_REAL:            return decode_real(decoder, value);
     case RECORD_COLUMN:          return decode_column(decoder, field, base);
     case RECORD_LIST:            return decode_list(decoder, field, base);
+    case RECORD_OPTIONAL:        return decode_optional(decoder, field, value);
     }
     return false;
 }
@@ -224,6 +242,11 @@ static bool decode_pair(struct decoder *decoder, const struct record_map *map, u
     return true;
 }
 
+static bool is_optional(const struct record_field *field)
+{
+    return field->type == RECORD_OPTIONAL_STRING || field->type == RECORD_OPTIONAL;
+}
+
 static bool decode_map(struct decoder *decoder, enum record_map_id id, void *base)
 {
     const struct record_map *map = record_map_get(id);
@@ -234,7 +257,7 @@ static bool decode_map(struct decoder *decoder, enum record_map_id id, void *bas
         if (!decode_pair(decoder, map, &seen, base))
             return false;
     for (size_t i = 0; i < map->field_count; i++)
-        if (!(seen & 1u << i) && map->fields[i].type != RECORD_OPTIONAL_STRING) {
+        if (!(seen & 1u << i) && !is_optional(&map->fields[i])) {
             enter(decoder, "%s%s", decoder->path[0] ? "." : "", map->fields[i].key);
             return refuse_here(decoder, REFUSAL_MISSING_FIELD, "is missing");
         }

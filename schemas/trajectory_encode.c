@@ -57,18 +57,20 @@ static bool encode_value(struct buffer *out, const struct record_field *field, c
     case RECORD_OPTIONAL_STRING: packer_str(&packer, slice_from_str(*(char *const *)value)); break;
     case RECORD_BIN:             packer_bin(&packer, *(const struct slice *)value); break;
     case RECORD_U32:             msgpack_pack_uint32(&packer, *(const uint32_t *)value); break;
+    case RECORD_U64:             msgpack_pack_uint64(&packer, *(const uint64_t *)value); break;
     case RECORD_I32:             msgpack_pack_int32(&packer, *(const int32_t *)value); break;
     case RECORD_REAL:            msgpack_pack_double(&packer, *(const double *)value); break;
     case RECORD_COLUMN:          return encode_column(out, field, base);
     case RECORD_LIST:            return encode_list(out, field, base);
+    case RECORD_OPTIONAL:        return encode_map(out, field->element, *(void *const *)value);
     }
     return !out->failed;
 }
 
 static bool is_absent(const struct record_field *field, const void *base)
 {
-    return field->type == RECORD_OPTIONAL_STRING &&
-           !*(char *const *)((const char *)base + field->offset);
+    return (field->type == RECORD_OPTIONAL_STRING || field->type == RECORD_OPTIONAL) &&
+           !*(void *const *)((const char *)base + field->offset);
 }
 
 static bool encode_map(struct buffer *out, enum record_map_id id, const void *base)

@@ -23,21 +23,25 @@ enum record_type {
     RECORD_OPTIONAL_STRING, /* the same, NULL when absent */
     RECORD_BIN,             /* struct slice, borrowed */
     RECORD_U32,
+    RECORD_U64,
     RECORD_I32,
     RECORD_REAL,
     RECORD_COLUMN, /* of values of `size` bytes, token_count of them */
-    RECORD_LIST    /* of elements, each a map */
+    RECORD_LIST,   /* of elements, each a map */
+    RECORD_OPTIONAL /* a map, owned; NULL when absent */
 };
 
 enum record_map_id {
 #define RECORD_MAP(owner) MAP_##owner,
 #define RECORD_FIELD(owner, type, key)
 #define RECORD_LIST(owner, key, element, count, capacity, max)
+#define RECORD_OPTIONAL(owner, key, element)
 #define RECORD_MAP_END(owner)
 #include "schemas/trajectory.def"
 #undef RECORD_MAP
 #undef RECORD_FIELD
 #undef RECORD_LIST
+#undef RECORD_OPTIONAL
 #undef RECORD_MAP_END
     RECORD_MAP_COUNT
 };
@@ -46,7 +50,7 @@ struct record_field {
     const char *key;
     enum record_type type;
     size_t offset, size;
-    enum record_map_id element; /* LIST, with the three below */
+    enum record_map_id element; /* OPTIONAL; LIST, with the three below */
     size_t count_offset, capacity_offset, max;
 };
 

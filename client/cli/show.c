@@ -87,6 +87,20 @@ static void print_message(const struct sluice_message *message, const struct pai
     print_quoted(message->content, colour, paint);
 }
 
+static void print_sandbox(const struct sluice_sandbox *used)
+{
+    if (!used)
+        return;
+    printf("\nsandbox   %u commands (%u timed out), %.2f s of CPU, at most %.1f MiB of memory, "
+           "%u processes, %.1f MiB in %llu files\n",
+           used->commands, used->timed_out, used->cpu_seconds,
+           (double)used->peak_memory_kib / 1024, used->peak_processes,
+           (double)used->peak_disk_bytes / 1048576, (unsigned long long)used->peak_inodes);
+    for (size_t i = 0; i < used->breach_count; i++)
+        printf("          limit reached: %s, %u times\n", used->breaches[i].limit,
+               used->breaches[i].count);
+}
+
 static void print_turn(const struct sluice_turn *turn)
 {
     bool sampled = strcmp(turn->role, "assistant") == 0;
@@ -136,6 +150,7 @@ static void print_whole(const struct sluice_trajectory *t, bool tokens)
     print_times(t);
     for (size_t i = 0; i < t->message_count; i++)
         print_message(&t->messages[i], paint);
+    print_sandbox(t->sandbox);
     print_traces(t, tokens, paint);
 }
 

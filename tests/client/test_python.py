@@ -437,12 +437,15 @@ class Table(unittest.TestCase):
             ids = np.arange(1000, dtype="<u4")
             trace = {"token_ids": column(ids), "mask": column(np.ones(1000, "u1")),
                      "logprobs": column(np.full(1000, -1, "<f4"), "raw"), "turns": [], "reason": "", **columns}
-            record = {"version": 1, "agent": "chat", "template_digest": "", "traces": [trace], "messages": []}
+            record = {"version": 1, "agent": "chat", "template_digest": "", "traces": [trace], "messages": [],
+                      "sandbox": {"commands": 3, "cpu_seconds": 0.5, "of_a_later_version": 1,
+                                  "breaches": [{"limit": "disk", "count": 2}]}}
             return read_trajectory(dict(stream="s", seq=1, rollout="g/0", group="g", task="t", sample=0, attempt=1,
                                         outcome="ok", trainable=True, wait_ms=0, init_ms=0, run_ms=0, eval_ms=0,
                                         ended_ms=0, record=msgpack.packb(record)))
 
         self.assertEqual(trajectory().traces[0].token_ids.tolist(), list(range(1000)))
+        self.assertEqual((trajectory().sandbox.commands, trajectory().sandbox.breaches), (3, {"disk": 2}))
         for lie in ({"mask": column(np.ones(999, "u1"))}, {"mask": column(np.ones(1000, "u1"), length=1 << 40)},
                     {"mask": column(np.ones(1000, "u1"), length=999)}, {"mask": {"codec": "zip", "length": 0, "data": b""}},
                     {"token_ids": column(np.ones(999, "u1"))}, {"turns": None}):

@@ -16,7 +16,7 @@ static const struct record_turn said_turn = {.role = "assistant",
                                              .cached_tokens = 1,
                                              .seconds = 0.25};
 
-/* Two traces, three turns, an empty one, and messages with and without a tool. */
+/* Two traces, three turns, an empty one, messages with and without a tool, a sandbox. */
 static inline void make_record(struct record *record)
 {
     static const uint32_t ids[] = {101, 102, 103, 4294967295u};
@@ -34,6 +34,14 @@ static inline void make_record(struct record *record)
     assert_true(record_append(record, &prompt_turn, ids, NULL, 4, false));
     assert_true(record_say(record, "user", slice_from_str("1+1?"), NULL, 0));
     assert_true(record_say(record, "tool", slice_from_str("gr\xc3\xbc\xc3\x9f"), "bash: ls -l", -9));
+    struct record_sandbox *sandbox = record_add_sandbox(record);
+    assert_non_null(sandbox);
+    sandbox->peak_memory_kib = 5000000000u;
+    sandbox->peak_processes = 12;
+    sandbox->cpu_seconds = 0.5;
+    sandbox->commands = 3;
+    sandbox->cut_bytes = 77;
+    assert_true(record_add_breach(sandbox, "disk", 2) && record_add_breach(sandbox, "memory", 0));
 }
 
 static inline void make_bytes(struct buffer *out)

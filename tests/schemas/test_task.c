@@ -29,7 +29,7 @@ static void the_smallest_task_gets_the_documented_defaults(void **state)
     const struct task_limits limits = {.init_s = 120, .run_s = 600, .eval_s = 120,
                                        .total_s = 604800, .command_s = 30,
                                        .output_bytes = 16384, .memory_mib = 2048, .disk_mib = 512,
-                                       .processes = 256};
+                                       .processes = 256, .file_mib = 1048576};
     assert_memory_equal(&task->limits, &limits, sizeof(limits));
     assert_int_equal(task->max_turns, 20);
     assert_int_equal(task->samples, 1);
@@ -52,7 +52,8 @@ static void every_field_reaches_its_member(void **state)
         "\"sampling\":{\"temperature\":0,\"top_p\":0.5,\"top_k\":40,\"min_p\":0.25,\"max_tokens\":7,\"seed\":9},"
         "\"eval\":{\"kind\":\"command\",\"command\":\"c\",\"reward_file\":\"r\",\"files\":{\"/e\":\"z\"}},"
         "\"limits\":{\"init_s\":1,\"run_s\":2,\"eval_s\":3,\"total_s\":10,\"command_s\":4,\"context_tokens\":5,"
-        "\"output_bytes\":256,\"memory_mib\":16,\"disk_mib\":8,\"processes\":9}}");
+        "\"output_bytes\":256,\"memory_mib\":16,\"disk_mib\":8,\"processes\":9,"
+        "\"inodes\":11,\"file_mib\":12,\"cpus\":13}}");
     assert_string_equal(task->image, "/images/debian");
     assert_int_equal(task->message_count, 2);
     assert_string_equal(task->messages[0].role, "system");
@@ -77,7 +78,7 @@ static void every_field_reaches_its_member(void **state)
     assert_int_equal(task->eval_file_count, 1);
     assert_string_equal(task->eval_files[0].path, "/e");
     assert_memory_equal(task->eval_files[0].content, "z", 1);
-    const struct task_limits limits = {1, 2, 3, 10, 4, 5, 256, 16, 8, 9};
+    const struct task_limits limits = {1, 2, 3, 10, 4, 5, 256, 16, 8, 9, 11, 12, 13};
     assert_memory_equal(&task->limits, &limits, sizeof(limits));
     assert_int_equal(task->samples, 8);
 }

@@ -45,6 +45,14 @@ static void a_record_survives_the_round_trip(void **state)
     assert_string_equal(read.messages[1].tool, "bash: ls -l");
     assert_string_equal(read.messages[1].content, "gr\xc3\xbc\xc3\x9f");
     assert_int_equal(read.messages[1].exit_status, -9);
+    assert_int_equal(read.sandbox->peak_memory_kib, 5000000000u);
+    assert_int_equal(read.sandbox->peak_processes, 12);
+    assert_true(read.sandbox->cpu_seconds == 0.5);
+    assert_int_equal(read.sandbox->commands, 3);
+    assert_int_equal(read.sandbox->cut_bytes, 77);
+    assert_int_equal(read.sandbox->breach_count, 1);
+    assert_string_equal(read.sandbox->breaches[0].limit, "disk");
+    assert_int_equal(read.sandbox->breaches[0].count, 2);
     assert_true(record_encode(&read, &again, &no));
     assert_true(slice_equal(buffer_peek(&bytes), buffer_peek(&again)));
 }

@@ -77,8 +77,8 @@ static void bytes_that_lie_are_refused_by_place_and_reason(void **state)
         {BYTES("\xa7version\x01"), BYTES("\xa7version\x00"), REFUSAL_TOO_SMALL, "version"},
         {BYTES("\xa7version\x01"), BYTES("\xa7version\xa1" "1"), REFUSAL_WRONG_TYPE, "version"},
         {BYTES("\xa5" "agent"), BYTES("\xa5" "agenx"), REFUSAL_UNKNOWN_FIELD, ""},
-        {BYTES("\x86\xa7version"), BYTES("\x85\xa7version"), REFUSAL_MISSING_FIELD, "messages"},
-        {BYTES("\x86\xa7version\x01"), BYTES("\x87\xa7version\x01\xa7version\x01"),
+        {BYTES("\x87\xa7version"), BYTES("\x85\xa7version"), REFUSAL_MISSING_FIELD, "messages"},
+        {BYTES("\x87\xa7version\x01"), BYTES("\x88\xa7version\x01\xa7version\x01"),
          REFUSAL_DUPLICATE_FIELD, "version"},
         {BYTES("\xa6traces\x92"), BYTES("\xa6traces\xdd\xff\xff\xff\xff"), REFUSAL_TOO_LARGE, "traces"},
         {BYTES("\xa6traces\x92"), BYTES("\xa6traces\x91"), REFUSAL_MALFORMED, ""},
@@ -101,6 +101,12 @@ static void bytes_that_lie_are_refused_by_place_and_reason(void **state)
         {BYTES("\xa4" "1+1?"), BYTES("\xa4" "1+1\xff"), REFUSAL_NOT_UTF8, "messages[0].content"},
         {BYTES("\xa4" "1+1?"), BYTES("\xa4" "1+1\0"), REFUSAL_NOT_UTF8, "messages[0].content"},
         {BYTES("\xab" "exit_status\xf7"), BYTES("\xab" "exit_status\xcf\0\0\0\1\0\0\0\0"), REFUSAL_TOO_LARGE, "messages[1].exit_status"},
+        {BYTES("\xa7sandbox\x8a"), BYTES("\xa7sandbox\xc0"), REFUSAL_MALFORMED, "sandbox"},
+        {BYTES("\xa7sandbox\x8a"), BYTES("\xa7sandbox\x89"), REFUSAL_MISSING_FIELD, "sandbox.breaches"},
+        {BYTES("\xa8" "breaches\x91"), BYTES("\xa8" "breaches\xdd\xff\xff\xff\xff"), REFUSAL_TOO_LARGE, "sandbox.breaches"},
+        {BYTES("limit\xa4" "disk"), BYTES("limit\xa4" "risk"), REFUSAL_WRONG_TYPE, "sandbox.breaches[0].limit"},
+        {BYTES("\xcb\x3f\xe0\0\0\0\0\0\0\xa8" "commands"), BYTES("\xcb\xbf\xe0\0\0\0\0\0\0\xa8" "commands"),
+         REFUSAL_NOT_FINITE, "sandbox.cpu_seconds"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         AUTO_BUFFER bytes = {0};

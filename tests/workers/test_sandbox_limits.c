@@ -1,6 +1,7 @@
 /* The limits of a sandbox and of what a command may write: reached, named, survived. */
 #include "tests/workers/sandbox_fixture.h"
 
+#include <sched.h>
 #include <signal.h>
 
 #include "workers/sandbox/output.h"
@@ -213,6 +214,173 @@ FIBER_TEST(long_commands_and_long_outputs_pass)
     sandbox_close(&sandbox);
 }
 
+/* ---- what is told of it ----------------------------------------------------------------- */
+
+static struct sandbox_usage usage_of(const struct sandbox *sandbox)
+{
+    struct sandbox_usage usage;
+    sandbox_get_usage(sandbox, &usage);
+    return usage;
+}
+
+/* Waits until the watch, or the end of a process, has counted it. */
+static void await_breach(const struct sandbox *sandbox, enum limit_id limit, uint32_t count)
+{
+    while (usage_of(sandbox).breaches[limit] < count)
+        assert_int_equal(await_sleep(5), 0);
+    assert_int_equal(usage_of(sandbox).breaches[limit], count);
+}
+
+FIBER_TEST(a_full_disk_is_told_by_name_and_counted_each_time_it_fills)
+{
+    struct sandbox_plan plan = host_plan();
+    plan.disk_mib = 8;
+    struct sandbox *sandbox = open_sandbox(&plan);
+    expect_status(sandbox, "head -c 1M /dev/zero > f", 0);
+    assert_int_equal(usage_of(sandbox).breaches[LIMIT_DISK], 0);
+    expect_status(sandbox, "cat /dev/zero > f 2>/dev/null", 1);
+    await_breach(sandbox, LIMIT_DISK, 1);
+    expect_status(sandbox, "true", 0);
+    expect_status(sandbox, "rm f", 0);
+    assert_int_equal(usage_of(sandbox).breaches[LIMIT_DISK], 1);
+    expect_status(sandbox, "cat /dev/zero > /dev/shm/f 2>/dev/null", 1);
+    await_breach(sandbox, LIMIT_DISK, 2);
+    assert_in_range(usage_of(sandbox).peak_disk_bytes, 7 << 20, 8 << 20);
+    assert_true(sandbox_is_alive(sandbox));
+    sandbox_close(&sandbox);
+}
+
+FIBER_TEST(inodes_have_a_limit_of_their_own_and_a_name)
+{
+    struct sandbox_plan plan = host_plan();
+    plan.inodes = 500;
+    struct sandbox *sandbox = open_sandbox(&plan);
+    expect_text(sandbox, "for i in {1..500}; do > f$i; done; ls | wc -l; rm f*", "500\n");
+    assert_int_equal(usage_of(sandbox).breaches[LIMIT_INODES], 0);
+    assert_in_range(usage_of(sandbox).peak_inodes, 0, 510);
+    expect_status(sandbox,
+                  "perl -e 'for (1..1000) { open(F, q(>), $_) or print(qq($!)), exit 3 }' | grep -q 'No space left'",
+                  0);
+    await_breach(sandbox, LIMIT_INODES, 1);
+    assert_in_range(usage_of(sandbox).peak_inodes, 500, 564);
+    assert_int_equal(usage_of(sandbox).breaches[LIMIT_DISK], 0);
+    sandbox_close(&sandbox);
+}
+
+FIBER_TEST(a_file_too_large_is_refused_and_told)
+{
+    struct sandbox_plan plan = host_plan();
+    plan.file_mib = 4;
+    struct sandbox *sandbox = open_sandbox(&plan);
+    expect_status(sandbox, "head -c 4M /dev/zero > f", 0);
+    assert_int_equal(usage_of(sandbox).breaches[LIMIT_FILE_SIZE], 0);
+    expect_status(sandbox, "head -c 5M /dev/zero > f", 128 + SIGXFSZ);
+    expect_status(sandbox, "exec truncate -s 5M g", 256 + SIGXFSZ);
+    assert_int_equal(usage_of(sandbox).breaches[LIMIT_FILE_SIZE], 2);
+    expect_text(sandbox, "trap '' XFSZ; truncate -s 5M g; stat -c %s f g",
+                "truncate: failed to truncate 'g' at 5242880 bytes: File too large\n4194304\n0\n");
+    sandbox_close(&sandbox);
+}
+
+FIBER_TEST(processes_at_their_limit_are_told_threads_included)
+{
+    struct sandbox_plan plan = host_plan();
+    struct sandbox_output output;
+    struct fail fail = {0};
+    plan.processes = 24;
+    struct sandbox *sandbox = open_sandbox(&plan);
+    const char *threads = "exec python3 -c 'import threading, time\nn = 0\nwhile n < 500:\n"
+                          "  try: threading.Thread(target=time.sleep, args=(100,), daemon=True).start()\n"
+                          "  except RuntimeError: break\n"
+                          "  n += 1\nprint(n, flush=True)\ntime.sleep(1)'";
+    int code = sandbox_command(sandbox, threads, 20000, 1000, &output, &fail);
+    assert_int_equal(usage_of(sandbox).breaches[LIMIT_PROCESSES], 1);
+    assert_in_range(usage_of(sandbox).peak_processes, 24, 500);
+    if (geteuid() == 0) {
+        assert_int_equal(code, -EIO);
+        assert_string_equal(sandbox_breach(sandbox), "processes");
+    } else {
+        assert_int_equal(code, 0);
+        assert_in_range(atoi(output.text), 18, 23);
+        free(output.text);
+    }
+    sandbox_close(&sandbox);
+}
+
+FIBER_TEST(what_a_sandbox_used_is_told)
+{
+    struct sandbox *sandbox = open_host();
+    struct sandbox_output output;
+    struct fail fail = {0};
+    expect_status(sandbox, "python3 -c 'x = b\"a\" * 100_000_000; s = sum(range(3_000_000))'", 0);
+    struct sandbox_usage usage = usage_of(sandbox);
+    assert_in_range(usage.peak_memory_kib, 97000, 300000);
+    assert_true(usage.cpu_seconds > 0.02 && usage.cpu_seconds < 60);
+    assert_int_equal(usage.commands, 1);
+    for (size_t i = 0; i < LIMIT_COUNT; i++)
+        assert_int_equal(usage.breaches[i], 0);
+    assert_int_equal(sandbox_command(sandbox, "seq 100; sleep 100", 200, 100, &output, &fail), 0);
+    free(output.text);
+    usage = usage_of(sandbox);
+    assert_int_equal(usage.commands, 2);
+    assert_int_equal(usage.timed_out, 1);
+    assert_int_equal(usage.output_bytes, 292);
+    assert_int_equal(usage.cut_bytes, 192);
+    assert_int_equal(usage.breaches[LIMIT_COMMAND_TIME], 1);
+    assert_int_equal(usage.breaches[LIMIT_OUTPUT], 1);
+    sandbox_close(&sandbox);
+}
+
+FIBER_TEST(memory_that_killed_a_sandbox_is_told_with_what_it_was)
+{
+    struct sandbox_plan plan = host_plan();
+    plan.memory_mib = 100;
+    struct sandbox *sandbox = open_sandbox(&plan);
+    expect_gone(sandbox, "head -c 400M /dev/zero | tail", "memory",
+                "the sandbox used more than its 100 MiB of memory and was killed");
+    assert_int_equal(usage_of(sandbox).breaches[LIMIT_MEMORY], 1);
+    assert_in_range(usage_of(sandbox).peak_memory_kib, 100 << 10, 500 << 10);
+    sandbox_close(&sandbox);
+}
+
+/* ---- CPUs --------------------------------------------------------------------------------- */
+
+static int cpu_of(struct sandbox *sandbox)
+{
+    char *text;
+    run_text(sandbox, "nproc; python3 -c 'import os; print(*os.sched_getaffinity(0))'", &text);
+    assert_int_equal(text[0], '1');
+    int cpu = atoi(text + 2);
+    free(text);
+    return cpu;
+}
+
+FIBER_TEST(sandboxes_with_one_cpu_each_are_spread_and_cannot_leave_it)
+{
+    cpu_set_t ours;
+    struct sandbox_plan plan = host_plan();
+    plan.cpus = 1;
+    CPU_ZERO(&ours);
+    assert_int_equal(sched_getaffinity(0, sizeof(ours), &ours), 0);
+    if (CPU_COUNT(&ours) < 2)
+        return;
+    struct sandbox *first = open_sandbox(&plan), *second = open_sandbox(&plan);
+    int cpu = cpu_of(first), other = cpu_of(second);
+    assert_true(CPU_ISSET(cpu, &ours) && CPU_ISSET(other, &ours) && cpu != other);
+    expect_text(first,
+                "python3 -c 'import os\ntry: os.sched_setaffinity(0, range(64))\n"
+                "except OSError as e: print(e.errno)'",
+                "1\n");
+    sandbox_close(&first);
+    plan.cpus = 1000;
+    first = open_sandbox(&plan);
+    char all[32];
+    snprintf(all, sizeof(all), "%d\n", CPU_COUNT(&ours));
+    expect_text(first, "nproc", all);
+    sandbox_close(&first);
+    sandbox_close(&second);
+}
+
 /* Every length around every bound, in pieces of every size: head + line + tail. */
 static void output_keeps_the_beginning_and_the_end(void **state)
 {
@@ -254,6 +422,13 @@ static int group(void)
         TEST(a_command_past_its_time_is_killed_with_its_whole_tree),
         TEST(a_background_child_that_keeps_the_pipe_does_not_hold_the_command),
         TEST(long_commands_and_long_outputs_pass),
+        TEST(a_full_disk_is_told_by_name_and_counted_each_time_it_fills),
+        TEST(inodes_have_a_limit_of_their_own_and_a_name),
+        TEST(a_file_too_large_is_refused_and_told),
+        TEST(processes_at_their_limit_are_told_threads_included),
+        TEST(what_a_sandbox_used_is_told),
+        TEST(memory_that_killed_a_sandbox_is_told_with_what_it_was),
+        TEST(sandboxes_with_one_cpu_each_are_spread_and_cannot_leave_it),
         cmocka_unit_test(output_keeps_the_beginning_and_the_end),
     };
     return cmocka_run_group_tests_name("sandbox limits", tests, NULL, NULL);

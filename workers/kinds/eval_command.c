@@ -152,9 +152,9 @@ static void judge_file(struct job *job, struct stage_room *room)
 
 static void judge(struct job *job, struct stage_room *room, const struct sandbox_output *output)
 {
-    char how[64];
+    char how[160];
     const char *tail = stage_output_tail(output, TAIL_MAX);
-    stage_describe_end(output, how, sizeof(how));
+    stage_describe_end(room, output, how, sizeof(how));
     bool ended = !output->timed_out && output->status < 256;
     if (sandbox_breach(room->sandbox))
         job_end(job, OUTCOME_TASK, "the evaluator went over its %s limit",

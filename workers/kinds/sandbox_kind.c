@@ -38,14 +38,14 @@ static bool run_setup(struct job *job, struct stage_room *room, const char *comm
 {
     struct fail fail = {0};
     struct sandbox_output output = {0};
-    char how[64];
+    char how[160];
     int code = sandbox_command(room->sandbox, command, stage_command_ms(job->task->limits.init_s),
                                OUTPUT_MAX, &output, &fail);
     bool good = code == 0 && output.status == 0 && !output.timed_out;
     if (code < 0 || sandbox_breach(room->sandbox))
         stage_end_failed(job, room, code, OUTCOME_TASK, OUTCOME_TASK, &fail);
     else if (!good) {
-        stage_describe_end(&output, how, sizeof(how));
+        stage_describe_end(room, &output, how, sizeof(how));
         job_end(job, OUTCOME_TASK, "the set-up command %.300s %s: %s", command, how,
                 stage_output_tail(&output, TAIL_MAX));
     }
@@ -90,14 +90,17 @@ static void sandbox_init(struct job *job)
 {
     struct stage_room room = {0};
     struct fail fail = {0};
+    char limits[96];
     bool is_empty = job->task->file_count == 0 && job->task->setup_count == 0;
     int code = is_empty ? stage_room_check(&room, job, &fail) : stage_room_open(&room, job, &fail);
     job_begin_work(job);
     if (code < 0)
         stage_end_failed(job, &room, code, OUTCOME_TASK, OUTCOME_TASK, &fail);
-    else if (is_empty || (set_up(job, &room) && pack(job, &room, OUTCOME_TASK)))
-        job_end(job, OUTCOME_OK, "%zu files, %zu set-up commands", job->task->file_count,
-                job->task->setup_count);
+    else if (is_empty || (set_up(job, &room) && pack(job, &room, OUTCOME_TASK))) {
+        stage_describe_breaches(&room, limits, sizeof(limits));
+        job_end(job, OUTCOME_OK, "%zu files, %zu set-up commands%s", job->task->file_count,
+                job->task->setup_count, limits);
+    }
     stage_room_close(&room);
 }
 
@@ -143,6 +146,7 @@ static void finish_run(struct job *job, struct stage_room *room, const struct ag
                        enum outcome outcome)
 {
     const char *breach = room->sandbox ? sandbox_breach(room->sandbox) : NULL;
+    bool is_late = fiber_is_late();
     if (outcome == OUTCOME_CANCELLED || fiber_is_cancelled()) {
         job_end(job, OUTCOME_CANCELLED, "cancelled");
         return;
@@ -152,7 +156,10 @@ static void finish_run(struct job *job, struct stage_room *room, const struct ag
     else if (outcome == OUTCOME_TASK || outcome == OUTCOME_INFRA || !room->sandbox ||
              pack(job, room, OUTCOME_AGENT))
         job_fail(job, outcome, run->fault, "%s", run->detail);
-    keep_record(job, run->record);
+    if (stage_record_usage(room, is_late, run->record))
+        keep_record(job, run->record);
+    else
+        job_end(job, OUTCOME_INFRA, "the record cannot be written: out of memory");
 }
 
 static void run_agent(struct job *job, const struct agent *agent, struct engine *engine,

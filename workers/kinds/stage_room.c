@@ -66,7 +66,10 @@ int stage_room_open(struct stage_room *room, const struct job *job, struct fail 
                                 .layer_count = room->layer_count,
                                 .memory_mib = task->limits.memory_mib,
                                 .disk_mib = task->limits.disk_mib,
-                                .processes = task->limits.processes};
+                                .processes = task->limits.processes,
+                                .inodes = task->limits.inodes,
+                                .file_mib = task->limits.file_mib,
+                                .cpus = task->limits.cpus};
     int code = sandbox_open(job->context->spawner, &plan, &room->sandbox, fail);
     if (code < 0)
         room->fault = code == -EINVAL || code == -ENOMEDIUM ? FAULT_IMAGE : FAULT_NODE;
@@ -160,12 +163,64 @@ const char *stage_output_tail(const struct sandbox_output *output, size_t max)
     return line && line[1] ? line + 1 : tail;
 }
 
-void stage_describe_end(const struct sandbox_output *output, char *text, size_t size)
+void stage_describe_end(const struct stage_room *room, const struct sandbox_output *output,
+                        char *text, size_t size)
 {
+    char limits[96];
+    stage_describe_breaches(room, limits, sizeof(limits));
     if (output->timed_out)
-        snprintf(text, size, "was stopped after %.1f s", output->seconds);
+        snprintf(text, size, "was stopped after %.1f s%s", output->seconds, limits);
     else if (output->status >= 256)
-        snprintf(text, size, "was killed by signal %d", output->status - 256);
+        snprintf(text, size, "was killed by signal %d%s", output->status - 256, limits);
     else
-        snprintf(text, size, "exited with %d", output->status);
+        snprintf(text, size, "exited with %d%s", output->status, limits);
+}
+
+/* ---- what it used -------------------------------------------------------------------------- */
+
+/* A command that was stopped and an output that was cut are told of as such. */
+static bool is_worth_telling(const struct sandbox_usage *usage, unsigned limit)
+{
+    return usage->breaches[limit] > 0 && limit != LIMIT_COMMAND_TIME && limit != LIMIT_OUTPUT;
+}
+
+void stage_describe_breaches(const struct stage_room *room, char *text, size_t size)
+{
+    struct sandbox_usage usage;
+    size_t len = 0;
+    text[0] = '\0';
+    if (!room->sandbox)
+        return;
+    sandbox_get_usage(room->sandbox, &usage);
+    for (unsigned i = 0; i < LIMIT_COUNT && len < size; i++)
+        if (is_worth_telling(&usage, i))
+            len += (size_t)snprintf(text + len, size - len, "%s%s", len ? ", " : " (limits reached: ",
+                                    limit_get((enum limit_id)i)->name);
+    if (len > 0 && len < size)
+        snprintf(text + len, size - len, ")");
+}
+
+bool stage_record_usage(const struct stage_room *room, bool is_late, struct record *record)
+{
+    struct sandbox_usage usage;
+    if (!room->sandbox)
+        return true;
+    struct record_sandbox *into = record_add_sandbox(record);
+    if (!into)
+        return false;
+    sandbox_get_usage(room->sandbox, &usage);
+    usage.breaches[LIMIT_STAGE_TIME] += is_late;
+    into->peak_memory_kib = usage.peak_memory_kib;
+    into->peak_processes = (uint32_t)usage.peak_processes;
+    into->peak_disk_bytes = usage.peak_disk_bytes;
+    into->peak_inodes = usage.peak_inodes;
+    into->cpu_seconds = usage.cpu_seconds;
+    into->commands = (uint32_t)usage.commands;
+    into->timed_out = (uint32_t)usage.timed_out;
+    into->output_bytes = usage.output_bytes;
+    into->cut_bytes = usage.cut_bytes;
+    for (unsigned i = 0; i < LIMIT_COUNT; i++)
+        if (!record_add_breach(into, limit_get((enum limit_id)i)->name, usage.breaches[i]))
+            return false;
+    return true;
 }

@@ -5,6 +5,7 @@
 #ifndef SLUICE_WORKERS_KINDS_STAGE_ROOM_H
 #define SLUICE_WORKERS_KINDS_STAGE_ROOM_H
 
+#include "schemas/trajectory.h"
 #include "workers/job.h"
 #include "workers/layer_dir.h"
 
@@ -48,7 +49,14 @@ bool stage_is_file_fault(int code);
 int64_t stage_command_ms(uint64_t limit_s);
 /* The end of an output, at most `max` bytes, from where a line begins if that can be. */
 const char *stage_output_tail(const struct sandbox_output *output, size_t max);
-/* "exited with 3", "was killed by signal 9", "was stopped after 12.0 s" */
-void stage_describe_end(const struct sandbox_output *output, char *text, size_t size);
+/* "exited with 3", "was killed by signal 9", "was stopped after 12.0 s"; and the breaches. */
+void stage_describe_end(const struct stage_room *room, const struct sandbox_output *output,
+                        char *text, size_t size);
+
+/* " (limits reached: disk, inodes)", or "": for the end of a sentence. */
+void stage_describe_breaches(const struct stage_room *room, char *text, size_t size);
+/* What the agent's sandbox used, into its record; `is_late`: the stage's time was over. False when
+ * out of memory. */
+bool stage_record_usage(const struct stage_room *room, bool is_late, struct record *record);
 
 #endif

@@ -155,9 +155,9 @@ int sandbox_command(struct sandbox *sandbox, const char *text, int64_t timeout_m
     int code = run(&command, text, timeout_ms, fail);
     if (command.script[0])
         unlinkat(sandbox_commands_dir(sandbox), command.script, 0);
-    sandbox_release(sandbox);
     cleanup_close(&command.pipe);
     if (code < 0) {
+        sandbox_release(sandbox);
         output_finish(&command.output);
         return code;
     }
@@ -165,6 +165,8 @@ int sandbox_command(struct sandbox *sandbox, const char *text, int64_t timeout_m
                                    .status = command.status,
                                    .timed_out = command.timed_out,
                                    .seconds = (double)(clock_us() - began_us) / 1e6};
+    sandbox_count_command(sandbox, ret, output_max);
+    sandbox_release(sandbox);
     ret->text = output_take(&command.output, &ret->len);
     return ret->text ? 0 : fail_set(fail, -ENOMEM, "out of memory");
 }

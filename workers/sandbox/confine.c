@@ -26,9 +26,6 @@
 
 enum { PROCESSES_SPARE = 8, X32_CALLS = 0x40000000 };
 
-/* Of a file with holes, which every file system can still store; data is bounded by the disk. */
-static const uint64_t file_bytes_max = 1ull << 40;
-
 /* ---- limits ------------------------------------------------------------------------- */
 
 static void limit(int what, uint64_t most)
@@ -43,7 +40,14 @@ void room_limit(const struct room_plan *plan)
 {
     limit(RLIMIT_NPROC, plan->processes + 1); /* pid 1 counts too */
     limit(RLIMIT_NOFILE, ROOM_FILES_MAX);
-    limit(RLIMIT_FSIZE, file_bytes_max);
+    limit(RLIMIT_FSIZE, plan->file_mib << 20); /* holes count: data is bounded by the disk too */
+}
+
+int room_bind_cpus(const struct room_plan *plan, struct fail *fail)
+{
+    if (CPU_COUNT(&plan->cpus) > 0 && sched_setaffinity(0, sizeof(plan->cpus), &plan->cpus) < 0)
+        return fail_set(fail, -errno, "CPUs: %s", strerror(errno));
+    return 0;
 }
 
 /* ---- system calls ------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -16,6 +17,7 @@
 #include <time.h>
 
 #include "common/cleanup.h"
+#include "workers/sandbox/gauge.h"
 #include "workers/sandbox/launch.h"
 #include "workers/sandbox/pack.h"
 #include "workers/sandbox/proc.h"
@@ -62,6 +64,22 @@ static void refuse(const struct init *init, const struct fail *fail)
     tell(init, &head, fail->text, NULL, 0);
 }
 
+/* ---- what they use ------------------------------------------------------------------ */
+
+/* What has ended, and what it left on the disk. */
+static void see_usage(const struct init *init)
+{
+    struct rusage ended;
+    struct gauge *gauge = init->plan.gauge;
+    if (getrusage(RUSAGE_CHILDREN, &ended) == 0) {
+        atomic_store(&gauge->cpu_us,
+                     (uint64_t)(ended.ru_utime.tv_sec + ended.ru_stime.tv_sec) * 1000000 +
+                         (uint64_t)(ended.ru_utime.tv_usec + ended.ru_stime.tv_usec));
+        gauge_peak(&gauge->memory_kib, (uint64_t)ended.ru_maxrss);
+    }
+    gauge_see_disk(gauge, init->room.upper);
+}
+
 /* ---- ends --------------------------------------------------------------------------- */
 
 static void report_end(struct init *init, pid_t pid, int status)
@@ -81,8 +99,10 @@ static void reap(struct init *init, bool all)
 {
     int status;
     pid_t pid;
-    while ((pid = waitpid(-1, &status, all ? 0 : WNOHANG)) > 0)
+    while ((pid = waitpid(-1, &status, all ? 0 : WNOHANG)) > 0) {
+        see_usage(init);
         report_end(init, pid, status);
+    }
 }
 
 /* One signal to every living process but ours and `spared`; how many there were. */
@@ -255,17 +275,20 @@ static void say_born(const struct init *init, int births)
     struct wire_head head = {.verb = WIRE_BORN, .id = init->plan.id};
     AUTO_CLOSE int proc = openat(init->room.proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     AUTO_CLOSE int segments = openat(init->room.proc, "sysvipc/shm", O_RDONLY | O_CLOEXEC);
-    int fds[] = {proc, segments}; /* of their own: both sides seek */
-    if (proc < 0 || wire_send(births, &head, (struct slice){0}, fds, segments < 0 ? 1 : 2) < 0)
+    int fds[] = {proc, init->room.upper, segments}; /* the others of their own: both sides seek */
+    if (proc < 0 || wire_send(births, &head, (struct slice){0}, fds, segments < 0 ? 2 : 3) < 0)
         _exit(1);
     close(births);
 }
 
 static int become_ready(struct init *init, int births, struct fail *fail)
 {
-    int code = room_build(&init->plan, &init->room, fail);
+    int code = room_bind_cpus(&init->plan, fail);
+    if (code == 0)
+        code = room_build(&init->plan, &init->room, fail);
     if (code < 0)
         return code;
+    gauge_start_disk(init->plan.gauge, init->room.upper);
     say_born(init, births);
     sigset_t set;
     sigemptyset(&set);

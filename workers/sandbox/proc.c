@@ -57,21 +57,30 @@ char proc_state(int proc, pid_t pid)
     return name_end && name_end[1] == ' ' ? name_end[2] : 0;
 }
 
-uint64_t proc_resident_kib(int proc, pid_t pid)
+/* Of what follows the name: state is field 3, threads 20, resident pages 24. */
+bool proc_weigh(int proc, pid_t pid, uint64_t *kib, uint64_t *threads)
 {
-    char text[128];
-    unsigned long pages = 0;
-    if (!read_file(proc, pid, "statm", text, sizeof(text)) ||
-        sscanf(text, "%*u %lu", &pages) != 1)
-        return 0;
-    return pages * ((uint64_t)sysconf(_SC_PAGESIZE) / 1024);
+    char text[512];
+    unsigned long count, pages;
+    if (!read_file(proc, pid, "stat", text, sizeof(text)))
+        return false;
+    const char *name_end = strrchr(text, ')');
+    if (!name_end || sscanf(name_end + 1,
+                            " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d"
+                            " %lu %*d %*u %*u %lu",
+                            &count, &pages) != 2)
+        return false;
+    *threads = count > 0 ? count : 1;
+    *kib = pages * ((uint64_t)sysconf(_SC_PAGESIZE) / 1024);
+    return true;
 }
 
 uint64_t proc_proportional_kib(int proc, pid_t pid)
 {
     char text[4096];
+    uint64_t kib, threads;
     if (!read_file(proc, pid, "smaps_rollup", text, sizeof(text)))
-        return proc_resident_kib(proc, pid);
+        return proc_weigh(proc, pid, &kib, &threads) ? kib : 0;
     const char *pss = strstr(text, "\nPss:");
     return pss ? strtoull(pss + 5, NULL, 10) : 0;
 }

@@ -2,6 +2,7 @@
 #ifndef SLUICE_WORKERS_SANDBOX_PROC_H
 #define SLUICE_WORKERS_SANDBOX_PROC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -10,9 +11,9 @@
 size_t proc_list(int proc, pid_t *ret, size_t max);
 /* 'R', 'S', 'Z' ...; 0 when it is gone. */
 char proc_state(int proc, pid_t pid);
-/* Resident memory in KiB, shared pages counted whole; cheap. 0 when it is gone. */
-uint64_t proc_resident_kib(int proc, pid_t pid);
-/* The same with shared pages divided among who shares them; exact and ten times dearer. */
+/* Resident memory in KiB, shared pages counted whole, and threads; cheap. False when it is gone. */
+bool proc_weigh(int proc, pid_t pid, uint64_t *kib, uint64_t *threads);
+/* The memory with shared pages divided among who shares them; exact and ten times dearer. */
 uint64_t proc_proportional_kib(int proc, pid_t pid);
 /* System V shared memory that is attached nowhere and so in no process's account, from a
  * descriptor of /proc/sysvipc/shm (it stays with the ipc namespace that it was opened in). */

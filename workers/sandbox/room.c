@@ -15,7 +15,12 @@
 #include "common/cleanup.h"
 #include "workers/sandbox/apart.h"
 
-enum { INODES_PER_MIB = 128, INODES_MIN = 8192, INODES_MAX = 1 << 20 };
+enum {
+    INODES_PER_MIB = 128,
+    INODES_MIN = 8192,
+    INODES_MAX = 1 << 20,
+    INODES_OWN = 64 /* of the room's own directories */
+};
 
 static int refuse(struct fail *fail, const char *what)
 {
@@ -66,6 +71,8 @@ static const struct {
 static uint64_t disk_inodes(const struct room_plan *plan)
 {
     uint64_t inodes = plan->disk_mib * INODES_PER_MIB;
+    if (plan->inodes > 0)
+        return plan->inodes + INODES_OWN;
     return inodes < INODES_MIN ? INODES_MIN : inodes > INODES_MAX ? INODES_MAX : inodes;
 }
 

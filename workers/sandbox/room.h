@@ -7,6 +7,7 @@
 #ifndef SLUICE_WORKERS_SANDBOX_ROOM_H
 #define SLUICE_WORKERS_SANDBOX_ROOM_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -21,7 +22,9 @@ struct room_plan {
     const char *image; /* a directory or "host" */
     const char *layers[ROOM_LAYERS_MAX];
     size_t layer_count; /* lowest first */
-    uint64_t memory_mib, disk_mib, processes;
+    uint64_t memory_mib, disk_mib, processes, inodes, file_mib;
+    cpu_set_t cpus; /* none: those it has */
+    struct gauge *gauge;
     const char *scratch; /* where its tmpfs is mounted, in its own namespace */
     uid_t uid;           /* the spawner's, in its own user namespace; ROOM_UID inside */
     gid_t gid;
@@ -39,6 +42,8 @@ struct room {
 int room_build(const struct room_plan *plan, struct room *ret, struct fail *fail);
 /* Limits that need the namespaces' rights; then gives those rights up for good. */
 int room_confine(const struct room_plan *plan, struct fail *fail);
+/* The CPUs; while sched_setaffinity is still allowed. */
+int room_bind_cpus(const struct room_plan *plan, struct fail *fail);
 /* The limits of the processes inside; called in each before it is executed. */
 void room_limit(const struct room_plan *plan);
 

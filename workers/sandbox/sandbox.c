@@ -46,6 +46,7 @@ void sandbox_release(struct sandbox *sandbox)
     free(sandbox);
 }
 
+/* Out of the spawner's list, and what it used is noted for the last time. */
 static void unlist(struct sandbox *sandbox)
 {
     struct sandbox **at = sandbox->spawner ? &sandbox->spawner->sandboxes : NULL;
@@ -54,6 +55,10 @@ static void unlist(struct sandbox *sandbox)
     if (at && *at)
         *at = sandbox->next;
     sandbox->spawner = NULL;
+    if (!sandbox->gauge)
+        return;
+    sandbox_get_usage(sandbox, &sandbox->usage);
+    gauge_give_back(take_ptr(&sandbox->gauge));
 }
 
 /* ---- its end ------------------------------------------------------------------------ */
@@ -117,6 +122,43 @@ uint64_t sandbox_next_number(struct sandbox *sandbox) { return ++sandbox->number
 int sandbox_commands_dir(const struct sandbox *sandbox) { return sandbox->commands; }
 int sandbox_outputs_dir(const struct sandbox *sandbox) { return sandbox->outputs; }
 
+/* ---- what it uses ------------------------------------------------------------------- */
+
+void sandbox_get_usage(const struct sandbox *sandbox, struct sandbox_usage *ret)
+{
+    struct gauge *gauge = sandbox->gauge;
+    *ret = sandbox->usage;
+    if (!gauge)
+        return;
+    ret->peak_memory_kib = atomic_load(&gauge->memory_kib);
+    ret->peak_processes = atomic_load(&gauge->processes);
+    ret->peak_disk_bytes = atomic_load(&gauge->disk_bytes);
+    ret->peak_inodes = atomic_load(&gauge->inodes);
+    ret->cpu_seconds = (double)atomic_load(&gauge->cpu_us) / 1e6;
+    for (size_t i = 0; i < LIMIT_COUNT; i++)
+        ret->breaches[i] += atomic_load(&gauge->breaches[i]);
+}
+
+/* A signal that killed the command itself, or that its shell says killed the last of it. */
+static bool died_of(int status, int signal)
+{
+    return status == 256 + signal || status == 128 + signal;
+}
+
+void sandbox_count_command(struct sandbox *sandbox, const struct sandbox_output *output,
+                           size_t output_max)
+{
+    struct sandbox_usage *usage = &sandbox->usage;
+    uint64_t cut = output->total > output_max ? output->total - output_max : 0;
+    usage->commands++;
+    usage->timed_out += output->timed_out;
+    usage->output_bytes += output->total;
+    usage->cut_bytes += cut;
+    usage->breaches[LIMIT_COMMAND_TIME] += output->timed_out;
+    usage->breaches[LIMIT_OUTPUT] += cut > 0;
+    usage->breaches[LIMIT_FILE_SIZE] += died_of(output->status, SIGXFSZ);
+}
+
 /* ---- the spawner -------------------------------------------------------------------- */
 
 struct spawner *spawner_start(const char *scratch, struct fail *fail)
@@ -129,8 +171,12 @@ struct spawner *spawner_start(const char *scratch, struct fail *fail)
     if (geteuid() == 0 && host_image_find_secrets(fail) < 0)
         return NULL;
     struct spawner *spawner = calloc(1, sizeof(*spawner));
-    if (!spawner || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0) {
+    if (spawner)
+        spawner->gauges = gauges_create();
+    if (!spawner || !spawner->gauges || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0) {
         say(fail, spawner ? -errno : -ENOMEM, "cannot start the spawner");
+        if (spawner)
+            gauges_destroy(&spawner->gauges);
         free(spawner);
         return NULL;
     }
@@ -138,7 +184,7 @@ struct spawner *spawner_start(const char *scratch, struct fail *fail)
     spawner->pid = apart_fork(&is_apart);
     if (spawner->pid == 0) {
         close(sockets[0]);
-        spawner_run(sockets[1], scratch, is_root);
+        spawner_run(sockets[1], scratch, spawner->gauges, is_root);
     }
     close(sockets[1]);
     spawner->socket = sockets[0];
@@ -147,6 +193,7 @@ struct spawner *spawner_start(const char *scratch, struct fail *fail)
         return spawner;
     say(fail, -errno, "cannot start the spawner");
     close(sockets[0]);
+    gauges_destroy(&spawner->gauges);
     free(spawner);
     return NULL;
 }
@@ -191,6 +238,7 @@ void spawner_stop(struct spawner **spawner)
         kill(it->pid, SIGKILL);
     while (waitpid(it->pid, NULL, 0) < 0 && errno == EINTR)
         ;
+    gauges_destroy(&it->gauges);
     free(it);
 }
 
@@ -200,16 +248,19 @@ static int check_plan(const struct sandbox_plan *plan, struct fail *fail)
 {
     const struct {
         const char *name;
-        uint64_t value, most;
+        uint64_t value, least, most;
     } numbers[] = {
-        {"memory_mib", plan->memory_mib, MIB_MAX},
-        {"disk_mib", plan->disk_mib, MIB_MAX},
-        {"processes", plan->processes, PROCESSES_MAX},
+        {"memory_mib", plan->memory_mib, 1, MIB_MAX},
+        {"disk_mib", plan->disk_mib, 1, MIB_MAX},
+        {"processes", plan->processes, 1, PROCESSES_MAX},
+        {"inodes", plan->inodes, 0, MIB_MAX},
+        {"file_mib", plan->file_mib, 0, SANDBOX_FILE_MIB_MAX},
     };
     for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
-        if (numbers[i].value == 0 || numbers[i].value > numbers[i].most)
-            return fail_set(fail, -EINVAL, "%s is %lu, not 1 to %lu", numbers[i].name,
-                            (unsigned long)numbers[i].value, (unsigned long)numbers[i].most);
+        if (numbers[i].value < numbers[i].least || numbers[i].value > numbers[i].most)
+            return fail_set(fail, -EINVAL, "%s is %lu, not %lu to %lu", numbers[i].name,
+                            (unsigned long)numbers[i].value, (unsigned long)numbers[i].least,
+                            (unsigned long)numbers[i].most);
     if (!plan->image || (!host_image_is(plan->image) && plan->image[0] != '/'))
         return fail_set(fail, -EINVAL, "the image is neither \"host\" nor an absolute path");
     if (plan->layer_count > ROOM_LAYERS_MAX)
@@ -236,13 +287,20 @@ static void on_message(void *arg, struct wire_message *message)
         }
 }
 
-static int ask_spawner(struct spawner *spawner, const struct sandbox_plan *plan, uint32_t *id,
-                       struct channel_answer *ret, struct fail *fail)
+static int ask_spawner(struct spawner *spawner, const struct sandbox_plan *plan,
+                       const struct gauge *gauge, uint32_t *id, struct channel_answer *ret,
+                       struct fail *fail)
 {
     AUTO_BUFFER text = {0};
-    struct wire_head head = {
-        .verb = WIRE_ROOM,
-        .number = {(int64_t)plan->memory_mib, (int64_t)plan->disk_mib, (int64_t)plan->processes}};
+    struct wire_head head = {.verb = WIRE_ROOM};
+    struct wire_limits limits = {.memory_mib = plan->memory_mib,
+                                 .disk_mib = plan->disk_mib,
+                                 .processes = plan->processes,
+                                 .inodes = plan->inodes,
+                                 .file_mib = plan->file_mib ? plan->file_mib : SANDBOX_FILE_MIB_MAX,
+                                 .cpus = plan->cpus,
+                                 .gauge = (uint64_t)(gauge - spawner->gauges)};
+    buffer_append(&text, &limits, sizeof(limits));
     add_string(&text, plan->image);
     for (size_t i = 0; i < plan->layer_count; i++)
         add_string(&text, plan->layers[i]);
@@ -256,10 +314,12 @@ static int ask_spawner(struct spawner *spawner, const struct sandbox_plan *plan,
 }
 
 static struct sandbox *make_sandbox(struct spawner *spawner, const struct sandbox_plan *plan,
-                                    uint32_t id, const struct channel_answer *made)
+                                    struct gauge *gauge, uint32_t id,
+                                    const struct channel_answer *made)
 {
     struct sandbox *sandbox = calloc(1, sizeof(*sandbox));
     if (!sandbox) {
+        gauge_give_back(gauge);
         close(made->fds[0]);
         close(made->fds[1]);
         return NULL;
@@ -268,6 +328,7 @@ static struct sandbox *make_sandbox(struct spawner *spawner, const struct sandbo
                                 .spawner = spawner,
                                 .id = id,
                                 .holds = 1,
+                                .gauge = gauge,
                                 .alive = true,
                                 .memory_mib = plan->memory_mib,
                                 .processes_max = plan->processes,
@@ -287,11 +348,17 @@ int sandbox_open(struct spawner *spawner, const struct sandbox_plan *plan, struc
     struct channel_answer answer;
     uint32_t id = 0;
     int code = check_plan(plan, fail);
-    if (code == 0)
-        code = ask_spawner(spawner, plan, &id, &answer, fail);
     if (code < 0)
         return code;
-    struct sandbox *sandbox = make_sandbox(spawner, plan, id, &answer);
+    struct gauge *gauge = gauge_take(spawner->gauges, &spawner->last_gauge);
+    if (!gauge)
+        return fail_set(fail, -EAGAIN, "there are %d sandboxes already", GAUGE_COUNT);
+    code = ask_spawner(spawner, plan, gauge, &id, &answer, fail);
+    if (code < 0) {
+        gauge_give_back(gauge);
+        return code;
+    }
+    struct sandbox *sandbox = make_sandbox(spawner, plan, gauge, id, &answer);
     if (!sandbox)
         return say(fail, -ENOMEM, "the sandbox");
     HOLD(sandbox);

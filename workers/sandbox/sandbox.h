@@ -20,6 +20,7 @@
 #include <sys/types.h>
 
 #include "common/fail.h"
+#include "schemas/limits.h"
 #include "workers/loop.h"
 
 struct spawner;
@@ -42,7 +43,12 @@ struct sandbox_plan {
     uint64_t memory_mib;  /* all processes together, watched; breach kills the sandbox: sandbox_breach */
     uint64_t disk_mib;    /* of everything written */
     uint64_t processes;
+    uint64_t inodes;      /* of everything written; 0: by disk_mib */
+    uint64_t file_mib;    /* any one file; 0: SANDBOX_FILE_MIB_MAX */
+    uint64_t cpus;        /* 0: all that the worker may use */
 };
+
+enum { SANDBOX_FILE_MIB_MAX = 1 << 20 };
 
 /*
  * A new sandbox, ready: /workspace (home and working directory), /tmp, /dev, /proc; uid 1000;
@@ -55,6 +61,16 @@ int sandbox_open(struct spawner *spawner, const struct sandbox_plan *plan, struc
 void sandbox_close(struct sandbox **sandbox);
 /* "memory" once a limit of the plan killed the sandbox, else NULL. */
 const char *sandbox_breach(const struct sandbox *sandbox);
+
+/* What it has used so far, and how often it went beyond which limit (schemas/limits.def). */
+struct sandbox_usage {
+    uint64_t peak_memory_kib, peak_processes, peak_disk_bytes, peak_inodes;
+    double cpu_seconds; /* of processes that have ended */
+    uint64_t commands, timed_out, output_bytes, cut_bytes;
+    uint32_t breaches[LIMIT_COUNT];
+};
+void sandbox_get_usage(const struct sandbox *sandbox, struct sandbox_usage *ret);
+
 /* False once its pid 1 is gone. */
 bool sandbox_is_alive(const struct sandbox *sandbox);
 
@@ -99,6 +115,9 @@ struct sandbox_output {
     bool timed_out;
     double seconds;
 };
+/* Counts a command that has ended; sandbox_command does it itself, tools call it. */
+void sandbox_count_command(struct sandbox *sandbox, const struct sandbox_output *output,
+                           size_t output_max);
 int sandbox_command(struct sandbox *sandbox, const char *command, int64_t timeout_ms,
                     size_t output_max, struct sandbox_output *ret, struct fail *fail);
 

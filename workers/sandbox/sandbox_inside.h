@@ -6,6 +6,7 @@
 #define SLUICE_WORKERS_SANDBOX_SANDBOX_INSIDE_H
 
 #include "workers/sandbox/channel.h"
+#include "workers/sandbox/gauge.h"
 #include "workers/sandbox/process.h"
 
 struct spawner {
@@ -13,6 +14,8 @@ struct spawner {
     int socket; /* until it is attached */
     struct channel channel;
     struct sandbox *sandboxes;
+    struct gauge *gauges;
+    uint32_t last_gauge;
 };
 
 struct process { /* started and not yet waited for */
@@ -32,6 +35,8 @@ struct sandbox {
     bool closed, alive;
     char breach[16];
     uint64_t memory_mib, processes_max, numbers;
+    struct gauge *gauge; /* given back with the sandbox */
+    struct sandbox_usage usage; /* what is counted here: commands and their output */
     int pidfd, commands, outputs;
     struct channel channel; /* to its pid 1 */
     struct process *processes;

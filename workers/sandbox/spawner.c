@@ -17,6 +17,7 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "workers/sandbox/gauge.h"
 #include "workers/sandbox/init.h"
 #include "workers/sandbox/proc.h"
 #include "workers/sandbox/room.h"
@@ -32,8 +33,10 @@ enum {
 struct tenant {
     uint32_t id;
     pid_t pid;
-    int proc, segments; /* -1 until it is born; see proc.h */
+    int proc, disk, segments; /* -1 until it is born; see proc.h */
     uint64_t memory_kib, processes;
+    cpu_set_t cpus;
+    struct gauge *gauge;
     bool breached;
 };
 
@@ -43,6 +46,9 @@ struct spawner_state {
     int children;     /* signalfd of SIGCHLD */
     const char *scratch;
     bool is_host_root;
+    struct gauge *gauges;
+    cpu_set_t cpus;               /* ours */
+    uint32_t cpu_load[CPU_SETSIZE]; /* sandboxes bound to each */
     struct tenant *tenants;
     size_t count, capacity;
     int64_t watch_at_ms;
@@ -51,19 +57,50 @@ struct spawner_state {
 
 /* ---- a new one ---------------------------------------------------------------------- */
 
+/* The `count` of our CPUs that the fewest sandboxes are bound to; none when that is all of them. */
+static void choose_cpus(const struct spawner_state *state, uint64_t count, cpu_set_t *ret)
+{
+    CPU_ZERO(ret);
+    if (count == 0 || count >= (uint64_t)CPU_COUNT(&state->cpus))
+        return;
+    for (; count > 0; count--) {
+        int least = -1;
+        for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+            if (CPU_ISSET(cpu, &state->cpus) && !CPU_ISSET(cpu, ret) &&
+                (least < 0 || state->cpu_load[cpu] < state->cpu_load[least]))
+                least = cpu;
+        CPU_SET(least, ret);
+    }
+}
+
+static void load_cpus(struct spawner_state *state, const cpu_set_t *cpus, int change)
+{
+    for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(cpus) > 0; cpu++)
+        if (CPU_ISSET(cpu, cpus))
+            state->cpu_load[cpu] += (uint32_t)change;
+}
+
 static bool read_plan(const struct spawner_state *state, struct room_plan *ret)
 {
     const struct wire_message *message = &state->message;
-    size_t from = 0;
+    struct wire_limits limits;
+    size_t from = sizeof(limits);
+    if (message->text_len < from)
+        return false;
+    memcpy(&limits, message->text, sizeof(limits));
     *ret = (struct room_plan){.id = message->head.id,
                               .image = wire_next_string(message, &from),
-                              .memory_mib = (uint64_t)message->head.number[0],
-                              .disk_mib = (uint64_t)message->head.number[1],
-                              .processes = (uint64_t)message->head.number[2],
+                              .memory_mib = limits.memory_mib,
+                              .disk_mib = limits.disk_mib,
+                              .processes = limits.processes,
+                              .inodes = limits.inodes,
+                              .file_mib = limits.file_mib,
+                              .gauge = &state->gauges[limits.gauge],
                               .scratch = state->scratch,
                               .uid = geteuid(),
                               .gid = getegid(),
                               .is_host_root = state->is_host_root};
+    choose_cpus(state, limits.cpus, &ret->cpus);
     const char *layer;
     while ((layer = wire_next_string(message, &from))) {
         if (ret->layer_count == ROOM_LAYERS_MAX)
@@ -132,9 +169,13 @@ static int open_room(struct spawner_state *state)
     state->tenants[state->count++] = (struct tenant){.id = id,
                                                      .pid = pid,
                                                      .proc = -1,
+                                                     .disk = -1,
                                                      .segments = -1,
                                                      .memory_kib = plan.memory_mib * 1024,
-                                                     .processes = plan.processes};
+                                                     .processes = plan.processes,
+                                                     .cpus = plan.cpus,
+                                                     .gauge = plan.gauge};
+    load_cpus(state, &plan.cpus, 1);
     return answer(state, id, 0, "", (int[]){its_pidfd, ours}, 2);
 }
 
@@ -145,11 +186,12 @@ static void take_birth(struct spawner_state *state)
     struct wire_message *message = &state->message;
     if (wire_receive(state->births[0], message) <= 0)
         return;
-    for (size_t i = 0; i < state->count && message->fd_count > 0; i++)
+    for (size_t i = 0; i < state->count && message->fd_count > 1; i++)
         if (state->tenants[i].id == message->head.id && state->tenants[i].proc < 0) {
             state->tenants[i].proc = take_fd(&message->fds[0]);
-            if (message->fd_count > 1)
-                state->tenants[i].segments = take_fd(&message->fds[1]);
+            state->tenants[i].disk = take_fd(&message->fds[1]);
+            if (message->fd_count > 2)
+                state->tenants[i].segments = take_fd(&message->fds[2]);
         }
     wire_close_fds(message);
 }
@@ -163,7 +205,9 @@ static void reap(struct spawner_state *state)
     while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
         for (size_t i = 0; i < state->count; i++)
             if (state->tenants[i].pid == pid) {
+                load_cpus(state, &state->tenants[i].cpus, -1);
                 cleanup_close(&state->tenants[i].proc);
+                cleanup_close(&state->tenants[i].disk);
                 cleanup_close(&state->tenants[i].segments);
                 state->tenants[i] = state->tenants[--state->count];
                 break;
@@ -172,27 +216,49 @@ static void reap(struct spawner_state *state)
 
 /* ---- the watch ---------------------------------------------------------------------- */
 
-static uint64_t sum(const struct tenant *tenant, const pid_t *pids, size_t count,
-                    uint64_t (*kib)(int proc, pid_t pid))
+struct weight {
+    uint64_t kib, threads;
+};
+
+/* All but pid 1; shared pages counted whole. */
+static struct weight weigh(const struct tenant *tenant, const pid_t *pids, size_t count)
+{
+    struct weight total = {.kib = proc_detached_kib(tenant->segments)};
+    for (size_t i = 0; i < count; i++) {
+        uint64_t kib, threads;
+        if (pids[i] == 1 || !proc_weigh(tenant->proc, pids[i], &kib, &threads))
+            continue;
+        total.kib += kib;
+        total.threads += threads;
+    }
+    return total;
+}
+
+static uint64_t weigh_exactly_kib(const struct tenant *tenant, const pid_t *pids, size_t count)
 {
     uint64_t total = proc_detached_kib(tenant->segments);
     for (size_t i = 0; i < count; i++)
         if (pids[i] != 1)
-            total += kib(tenant->proc, pids[i]);
+            total += proc_proportional_kib(tenant->proc, pids[i]);
     return total;
 }
 
-/* The name of the limit it went over, or NULL. */
-static const char *find_breach(const struct tenant *tenant)
+/* The limit that it must be killed for, or LIMIT_COUNT. */
+static enum limit_id find_breach(const struct tenant *tenant)
 {
     static pid_t pids[PROCESSES_SEEN];
     size_t count = proc_list(tenant->proc, pids, PROCESSES_SEEN);
-    if (count > tenant->processes + PROCESSES_SLACK)
-        return "processes";
-    if (sum(tenant, pids, count, proc_resident_kib) > tenant->memory_kib &&
-        sum(tenant, pids, count, proc_proportional_kib) > tenant->memory_kib)
-        return "memory";
-    return NULL;
+    struct weight weight = weigh(tenant, pids, count);
+    gauge_peak(&tenant->gauge->processes, weight.threads);
+    gauge_see(tenant->gauge, LIMIT_PROCESSES, weight.threads >= tenant->processes);
+    gauge_see_disk(tenant->gauge, tenant->disk);
+    if (weight.threads > tenant->processes + PROCESSES_SLACK)
+        return LIMIT_PROCESSES;
+    if (weight.kib > tenant->memory_kib)
+        weight.kib = weigh_exactly_kib(tenant, pids, count);
+    gauge_peak(&tenant->gauge->memory_kib, weight.kib);
+    gauge_see(tenant->gauge, LIMIT_MEMORY, weight.kib > tenant->memory_kib);
+    return weight.kib > tenant->memory_kib ? LIMIT_MEMORY : LIMIT_COUNT;
 }
 
 /* The worker hears of the breach before the sandbox falls silent. */
@@ -201,11 +267,12 @@ static void watch(struct spawner_state *state)
     int64_t began_ms = clock_ms();
     for (size_t i = 0; i < state->count; i++) {
         struct tenant *tenant = &state->tenants[i];
-        const char *breach = tenant->proc < 0 || tenant->breached ? NULL : find_breach(tenant);
-        if (!breach)
+        enum limit_id breach =
+            tenant->proc < 0 || tenant->breached ? LIMIT_COUNT : find_breach(tenant);
+        if (breach == LIMIT_COUNT)
             continue;
         struct wire_head head = {.verb = WIRE_BREACH, .id = tenant->id};
-        wire_send(state->worker, &head, slice_from_str(breach), NULL, 0);
+        wire_send(state->worker, &head, slice_from_str(limit_get(breach)->name), NULL, 0);
         kill(tenant->pid, SIGKILL);
         tenant->breached = true;
     }
@@ -248,6 +315,8 @@ static void prepare(struct spawner_state *state)
         files.rlim_cur = files.rlim_max;
         setrlimit(RLIMIT_NOFILE, &files);
     }
+    CPU_ZERO(&state->cpus);
+    sched_getaffinity(0, sizeof(state->cpus), &state->cpus);
     if (state->children < 0 ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, state->births) < 0)
         _exit(1);
@@ -273,11 +342,13 @@ static int until_watch_ms(const struct spawner_state *state)
     return left > 0 ? (int)left : 0;
 }
 
-_Noreturn void spawner_run(int socket, const char *scratch, bool is_host_root)
+_Noreturn void spawner_run(int socket, const char *scratch, struct gauge *gauges,
+                            bool is_host_root)
 {
     static struct spawner_state state;
     state.worker = socket;
     state.scratch = scratch;
+    state.gauges = gauges;
     state.is_host_root = is_host_root;
     prepare(&state);
     for (;;) {

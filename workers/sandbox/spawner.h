@@ -12,7 +12,10 @@
 
 #include <stdbool.h>
 
+struct gauge;
+
 /* Serves `socket` (wire.h) until its other end is gone; then kills every sandbox and ends. */
-_Noreturn void spawner_run(int socket, const char *scratch, bool is_host_root);
+_Noreturn void spawner_run(int socket, const char *scratch, struct gauge *gauges,
+                            bool is_host_root);
 
 #endif

@@ -13,7 +13,7 @@
 enum { WIRE_TEXT_MAX = 65536, WIRE_FDS_MAX = 16 };
 
 enum wire_verb {
-    WIRE_ROOM = 1, /* worker -> spawner: numbers memory_mib, disk_mib, processes; text image\0layer\0... */
+    WIRE_ROOM = 1, /* worker -> spawner: text a struct wire_limits, then image\0layer\0... */
     WIRE_START,    /* worker -> pid 1: text int32 targets[fds], then argv\0...; answers the pid */
     WIRE_KILL_ALL, /* number[0] the pid to spare, or 0 */
     WIRE_FILE,     /* numbers flags, mode; text the path; answers with the descriptor */
@@ -21,11 +21,16 @@ enum wire_verb {
     WIRE_DONE,     /* the answer to `id`: numbers code (0 or negative errno), result; text a sentence */
     WIRE_EXITED,   /* pid 1 -> worker: `id` of the start, number[0] status (0..255, 256 + signal) */
     WIRE_BREACH,   /* spawner -> worker: `id` of the room, text the limit's name */
-    WIRE_BORN,     /* a new pid 1 -> spawner: `id` of the room; descriptors of its /proc and, if any, sysvipc/shm */
+    WIRE_BORN,     /* a new pid 1 -> spawner: `id` of the room; descriptors of its /proc, its disk and, if any, sysvipc/shm */
 };
 
 /* The id under which a new pid 1 says unasked that the room is ready, or why it is not. */
 enum { WIRE_READY_ID = 1 };
+
+struct wire_limits { /* of room.h */
+    uint64_t memory_mib, disk_mib, processes, inodes, file_mib, cpus;
+    uint64_t gauge; /* its place among them */
+};
 
 struct wire_head {
     uint32_t verb, id;

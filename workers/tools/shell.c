@@ -383,8 +383,8 @@ int shell_run(struct shell *shell, const char *command, int64_t timeout_ms, size
     sandbox_hold(shell->sandbox);
     output_init(&output, output_max);
     int code = run(shell, command, timeout_ms, &output, &ending, fail);
-    sandbox_release(shell->sandbox);
     if (code < 0) {
+        sandbox_release(shell->sandbox);
         output_finish(&output);
         return code;
     }
@@ -392,6 +392,8 @@ int shell_run(struct shell *shell, const char *command, int64_t timeout_ms, size
                                    .status = ending.status,
                                    .timed_out = ending.timed_out,
                                    .seconds = (double)(clock_us() - began_us) / 1e6};
+    sandbox_count_command(shell->sandbox, ret, output_max);
+    sandbox_release(shell->sandbox);
     ret->text = output_take(&output, &ret->len);
     return ret->text ? 0 : fail_set(fail, -ENOMEM, "out of memory");
 }

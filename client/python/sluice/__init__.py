@@ -14,8 +14,8 @@ from .client import Client
 from .errors import (BrokerSilent, Forgotten, Full, NotAllowed, NotLetIn, OtherLedger, Refused,
                      SluiceError)
 from .messages import MessageError
-from .trajectory import Message, Trace, Trajectory, Turn
+from .trajectory import Message, Sandbox, Trace, Trajectory, Turn
 
 __version__ = "0.1.0"
-__all__ = ["Client", "Trajectory", "Trace", "Turn", "Message", "SluiceError", "Refused",
+__all__ = ["Client", "Trajectory", "Trace", "Turn", "Message", "Sandbox", "SluiceError", "Refused",
            "BrokerSilent", "NotLetIn", "NotAllowed", "Full", "Forgotten", "OtherLedger", "MessageError"]

@@ -1,7 +1,7 @@
 """A trajectory: what the model sampled and saw, token by token, and how it was scored."""
 
 import dataclasses
-from typing import List, Optional
+from typing import Dict, List, Optional
 
 import lz4.block
 import msgpack
@@ -50,6 +50,22 @@ class Message:
 
 
 @dataclasses.dataclass
+class Sandbox:
+    """What the agent's sandbox used; peaks as seen ten times a second."""
+
+    peak_memory_kib: int = 0
+    peak_processes: int = 0    # threads included
+    peak_disk_bytes: int = 0
+    peak_inodes: int = 0
+    cpu_seconds: float = 0.0
+    commands: int = 0
+    timed_out: int = 0
+    output_bytes: int = 0
+    cut_bytes: int = 0         # of those, what the agent was not shown
+    breaches: Dict[str, int] = dataclasses.field(default_factory=dict)  # limit: how often
+
+
+@dataclasses.dataclass
 class Trajectory:
     stream: str
     seq: int
@@ -74,6 +90,7 @@ class Trajectory:
     logprobs_mode: str = ""
     traces: List[Trace] = dataclasses.field(default_factory=list)
     messages: List[Message] = dataclasses.field(default_factory=list)
+    sandbox: Optional[Sandbox] = None  # None when the agent had none
 
 
 def _array(column, dtype):
@@ -106,6 +123,12 @@ def _trace(fields):
     return trace
 
 
+def _sandbox(fields):
+    used = _known(Sandbox, fields)
+    used.breaches = {breach["limit"]: breach["count"] for breach in fields["breaches"]}
+    return used
+
+
 def _read_record(data, trajectory):
     record = msgpack.unpackb(data, raw=False, strict_map_key=True)
     if record["version"] != RECORD_VERSION:
@@ -115,6 +138,8 @@ def _read_record(data, trajectory):
     trajectory.logprobs_mode = record.get("logprobs_mode", "")
     trajectory.traces = [_trace(trace) for trace in record["traces"]]
     trajectory.messages = [_known(Message, message) for message in record["messages"]]
+    if "sandbox" in record:
+        trajectory.sandbox = _sandbox(record["sandbox"])
 
 
 def read_trajectory(fields):

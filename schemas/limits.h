@@ -1,0 +1,22 @@
+/* limits.h - the limits of a rollout by name (limits.def). */
+#ifndef SLUICE_SCHEMAS_LIMITS_H
+#define SLUICE_SCHEMAS_LIMITS_H
+
+enum limit_id {
+#define LIMIT(id, name, field, held, effect) LIMIT_##id,
+#include "schemas/limits.def"
+#undef LIMIT
+    LIMIT_COUNT
+};
+
+enum { LIMIT_NAME_SIZE = 16 };
+
+struct limit {
+    const char *name, *field, *held, *effect;
+};
+
+const struct limit *limit_get(enum limit_id id);
+/* LIMIT_COUNT when there is none of that name. */
+enum limit_id limit_find(const char *name);
+
+#endif
