@@ -18,6 +18,15 @@ WORKER = os.path.join(BINARY, "workers", "sluice-worker")
 SCRIPTED_ENGINE = os.path.join(SOURCE, "tests", "scripted_engine.py")
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else "python3"
 
+SANITIZERS = os.environ.get("SLUICE_SANITIZE", "")
+
+
+def memory_bound(plain, address=None, thread=None):
+    """The bound of this build: sanitizers keep what was freed, and shadows of what is used."""
+    if "thread" in SANITIZERS:
+        return thread or 5 * plain
+    return (address or plain) if SANITIZERS else plain
+
 
 def wait_until(holds, seconds, what):
     """Polls `holds` until it is true and returns its value; fails with `what` after `seconds`."""

@@ -5,7 +5,7 @@ import time
 import unittest
 
 from faults import Case, Fleet, noop, sandbox
-from harness import BINARY, PYTHON, SOURCE
+from harness import BINARY, PYTHON, SOURCE, memory_bound
 import msgpack
 import zmq
 from sluice import Refused
@@ -120,7 +120,7 @@ class Trainers(Case):
         self.assert_all(self.read(flood, "flood", 200))
         self.assert_all(self.read(other, "other", 1))
         self.assertGreater(fleet.status()["counters"]["refused"], 0)
-        self.assertLess(fleet.broker.resident_kib() - before, 100 << 10)
+        self.assertLess(fleet.broker.resident_kib() - before, memory_bound(100 << 10))
 
     def end_big_ones(self, fleet, client, count):
         """`count` trajectories of 4 MiB in stream "s"."""
@@ -141,7 +141,7 @@ class Trainers(Case):
             for _ in range(20):
                 silent.ask(10)  # each for all there is
                 client.status()
-            self.assertLess(fleet.broker.resident_kib(), 600 << 10)
+            self.assertLess(fleet.broker.resident_kib(), memory_bound(600 << 10))
         finally:
             silent.close()
         fleet.add_worker("run", "run-1").start()
@@ -159,7 +159,7 @@ class Trainers(Case):
         try:
             time.sleep(0.3)  # nothing tells a client that its subscription has arrived
             self.end_big_ones(fleet, client, 150)
-            self.assertLess(fleet.broker.resident_kib(), 450 << 10)
+            self.assertLess(fleet.broker.resident_kib(), memory_bound(450 << 10))
         finally:
             feed.close(0)
             silent.term()
