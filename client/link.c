@@ -38,7 +38,9 @@ void link_finish(struct link *link) { key_wipe(&link->key); }
 int sluice_set_key(struct sluice_client *client, const char *path)
 {
     struct link *link = &client->link;
-    link_close_front(client);
+    if (client->front)
+        return client_fail(client, -EBUSY, "%s is connected already: a client's key comes before "
+                           "its first request", client->front_url);
     link->trouble[0] = link->key_path[0] = '\0';
     link->bad_key = 0;
     if (path && *path)

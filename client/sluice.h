@@ -44,8 +44,8 @@ struct sluice_client;
 struct sluice_client *sluice_connect(const char *url);
 void sluice_close(struct sluice_client **client);
 /*
- * Proves to the broker who this is, with a file from `sluice keys add`; before the first request.
- * Default: $SLUICE_KEY, if set. NULL: no key. -EACCES: others can read the file; -EINVAL: it is no
+ * Proves to the broker who this is, with a file from `sluice keys add`. Default: $SLUICE_KEY, if
+ * set. NULL: no key. -EBUSY: after the first request, and all stays as it was; -EACCES: others can read the file; -EINVAL: it is no
  * trainer's or admin's key. A broker that refuses the key, or wants one, shows as -EACCES from
  * requests, after their timeout.
  */

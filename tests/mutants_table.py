@@ -33,6 +33,8 @@ MUTANTS = [
     ("disk low", "broker/core_limits.c", "if (core->is_disk_low) {", "if (false) {", "broker/test_core_ladder: a_low_disk_refuses_submits_until_there_is_room"),
     ("client that does not read", "broker/shell_effects.c", "        if (atomic_load(&shell->front_held) > FRONT_HELD_MAX)\n            break;", "", "system/faults_trainers: test_a_client_that_does_not_read_costs_nobody_else_anything"),
     ("subscriber that does not read", "broker/shell_effects.c", "if (atomic_load(&shell->feed_held) > FEED_HELD_MAX)", "if (false)", "system/faults_trainers: test_a_subscriber_that_does_not_read_holds_no_more_than_its_part_of_the_brokers_memory"),
+    ("a key after the first request", "client/link.c", "if (client->front)\n        return client_fail(client, -EBUSY", "if (false)\n        return client_fail(client, -EBUSY", "client/test_keys: a_key_after_the_first_request_is_refused_and_reading_goes_on"),
+    ("sluice up told to end while it starts", "client/cli/up_run.c", "up->registrar.pid && !up->stop_signals && ", "up->registrar.pid && ", "client/up: test_ctrl_c_while_engines_are_registered_stops_at_once"),
     # engines and tasks
     ("engine down for an hour", "broker/core_breaker.c", "if (!breaker->wait_ms && breaker->faults < core->settings.breaker_faults)", "if (true)", "broker/test_core_breaker: an_engine_down_for_an_hour_costs_no_rollout"),
     ("engine down", "broker/core_breaker.c", "if (token <= breaker->newest || ", "if (token == 0 || ", "broker/test_core_breaker: what_was_handed_out_before_says_nothing_new_once_a_trial_is_due"),

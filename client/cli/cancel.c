@@ -14,12 +14,16 @@ static void say_none(struct sluice_client *client, const char *target, bool is_r
     const char *state;
     char rollout[160];
     snprintf(rollout, sizeof(rollout), "%s%s", target, is_rollout ? "" : "/0");
-    if (sluice_get(client, rollout, &trajectory, &state) == -ENOENT)
+    int failed = sluice_get(client, rollout, &trajectory, &state);
+    if (failed == -ENOENT)
         printf("nothing ran: no %s %s is known. The cancel is remembered for as long as the broker's "
                "--tomb-ms says, an hour by default: should its submit still come, it ends cancelled\n",
                is_rollout ? "rollout" : "group", target);
-    else
+    else if (failed == 0 || failed == -ENODATA || failed == -EBADMSG)
         printf("nothing ran: %s has ended already\n", target);
+    else
+        printf("nothing ran, and whether %s has ended cannot be said: %s\n", target,
+               sluice_error(client));
 }
 
 static int run_cancel(const struct invocation *in)

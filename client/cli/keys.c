@@ -274,7 +274,7 @@ const struct command command_keys = {
     .example = "sluice keys init keys\n"
                "sluice keys add trainer alice --dir keys\n"
                "sluice keys add worker node7 --dir keys\n"
-               "sluice broker --keys keys --bind tcp://10.0.0.1 --data /shared/sluice\n"
+               "sluice broker --keys keys --bind tcp://10.0.0.1 --data /var/lib/sluice\n"
                "sluice status --broker tcp://10.0.0.1:5750 --key alice.key\n",
     .options = options,
     .option_count = ROWS(options),

@@ -274,7 +274,8 @@ const struct command command_submit = {
            "again; what can never fit is refused at once.\n"
            "\n"
            "With --lease the rollouts are cancelled when their trainer is gone. This command renews the\n"
-           "lease while it waits; afterwards whoever reads the stream does, or 'sluice watch'.\n"
+           "lease while it waits; afterwards reading the stream does, 'sluice watch' too, with the key of the\n"
+           "stream's owner: an admin that looks keeps nothing alive.\n"
            "\n"
            "Exit status with --wait: 0 all rollouts are trainable; 3 some ended by a fault of the task or\n"
            "of the service, and have no reward to learn from.\n",

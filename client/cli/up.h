@@ -1,6 +1,7 @@
 /*
  * up.h - `sluice up`: one broker and its workers on this machine, as one thing that is started,
- * kept running and stopped. up.c reads options and makes the plan; up_run.c carries it out.
+ * kept running and stopped. up.c reads options and makes the plan; up_run.c carries it out;
+ * up_engines.c tells the broker of the engines.
  */
 #ifndef SLUICE_CLIENT_CLI_UP_H
 #define SLUICE_CLIENT_CLI_UP_H
@@ -20,6 +21,12 @@ struct up_stage {
     char slots_text[24];
 };
 
+/* Who tells the broker of the engines: a process of its own (up_engines.c). */
+struct registrar {
+    pid_t pid; /* 0 once it has ended */
+    bool succeeded;
+};
+
 struct up {
     const struct up_options *options;
     char broker_path[4096], worker_path[4096];
@@ -29,6 +36,7 @@ struct up {
     struct up_stage stages[3];
     struct child *children; /* the broker, then the workers */
     size_t child_count;
+    struct registrar registrar;
     int signal_fd;
     int failed;            /* the exit status of a broker that must not be started again, else 0 */
     unsigned stop_signals; /* how often it was told to stop */
@@ -37,6 +45,10 @@ struct up {
 
 /* Starts, keeps running until told to stop, stops. An exit status. */
 int up_run(struct up *up);
+
+/* up_engines.c: begins to register the options' engines; ends it, and whether all were. */
+int registrar_start(struct registrar *registrar, const struct up *up, struct fail *fail);
+bool registrar_end(struct registrar *registrar);
 
 /* engine_probe.c: whether it is an http or https URL; whether something takes connections there. */
 bool engine_url_is_valid(const char *url);

@@ -15,8 +15,7 @@ enum {
     START_MS = 30000,   /* for the broker, and then for all workers, to be ready */
     WORKERS_END_MS = 4000, /* beyond their grace */
     BROKER_END_MS = 10000,
-    KILLED_END_MS = 2000,
-    PROBE_MS = 2000
+    KILLED_END_MS = 2000
 };
 
 static struct child *broker_of(struct up *up) { return &up->children[0]; }
@@ -52,6 +51,8 @@ static void take_end(struct up *up, struct child *child, int status, const char 
 
 static void bury(struct up *up, pid_t pid, int status)
 {
+    if (pid == up->registrar.pid)
+        up->registrar = (struct registrar){.succeeded = WIFEXITED(status) && !WEXITSTATUS(status)};
     for (size_t i = 0; i < up->child_count; i++) {
         struct child *child = &up->children[i];
         char words[96];
@@ -137,28 +138,23 @@ static bool start_children(struct up *up, size_t first, size_t end)
     return await_ready(up, first, end);
 }
 
+/*
+ * By a process of its own, for who is asked may be silent: Ctrl-C ends that at once. False when it
+ * could not, or was told to stop.
+ */
 static bool register_engines(struct up *up)
 {
-    const struct texts *engines = &up->options->engines;
-    AUTO_CLIENT *client = sluice_connect(up->url);
-    if (client && up->allow_plaintext)
-        sluice_allow_plaintext(client);
-    if (client && up->options->keys && sluice_set_key(client, up->admin_key)) {
-        cli_say("%s", sluice_error(client));
+    if (!up->options->engines.count)
+        return true;
+    int64_t deadline_ms = clock_ms() + START_MS;
+    struct fail fail;
+    if (registrar_start(&up->registrar, up, &fail)) {
+        cli_say("%s", fail.text);
         return false;
     }
-    for (size_t i = 0; i < engines->count && client; i++) {
-        struct fail fail;
-        int failed = sluice_engine_add(client, engines->items[i]);
-        if (failed) {
-            cli_say("cannot register the engine %s: %s", engines->items[i], sluice_error(client));
-            return false;
-        }
-        if (engine_probe(engines->items[i], PROBE_MS, &fail))
-            cli_say("warning: the engine %s does not answer: %s; rollouts will wait for it",
-                    engines->items[i], fail.text);
-    }
-    return client != NULL;
+    while (up->registrar.pid && !up->stop_signals && !up->failed && clock_ms() < deadline_ms)
+        turn(up, deadline_ms - clock_ms());
+    return registrar_end(&up->registrar);
 }
 
 static bool write_ready_file(const struct up *up)

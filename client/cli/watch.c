@@ -117,7 +117,8 @@ const struct command command_watch = {
     .arguments = "STREAM",
     .brief = "Shows a stream's trajectories as they end",
     .doc = "A line is: number, rollout, outcome, reward, turns, tokens, time. Nothing is acknowledged, so\n"
-           "watching takes nothing away from a trainer; but it counts as one that is alive, for leases.\n"
+           "watching takes nothing away from a trainer; but with the key of the stream's owner, or where no\n"
+           "key is asked for, it counts as a trainer that is alive, for leases.\n"
            "\n"
            "The file of --cursor moves once a line is written: killed at any moment and started again, at\n"
            "most one line comes twice and none is left out.\n",

@@ -17,6 +17,15 @@ void fake_need(bool good, const char *what)
 
 /* ---- the thread's side --------------------------------------------------------------------- */
 
+static void lock(const struct fake_broker *broker, void *socket)
+{
+    int yes = 1;
+    if (!broker->secret[0])
+        return;
+    zmq_setsockopt(socket, ZMQ_CURVE_SERVER, &yes, sizeof(yes));
+    zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, broker->secret, sizeof(broker->secret));
+}
+
 bool fake_bind(struct fake_broker *broker, int port)
 {
     char endpoint[64];
@@ -29,6 +38,8 @@ bool fake_bind(struct fake_broker *broker, int port)
     zmq_setsockopt(broker->feed, ZMQ_SNDHWM, &broker->feed_queue, sizeof(broker->feed_queue));
     if (broker->feed_queue)
         zmq_setsockopt(broker->feed, ZMQ_SNDBUF, &small, sizeof(small));
+    lock(broker, broker->front);
+    lock(broker, broker->feed);
     snprintf(endpoint, sizeof(endpoint), "tcp://127.0.0.1:%d", port);
     bool bound = zmq_bind(broker->front, endpoint) == 0;
     snprintf(endpoint, sizeof(endpoint), "tcp://127.0.0.1:%d", port + 2);
@@ -325,7 +336,8 @@ static void answer(struct fake_broker *broker, zmq_msg_t *client, enum message_i
     }
     if (id == MSG_stream_renew) { /* readers send it by themselves: no order is meant for it */
         answer_done(broker, id, in, &out);
-    } else if (broker->refuse_with != REFUSAL_NONE && id != MSG_stream_fetch) {
+    } else if (broker->refuse_with != REFUSAL_NONE && id != MSG_stream_fetch &&
+               (broker->refuses_any || id == broker->refuse_only)) {
         refuse_to(&out, tag_of(in), message_get(id)->wire, broker->refuse_with,
                   broker->refuse_text, broker->for_good);
         broker->refuse_with = REFUSAL_NONE;

@@ -38,6 +38,8 @@ void fake_restart(struct fake_broker *broker, bool other_ledger);
 void fake_restore(struct fake_broker *broker, uint64_t seq, uint64_t count);
 /* FEED comes back with queues of one message: it drops what is not read at once. */
 void fake_drop_much(struct fake_broker *broker);
+/* As a broker with this secret key, which lets everybody in who knows its public one; "": plaintext. */
+void fake_lock(struct fake_broker *broker, const char *secret);
 /* The sockets go, and come back with fake_return. */
 void fake_leave(struct fake_broker *broker);
 void fake_return(struct fake_broker *broker);
@@ -48,6 +50,9 @@ void fake_ignore(struct fake_broker *broker, unsigned count);
 void fake_hold_head(struct fake_broker *broker);
 /* The next request that is no fetch is refused so, or answered by garbage (REFUSAL_NONE). */
 void fake_refuse(struct fake_broker *broker, enum refusal_reason reason, const char *text);
+/* The next of this kind. */
+void fake_refuse_one(struct fake_broker *broker, enum message_id id, enum refusal_reason reason,
+                     const char *text);
 /* The same, and without saying when to try again. */
 void fake_refuse_for_good(struct fake_broker *broker, enum refusal_reason reason, const char *text);
 void fake_answer_garbage(struct fake_broker *broker);

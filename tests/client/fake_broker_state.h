@@ -22,17 +22,19 @@ struct fake_broker {
     _Atomic(struct order *) order;          /* handed over by an atomic: ThreadSanitizer sees no inproc */
     void *front, *feed;
     int port;
+    char secret[41]; /* of CURVE; "": plaintext */
     char url[64], stream[65], topic[72];
     uint64_t epoch, first, head, capacity, acked;
     struct kept *kept; /* number n is kept[n - 1] */
     unsigned subscribers, ignore, full, counts[MESSAGE_COUNT];
     enum refusal_reason refuse_with;
+    enum message_id refuse_only; /* unless refuses_any */
     char refuse_text[256];
     char warning[256], status[4096], next_status[4096], last_options[256];
     char told_options[256]; /* a copy, which only who asks for it sees change */
     uint64_t done_count;
     int feed_queue; /* messages FEED keeps for a subscriber, 0: all */
-    bool garbage, answers_done, finish_at_once, for_good, holds_head;
+    bool garbage, answers_done, finish_at_once, for_good, holds_head, refuses_any;
     struct {
         char name[97];
         char *content;

@@ -118,6 +118,14 @@ ORDER(refuse, {
     broker->refuse_with = (enum refusal_reason)order->number;
     snprintf(broker->refuse_text, sizeof(broker->refuse_text), "%s", order->text);
     broker->for_good = order->flag;
+    broker->refuse_only = (enum message_id)order->count;
+    broker->refuses_any = order->count == MESSAGE_COUNT;
+})
+/* The sockets go and come back as a broker's that has this key. */
+ORDER(lock, {
+    fake_unbind(broker);
+    snprintf(broker->secret, sizeof(broker->secret), "%s", order->text);
+    come_back(broker);
 })
 ORDER(hold_head, { broker->holds_head = true; })
 ORDER(warn, { snprintf(broker->warning, sizeof(broker->warning), "%s", order->text); })
@@ -207,12 +215,23 @@ void fake_ignore(struct fake_broker *broker, unsigned count)
 
 void fake_refuse(struct fake_broker *broker, enum refusal_reason reason, const char *text)
 {
-    GIVE(.run = do_refuse, .number = reason, .text = text);
+    GIVE(.run = do_refuse, .number = reason, .text = text, .count = MESSAGE_COUNT);
 }
 
 void fake_refuse_for_good(struct fake_broker *broker, enum refusal_reason reason, const char *text)
 {
-    GIVE(.run = do_refuse, .number = reason, .text = text, .flag = true);
+    GIVE(.run = do_refuse, .number = reason, .text = text, .count = MESSAGE_COUNT, .flag = true);
+}
+
+void fake_refuse_one(struct fake_broker *broker, enum message_id id, enum refusal_reason reason,
+                     const char *text)
+{
+    GIVE(.run = do_refuse, .number = reason, .text = text, .count = (unsigned)id);
+}
+
+void fake_lock(struct fake_broker *broker, const char *secret)
+{
+    GIVE(.run = do_lock, .text = secret);
 }
 
 void fake_hold_head(struct fake_broker *broker) { GIVE(.run = do_hold_head); }

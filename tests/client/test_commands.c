@@ -64,6 +64,8 @@ static void a_cancel_that_stopped_nothing_says_why(void **state)
     expect(f, "cancel none", 0, "nothing ran: no group none is known. The cancel is remembered");
     expect(f, "cancel none/3", 0, "nothing ran: no rollout none/3 is known. The cancel is remembered");
     expect(f, "cancel --stream train", 0, "0 rollouts stopped");
+    fake_refuse_one(f->broker, MSG_rollout_get, REFUSAL_NOT_ALLOWED, "not with this key");
+    expect(f, "cancel g", 0, "nothing ran, and whether g has ended cannot be said: not with this key");
 }
 
 static void acknowledging_and_backing_up_say_what_they_did(void **state)

@@ -158,6 +158,39 @@ class Case(unittest.TestCase):
         self.assertEqual(up.finish(5), 0)
         self.expect_gone(children)
 
+    def with_broker(self, program, *options):
+        """`sluice up` of a folder in which sluice-broker is this shell script."""
+        folder = tempfile.TemporaryDirectory(prefix="sluice-up-", ignore_cleanup_errors=True)
+        self.addCleanup(folder.cleanup)
+        shutil.copy(SLUICE, folder.name)  # programs beside it are the ones it starts
+        for name, text in (("sluice-broker", program.replace("@", folder.name)),
+                           ("sluice-worker", "trap 'exit 0' TERM; echo sluice-worker ready\n"
+                            "while :; do sleep 0.05; done")):
+            with open(os.path.join(folder.name, name), "w", encoding="utf-8") as file:
+                file.write("#!/bin/sh\n" + text + "\n")
+            os.chmod(file.name, 0o755)
+        up = Up(folder.name, *options, program=os.path.join(folder.name, "sluice"))
+        self.addCleanup(self.end, up)
+        return up, folder.name
+
+    def test_ctrl_c_while_engines_are_registered_stops_at_once(self):
+        up, folder = self.with_broker("trap 'exit 0' TERM; until [ -e @/go ]; do sleep 0.02; done\n"
+                                 "echo sluice-broker ready; while :; do sleep 0.05; done",
+                                 "--llm", "http://127.0.0.1:9")
+        with socket.socket() as front:  # takes connections and says nothing
+            front.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            front.bind(("127.0.0.1", up.port))
+            front.listen()
+            front.settimeout(60)
+            with open(os.path.join(folder, "go"), "w", encoding="utf-8"):
+                pass
+            asking = front.accept()[0]
+            with asking:
+                children = up.children()
+                up.process.send_signal(signal.SIGINT)
+                self.assertEqual(up.finish(5), 0)
+        self.expect_gone(children)
+
     def test_stopping_does_not_wait_for_ever_for_a_stuck_worker(self):
         up = self.start()
         up.await_line("up front=")
@@ -217,6 +250,29 @@ class Case(unittest.TestCase):
         del os.environ["SLUICE_KEY"]
         up.await_line("up front=" + up.url)
 
+    def test_with_keys_it_makes_its_own_and_asks_everybody_for_one(self):
+        folder = tempfile.TemporaryDirectory(prefix="sluice-up-", ignore_cleanup_errors=True)
+        self.addCleanup(folder.cleanup)
+        keys = os.path.join(folder.name, "keys")
+        for words in (("init", keys), ("add", "trainer", "alice", "--dir", keys)):
+            subprocess.run([SLUICE, "keys", *words], check=True, capture_output=True, timeout=60)
+        for _ in range(2):  # the second time its keys are there
+            up = self.start("--keys", keys, "--llm", "http://127.0.0.1:9")
+            up.await_line("up front=" + up.url)
+            with Client(up.url, timeout=60, key=os.path.join(keys, "up-admin.key")) as admin:
+                self.assertEqual([engine["url"] for engine in admin.status()["engines"]], ["http://127.0.0.1:9"])
+                self.workers(admin, 3)
+            with Client(up.url, timeout=60, key=os.path.join(keys, "alice.key")) as alice:
+                alice.submit([{"task": "t", "kind": "noop"}], stream="train", samples=4)
+                seen = list(alice.trajectories("train", timeout=60, until_idle=True))
+                self.assertEqual([(t.seq, t.outcome) for t in seen], [(k, "ok") for k in range(1, 5)])
+            with Client(up.url, timeout=1) as nobody, self.assertRaisesRegex(Exception, "wants a key"):
+                nobody.status()
+            up.process.send_signal(signal.SIGTERM)
+            self.assertEqual(up.finish(), 0)
+        for name in ("up-admin.key", "up-worker.key"):
+            self.assertEqual(os.stat(os.path.join(keys, name)).st_mode & 0o777, 0o600)
+
     def test_plaintext_that_is_allowed_is_allowed_for_registering_engines_too(self):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             try:
@@ -232,23 +288,14 @@ class Case(unittest.TestCase):
 
     def test_a_broker_that_cannot_go_on_is_not_started_again_and_its_exit_status_is_ours(self):
         for code, words in ((75, "its disk is full"), (76, "its ledger is damaged")):
-            folder = tempfile.TemporaryDirectory(prefix="sluice-up-", ignore_cleanup_errors=True)
-            self.addCleanup(folder.cleanup)
-            shutil.copy(SLUICE, folder.name)  # programs beside it are the ones it starts
-            for name, program in (("sluice-broker", f"echo sluice-broker ready; echo $$ >>{folder.name}/starts\n"
-                                   f"until [ -e {folder.name}/up ]; do sleep 0.05; done; exit {code}"),
-                                  ("sluice-worker", "trap 'exit 0' TERM; echo sluice-worker ready\n"
-                                   "while :; do sleep 0.05; done")):
-                with open(os.path.join(folder.name, name), "w", encoding="utf-8") as file:
-                    file.write("#!/bin/sh\n" + program + "\n")
-                os.chmod(file.name, 0o755)
-            up = Up(folder.name, program=os.path.join(folder.name, "sluice"))
+            up, folder = self.with_broker("echo sluice-broker ready; echo $$ >>@/starts\n"
+                                          f"until [ -e @/up ]; do sleep 0.05; done; exit {code}")
             up.await_line("up front=")
-            with open(os.path.join(folder.name, "up"), "w", encoding="utf-8"):
+            with open(os.path.join(folder, "up"), "w", encoding="utf-8"):
                 pass
             self.assertEqual(up.finish(30), code)
             self.assertTrue(any(words in line and "not started again" in line for line in up.lines), up.lines)
-            with open(os.path.join(folder.name, "starts"), encoding="utf-8") as starts:
+            with open(os.path.join(folder, "starts"), encoding="utf-8") as starts:
                 self.assertEqual(len(starts.readlines()), 1)
 
     def test_a_damaged_ledger_is_said_and_ends_it(self):
