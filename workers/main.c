@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "workers/doctor.h"
 #include "workers/options.h"
+#include "workers/sandbox/probe.h"
 
 enum { END_WRONG_USE = 2, END_NO_DIRECTORY = 3, END_NO_SPAWNER = 4, END_NO_SOCKET = 5 };
 
@@ -50,6 +52,28 @@ static int work(const struct worker_plan *plan, struct spawner *spawner, bool *r
     return is_well ? 0 : END_NO_SPAWNER;
 }
 
+/* Where nothing can be made the worker works all the same: its jobs say why, and some need none. */
+static int choose_tier(const struct options *options, enum tier *ret, struct fail *fail)
+{
+    static struct probe probe;
+    int code = probe_run(options->cache, &probe, fail);
+    if (code < 0)
+        return code;
+    bool is_forced = tier_parse(options->sandbox, ret);
+    if (is_forced && probe_missing(&probe, *ret) != 0)
+        return probe_refuse(&probe, *ret, fail);
+    if (!is_forced)
+        *ret = probe_choose(&probe);
+    if (*ret != TIER_NONE) {
+        log_event(LOG_INFO, "sandbox.tier", "tier=%s", tier_word(*ret));
+        return 0;
+    }
+    *ret = (enum tier)0;
+    probe_refuse(&probe, *ret, fail);
+    log_event(LOG_ERROR, "sandbox.none", "reason=\"%s\" action=jobs-that-need-one-fail", fail->text);
+    return 0;
+}
+
 /* The spawner is forked while this process is small and single. */
 static int run(struct options *options)
 {
@@ -57,6 +81,9 @@ static int run(struct options *options)
     bool is_clean = true;
     if (options_make_directories(options, &fail) < 0)
         return complain(END_NO_DIRECTORY, &fail);
+    enum tier tier;
+    if (choose_tier(options, &tier, &fail) < 0)
+        return complain(END_NO_SPAWNER, &fail);
     struct spawner *spawner = spawner_start(options->mount_point, &fail);
     int status =
         spawner ? work(&options->plan, spawner, &is_clean) : complain(END_NO_SPAWNER, &fail);
@@ -76,6 +103,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "Try: sluice-worker --help\n");
     } else if (options.help) {
         options_print_help(stdout);
+    } else if (options.doctor) {
+        status = (int)doctor_run(options.cache, options.sandbox, options.json, stdout);
     } else if (!options.with_parent || follow_parent()) {
         raise_descriptor_limit();
         status = run(&options);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "common/cleanup.h"
+#include "workers/sandbox/tier.h"
 
 enum { PORT_MAX = 32767, HOST_MAX = 120, GRACE_MAX_S = 86400, OUTBOX_MAX_MIB = 65536 };
 
@@ -44,12 +45,15 @@ void options_print_help(FILE *out)
         fprintf(out, "  %-19s %s", head, rows[i].doc);
         fprintf(out, rows[i].standard[0] ? "\n%22s(%s)\n" : "\n", "", rows[i].standard);
     }
+    fputs("\nTiers of sandbox, best first:\n", out);
+    tier_print_help(out);
     fputs("\nSIGTERM and SIGINT drain it, as `sluice drain` does: it takes no new job, gives what\n"
           "runs its grace to end and the rest back, and ends; a second signal: at once.\n"
           "Prints `worker ready stage=STAGE id=ID lane=ENDPOINT` once it can be given jobs.\n"
           "Ends with 0 once drained, 2 for a wrong command line, 3 when it cannot make its\n"
           "directories, 4 when the spawner of sandboxes does not start or died, 5 when it cannot\n"
-          "open its sockets. SLUICE_LOG=debug|info|warn|error sets what it says on stderr.\n\n"
+          "open its sockets. --doctor ends with 0 when all is well, 1 when sandboxes work but of a\n"
+          "weaker tier or near a low limit, 2 when there can be none. SLUICE_LOG=debug|info|warn|error sets what it says on stderr.\n\n"
           "  sluice-worker run --broker tcp://10.0.0.1:5750 --key node7.key --slots 64 \\\n"
           "      --store /shared/sluice/store --cache /var/tmp/sluice\n",
           out);
@@ -82,6 +86,15 @@ static int parse_ports(const char *text, struct worker_plan *plan, struct fail *
                         PORT_MAX);
     plan->port_first = first;
     plan->port_last = last;
+    return 0;
+}
+
+static int take_tier(const char *word, struct options *ret, struct fail *fail)
+{
+    enum tier tier;
+    if (strcmp(word, "auto") != 0 && !tier_parse(word, &tier))
+        return fail_set(fail, -EINVAL, "--sandbox %s: neither auto nor a tier (see --help)", word);
+    ret->sandbox = word;
     return 0;
 }
 
@@ -131,6 +144,14 @@ static int take_option(int id, const char *word, const char *value, struct optio
             return fail_set(fail, -EINVAL, "--outbox %s: not a number of MiB in 1-%d", value,
                             OUTBOX_MAX_MIB);
         plan->outbox_bytes = (size_t)number << 20;
+        return 0;
+    case OPTION_sandbox:
+        return take_tier(value, ret, fail);
+    case OPTION_doctor:
+        ret->doctor = true;
+        return 0;
+    case OPTION_json:
+        ret->json = true;
         return 0;
     case OPTION_with_parent:
         ret->with_parent = true;
@@ -182,7 +203,8 @@ int options_parse(int argc, char **argv, struct options *ret, struct fail *fail)
                                      .port_last = 29999,
                                      .grace_ms = 30000,
                                      .outbox_bytes = (size_t)64 << 20},
-                            .key_path = getenv("SLUICE_KEY")};
+                            .key_path = getenv("SLUICE_KEY"),
+                            .sandbox = "auto"};
     const char *data = "./sluice-data";
     int id, error;
     opterr = 0;
@@ -200,7 +222,9 @@ int options_parse(int argc, char **argv, struct options *ret, struct fail *fail)
     ret->cache = choose_directory(ret->plan.cache, data, "cache");
     if (!ret->store || !ret->cache)
         return fail_set(fail, -ENOMEM, "out of memory");
-    return take_stage(argc, argv, ret, fail);
+    if (ret->json && !ret->doctor)
+        return fail_set(fail, -EINVAL, "--json goes with --doctor");
+    return ret->doctor && optind == argc ? 0 : take_stage(argc, argv, ret, fail);
 }
 
 void options_finish(struct options *options)

@@ -75,6 +75,30 @@ static int run_worker(const struct invocation *in)
     return exec_sibling(in, "sluice-worker", "workers");
 }
 
+static int run_doctor(const struct invocation *in)
+{
+    char *arguments[16] = {(char *)(uintptr_t)"--doctor"};
+    struct invocation with = *in;
+    if (in->argument_count > 14)
+        return cli_usage(in->command, "too many arguments");
+    memcpy(arguments + 1, in->arguments, in->argument_count * sizeof(*arguments));
+    with.arguments = arguments;
+    with.argument_count = in->argument_count + 1;
+    return exec_sibling(&with, "sluice-worker", "workers");
+}
+
+const struct command command_doctor = {
+    .name = "doctor",
+    .arguments = "[--json] [--cache DIR] [--sandbox TIER]",
+    .brief = "Tells what kind of sandbox this machine allows, and how to get a better one",
+    .doc = "Tries everything that a sandbox needs, makes one, and names the cure for what is refused, as\n"
+           "commands for the administrator; docs/sandbox.md tells of the tiers. Needs no broker. Exits 0 if\n"
+           "all is well, 1 if sandboxes work but of a weaker tier or near a low limit, 2 if there can be none.\n",
+    .example = "sluice doctor --cache /var/tmp/sluice\n",
+    .passes_on = true,
+    .run = run_doctor,
+};
+
 const struct command command_broker = {
     .name = "broker",
     .arguments = "...",

@@ -39,7 +39,7 @@ static inline void make_dir(char *ret, size_t size, const char *name)
     assert_int_equal(mkdir(ret, 0755), 0);
 }
 
-static int set_up(void **state)
+static inline int set_up(void **state)
 {
     char scratch[128];
     struct fail fail = {0};
@@ -59,7 +59,7 @@ static int remove_one(const char *path, const struct stat *it, int type, struct 
     return remove(path);
 }
 
-static int tear_down(void **state)
+static inline int tear_down(void **state)
 {
     (void)state;
     spawner_stop(&spawner);
