@@ -258,6 +258,8 @@ static const char *task_type_words(enum task_type type)
         [TASK_EVAL_FILES] = "list",    [TASK_FILE_TEXT] = "string",
         [TASK_FILE_BASE64] = "string", [TASK_FILE_MODE] = "string",
         [TASK_SETUP] = "list of strings", [TASK_TOOLS] = "list of strings",
+        [TASK_TOOL] = "word",          [TASK_SCRIPT] = "list",
+        [TASK_ARGUMENTS] = "object",
         [TASK_METADATA] = "object",
     };
     return words[type];
@@ -273,6 +275,7 @@ static const char *task_unit(const struct task_row *row)
     case TASK_FILES:
     case TASK_EVAL_FILES:
     case TASK_SETUP:
+    case TASK_SCRIPT:
     case TASK_TOOLS:      return " elements";
     default:              return " bytes";
     }
@@ -329,6 +332,7 @@ static bool describe_tasks_md(void)
             snprintf(title, sizeof(title), "`%s`", task_rows[i].path);
             put_section(title, task_rows[i].path);
         }
+    put_section("A call of `agent.script`", "agent.script[]");
     fputs(tasks_notes, stdout);
     return true;
 }

@@ -4,28 +4,13 @@
 
 static bool samples_nothing(const struct task *task)
 {
-    return strcmp(task->kind, "noop") == 0 || strcmp(task->agent_kind, "none") == 0;
+    return strcmp(task->kind, "noop") == 0 || strcmp(task->agent_kind, "none") == 0 ||
+           strcmp(task->agent_kind, "replay") == 0;
 }
 
 bool task_needs_engine(const struct task *task) { return !samples_nothing(task); }
 
 /* ---- what several fields say together ------------------------------------------------ */
-
-/* The agent's kind and its tools must agree; what is absent follows from what is given. */
-static bool settle_agent(struct task *task, const json_t *json, struct refusal *no)
-{
-    const json_t *tools = json_object_get(json_object_get(json, "agent"), "tools");
-    if (!task->agent_kind)
-        task->agent_kind = strdup(tools && !task->agent_bash ? "chat" : "bash");
-    if (!task->agent_kind)
-        return refuse(no, REFUSAL_TOO_LARGE, "agent.kind", "no memory to hold agent.kind");
-    bool is_bash = strcmp(task->agent_kind, "bash") == 0;
-    if (tools && task->agent_bash != is_bash)
-        return refuse(no, REFUSAL_BAD_TASK, "agent.tools", "agent.kind %s goes with agent.tools %s",
-                      task->agent_kind, is_bash ? "[\"bash\"]" : "[]");
-    task->agent_bash = is_bash;
-    return true;
-}
 
 static bool check_messages(const struct task *task, struct refusal *no)
 {
@@ -110,7 +95,7 @@ static bool read_defaults(struct task *task, struct refusal *no)
 static bool read_task(struct task *task, const json_t *json, struct refusal *no)
 {
     return read_defaults(task, no) && task_read_object("", json, "", task, no) &&
-           settle_agent(task, json, no) && check_messages(task, no) && check_eval(task, no);
+           task_settle_agent(task, no) && check_messages(task, no) && check_eval(task, no);
 }
 
 struct task *task_parse(struct slice json, struct refusal *no)
@@ -146,6 +131,12 @@ void task_destroy(struct task *task)
     }
     for (size_t i = 0; i < task->setup_count; i++)
         free(task->setup[i]);
+    for (size_t i = 0; i < task->tool_count; i++)
+        free(task->tools[i]);
+    for (size_t i = 0; i < task->script_count; i++) {
+        free(task->script[i].tool);
+        free(task->script[i].arguments);
+    }
     finish_files(task->files, task->file_count);
     finish_files(task->eval_files, task->eval_file_count);
     char *texts[] = {task->id,        task->kind,         task->image,
@@ -155,5 +146,7 @@ void task_destroy(struct task *task)
         free(texts[i]);
     free(task->messages);
     free(task->setup);
+    free(task->tools);
+    free(task->script);
     free(task);
 }

@@ -15,7 +15,9 @@ enum {
     TASK_BYTES_MAX = 1 << 20,
     TASK_MESSAGES_MAX = 256,
     TASK_FILES_MAX = 256,
-    TASK_SETUP_MAX = 64
+    TASK_SETUP_MAX = 64,
+    TASK_TOOLS_MAX = 16,
+    TASK_SCRIPT_MAX = 1024
 };
 
 struct task_message {
@@ -29,6 +31,12 @@ struct task_file {
     uint8_t *content;
     size_t content_len;
     unsigned mode;     /* permission bits, default 0644 */
+};
+
+/* A call that a replay makes. */
+struct task_call {
+    char *tool;
+    char *arguments; /* a JSON object, as text */
 };
 
 struct task_sampling {
@@ -63,8 +71,11 @@ struct task {
     char **setup; /* bash commands run in /workspace by init, in order */
     size_t setup_count;
 
-    char *agent_kind;     /* "bash", "chat"; "none" samples nothing and leaves the layer as it is */
-    bool agent_bash;      /* whether "bash" is among agent.tools */
+    char *agent_kind;     /* "bash", "tools", "chat"; "replay" and "none" sample nothing */
+    char **tools;         /* names, as settled: never absent */
+    size_t tool_count;
+    struct task_call *script; /* replay */
+    size_t script_count;
     uint64_t max_turns;
 
     struct task_sampling sampling;

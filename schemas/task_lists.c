@@ -5,22 +5,21 @@
 
 #include "schemas/base64.h"
 
-static bool check_list(const struct task_place *place, const json_t *value)
+bool place_check_list(const struct task_place *place, const json_t *value)
 {
     if (!json_is_array(value))
         return place_wrong_type(place, "a list");
     return place_check_bounds(place, (double)json_array_size(value), " elements");
 }
 
-/* Zeroed room for `count` elements, never NULL on success. */
-static bool make_list(const struct task_place *place, size_t count, size_t size, void *ret)
+bool place_make_list(const struct task_place *place, size_t count, size_t size, void *ret)
 {
     void *list = calloc(count ? count : 1, size);
     *(void **)ret = list;
     return list || place_out_of_memory(place);
 }
 
-static struct task_place element_of(const struct task_place *list, size_t i)
+struct task_place place_of_element(const struct task_place *list, size_t i)
 {
     struct task_place element = *list;
     snprintf(element.shown, sizeof(element.shown), "%.100s[%zu]", list->shown, i);
@@ -38,7 +37,7 @@ bool task_read_prompt(const struct task_place *place, const json_t *value)
     if (task->messages)
         return refuse(place->no, REFUSAL_AMBIGUOUS, place->shown,
                       "only one of prompt and messages may be given");
-    if (!make_list(place, 1, sizeof(*task->messages), &task->messages))
+    if (!place_make_list(place, 1, sizeof(*task->messages), &task->messages))
         return false;
     task->message_count = 1;
     return place_set_text(place, &task->messages[0].role, "user") &&
@@ -48,15 +47,15 @@ bool task_read_prompt(const struct task_place *place, const json_t *value)
 bool task_read_messages(const struct task_place *place, const json_t *value)
 {
     struct task *task = place->base;
-    if (!check_list(place, value))
+    if (!place_check_list(place, value))
         return false;
     if (task->messages)
         return refuse(place->no, REFUSAL_AMBIGUOUS, place->shown,
                       "only one of prompt and messages may be given");
-    if (!make_list(place, json_array_size(value), sizeof(*task->messages), &task->messages))
+    if (!place_make_list(place, json_array_size(value), sizeof(*task->messages), &task->messages))
         return false;
     for (size_t i = 0; i < json_array_size(value); i++) {
-        struct task_place element = element_of(place, i);
+        struct task_place element = place_of_element(place, i);
         task->message_count++;
         if (!task_read_object("messages[]", json_array_get(value, i), element.shown,
                               &task->messages[i], place->no))
@@ -145,11 +144,11 @@ static json_t *list_of_files(const json_t *object)
 static bool read_file_list(const struct task_place *place, const json_t *value,
                            struct task_file **files, size_t *count)
 {
-    if (!check_list(place, value) ||
-        !make_list(place, json_array_size(value), sizeof(**files), files))
+    if (!place_check_list(place, value) ||
+        !place_make_list(place, json_array_size(value), sizeof(**files), files))
         return false;
     for (size_t i = 0; i < json_array_size(value); i++) {
-        struct task_place element = element_of(place, i);
+        struct task_place element = place_of_element(place, i);
         ++*count;
         if (!read_file(json_array_get(value, i), element.shown, &(*files)[i], place->no))
             return false;
@@ -182,40 +181,22 @@ bool task_read_eval_files(const struct task_place *place, const json_t *value)
     return read_file_set(place, value, &task->eval_files, &task->eval_file_count);
 }
 
-/* ---- commands and tools -------------------------------------------------------------------- */
+/* ---- commands ------------------------------------------------------------------------------ */
 
 bool task_read_setup(const struct task_place *place, const json_t *value)
 {
     static const struct task_row command_row = {.type = TASK_TEXT, .min = 1, .max = 65536};
     struct task *task = place->base;
-    if (!check_list(place, value) ||
-        !make_list(place, json_array_size(value), sizeof(*task->setup), &task->setup))
+    if (!place_check_list(place, value) ||
+        !place_make_list(place, json_array_size(value), sizeof(*task->setup), &task->setup))
         return false;
     for (size_t i = 0; i < json_array_size(value); i++) {
-        struct task_place element = element_of(place, i);
+        struct task_place element = place_of_element(place, i);
         element.row = &command_row;
         element.base = &task->setup[i];
         task->setup_count++;
         if (!task_read_value(&element, json_array_get(value, i)))
             return false;
-    }
-    return true;
-}
-
-bool task_read_tools(const struct task_place *place, const json_t *value)
-{
-    struct task *task = place->base;
-    if (!check_list(place, value))
-        return false;
-    for (size_t i = 0; i < json_array_size(value); i++) {
-        struct task_place element = element_of(place, i);
-        const json_t *tool = json_array_get(value, i);
-        if (!json_is_string(tool))
-            return place_wrong_type(&element, "a string");
-        if (strcmp(json_string_value(tool), "bash") != 0)
-            return refuse(place->no, REFUSAL_BAD_TASK, element.shown,
-                          "%s is not a tool; the one there is, is bash", element.shown);
-        task->agent_bash = true;
     }
     return true;
 }

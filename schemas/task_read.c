@@ -229,6 +229,9 @@ bool task_read_value(const struct task_place *place, const json_t *value)
         [TASK_FILE_MODE] = task_read_file_mode,
         [TASK_SETUP] = task_read_setup,
         [TASK_TOOLS] = task_read_tools,
+        [TASK_TOOL] = task_read_tool,
+        [TASK_SCRIPT] = task_read_script,
+        [TASK_ARGUMENTS] = task_read_arguments,
         [TASK_METADATA] = read_metadata,
     };
     return readers[place->row->type](place, value);

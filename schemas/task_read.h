@@ -51,5 +51,18 @@ bool task_read_file_base64(const struct task_place *place, const json_t *value);
 bool task_read_file_mode(const struct task_place *place, const json_t *value);
 bool task_read_setup(const struct task_place *place, const json_t *value);
 bool task_read_tools(const struct task_place *place, const json_t *value);
+bool task_read_tool(const struct task_place *place, const json_t *value);
+bool task_read_script(const struct task_place *place, const json_t *value);
+bool task_read_arguments(const struct task_place *place, const json_t *value);
+
+/* For lists: checks type and count; zeroed room for `count` elements, never NULL on success; the
+ * place of the i-th element. */
+bool place_check_list(const struct task_place *place, const json_t *value);
+bool place_make_list(const struct task_place *place, size_t count, size_t size, void *ret);
+struct task_place place_of_element(const struct task_place *list, size_t i);
+
+/* agent.kind, agent.tools and agent.script must agree; what is absent follows from what is given
+ * (task_agent.c). */
+bool task_settle_agent(struct task *task, struct refusal *no);
 
 #endif

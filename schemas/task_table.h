@@ -26,6 +26,9 @@ enum task_type {
     TASK_FILE_MODE,
     TASK_SETUP,
     TASK_TOOLS,
+    TASK_TOOL,
+    TASK_SCRIPT,
+    TASK_ARGUMENTS, /* an object, kept as JSON text */
     TASK_METADATA,
     TASK_TYPE_COUNT
 };

@@ -35,7 +35,10 @@ static void check_task(const struct task *task)
     must(task->kind && task->image && task->agent_kind && task->eval_kind);
     must(task->message_count > 0 || !task_needs_engine(task));
     must(task->message_count <= TASK_MESSAGES_MAX && task->setup_count <= TASK_SETUP_MAX);
-    must(task->agent_bash == (strcmp(task->agent_kind, "bash") == 0));
+    must(task->tool_count > 0 || strcmp(task->agent_kind, "bash") != 0);
+    must((task->script_count > 0) == (strcmp(task->agent_kind, "replay") == 0));
+    for (size_t i = 0; i < task->script_count; i++)
+        must(task->script[i].tool[0] && task->script[i].arguments[0] == '{');
     must((task->eval_command != NULL) == (strcmp(task->eval_kind, "command") == 0));
     must((task->eval_answer != NULL) == (strcmp(task->eval_kind, "math") == 0));
     must(task->samples >= 1 && task->max_turns >= 1 && task->limits.run_s >= 1);

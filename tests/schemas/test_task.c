@@ -18,7 +18,9 @@ static void the_smallest_task_gets_the_documented_defaults(void **state)
     assert_string_equal(task->image, "host");
     assert_string_equal(task->agent_kind, "bash");
     assert_string_equal(task->eval_kind, "none");
-    assert_true(task->agent_bash && task_needs_engine(task));
+    assert_true(task_needs_engine(task));
+    assert_int_equal(task->tool_count, 1);
+    assert_string_equal(task->tools[0], "bash");
     assert_int_equal(task->message_count, 1);
     assert_string_equal(task->messages[0].role, "user");
     assert_string_equal(task->messages[0].content, "p");
@@ -87,28 +89,100 @@ static void the_agents_kind_and_tools_follow_from_each_other(void **state)
 {
     (void)state;
     static const struct {
-        const char *agent, *kind;
-        bool bash;
+        const char *agent, *kind, *tools;
+        bool needs_engine;
     } rows[] = {
-        {"{}", "bash", true},
-        {"{\"tools\":[\"bash\"]}", "bash", true},
-        {"{\"tools\":[]}", "chat", false},
-        {"{\"kind\":\"chat\"}", "chat", false},
-        {"{\"kind\":\"bash\"}", "bash", true},
-        {"{\"kind\":\"none\",\"tools\":[]}", "none", false},
+        {"{}", "bash", "bash ", true},
+        {"{\"tools\":[\"bash\"]}", "bash", "bash ", true},
+        {"{\"tools\":[]}", "chat", "", true},
+        {"{\"tools\":[\"edit\",\"bash\"]}", "tools", "edit bash ", true},
+        {"{\"tools\":[\"ipython\"]}", "tools", "ipython ", true},
+        {"{\"kind\":\"tools\"}", "tools", "bash edit submit ", true},
+        {"{\"kind\":\"tools\",\"tools\":[\"bash\"]}", "tools", "bash ", true},
+        {"{\"kind\":\"chat\"}", "chat", "", true},
+        {"{\"kind\":\"bash\"}", "bash", "bash ", true},
+        {"{\"kind\":\"none\",\"tools\":[]}", "none", "", false},
+        {"{\"script\":[{\"tool\":\"edit\",\"arguments\":{}},"
+         "{\"tool\":\"bash\",\"arguments\":{\"command\":\"ls\"}},"
+         "{\"tool\":\"edit\",\"arguments\":{\"a\":[1]}}]}",
+         "replay", "edit bash ", false},
+        {"{\"kind\":\"replay\",\"tools\":[\"bash\",\"think\"],"
+         "\"script\":[{\"tool\":\"think\",\"arguments\":{}}]}",
+         "replay", "bash think ", false},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        AUTO_BUFFER member = {0};
+        AUTO_BUFFER tools = {0};
+        buffer_printf(&member, "\"agent\":%s", rows[i].agent);
+        assert_true(buffer_append(&member, "", 1));
+        AUTO_TASK task = parse_member((const char *)member.data);
+        assert_string_equal(task->agent_kind, rows[i].kind);
+        assert_int_equal(task_needs_engine(task), rows[i].needs_engine);
+        for (size_t k = 0; k < task->tool_count; k++)
+            buffer_printf(&tools, "%s ", task->tools[k]);
+        assert_true(slice_is(buffer_peek(&tools), rows[i].tools));
+    }
+}
+
+static void an_agents_kind_that_does_not_fit_its_tools_or_script_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *agent;
+        enum refusal_reason reason;
+        const char *field;
+    } rows[] = {
+        {"{\"kind\":\"bash\",\"tools\":[]}", REFUSAL_BAD_TASK, "agent.tools"},
+        {"{\"kind\":\"bash\",\"tools\":[\"bash\",\"edit\"]}", REFUSAL_BAD_TASK, "agent.tools"},
+        {"{\"kind\":\"chat\",\"tools\":[\"bash\"]}", REFUSAL_BAD_TASK, "agent.tools"},
+        {"{\"kind\":\"tools\",\"tools\":[]}", REFUSAL_BAD_TASK, "agent.tools"},
+        {"{\"tools\":[\"bash\",\"bash\"]}", REFUSAL_BAD_TASK, "agent.tools[1]"},
+        {"{\"kind\":\"replay\"}", REFUSAL_MISSING_FIELD, "agent.script"},
+        {"{\"script\":[]}", REFUSAL_TOO_SMALL, "agent.script"},
+        {"{\"kind\":\"bash\",\"script\":[{\"tool\":\"bash\",\"arguments\":{}}]}",
+         REFUSAL_BAD_TASK, "agent.script"},
+        {"{\"script\":[{\"tool\":\"hammer\",\"arguments\":{}}]}", REFUSAL_BAD_TASK,
+         "agent.script[0].tool"},
+        {"{\"script\":[{\"tool\":\"bash\",\"arguments\":[]}]}", REFUSAL_WRONG_TYPE,
+         "agent.script[0].arguments"},
+        {"{\"script\":[{\"tool\":\"bash\"}]}", REFUSAL_MISSING_FIELD,
+         "agent.script[0].arguments"},
+        {"{\"tools\":[\"edit\"],\"script\":[{\"tool\":\"bash\",\"arguments\":{}}]}",
+         REFUSAL_BAD_TASK, "agent.script[0].tool"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         AUTO_BUFFER member = {0};
         buffer_printf(&member, "\"agent\":%s", rows[i].agent);
         assert_true(buffer_append(&member, "", 1));
-        AUTO_TASK task = parse_member((const char *)member.data);
-        assert_string_equal(task->agent_kind, rows[i].kind);
-        assert_true(task->agent_bash == rows[i].bash);
+        assert_member_refused((const char *)member.data, rows[i].reason, rows[i].field);
     }
-    assert_member_refused("\"agent\":{\"kind\":\"bash\",\"tools\":[]}", REFUSAL_BAD_TASK,
-                          "agent.tools");
-    assert_member_refused("\"agent\":{\"kind\":\"chat\",\"tools\":[\"bash\"]}", REFUSAL_BAD_TASK,
-                          "agent.tools");
+}
+
+static void a_scripts_arguments_are_kept_as_json_of_few_levels(void **state)
+{
+    (void)state;
+    AUTO_TASK task = parse_member("\"agent\":{\"script\":[{\"tool\":\"bash\",\"arguments\": "
+                                  "{ \"command\": \"ls\", \"n\": [1, {}] }}]}");
+    assert_int_equal(task->script_count, 1);
+    assert_string_equal(task->script[0].tool, "bash");
+    assert_string_equal(task->script[0].arguments, "{\"command\":\"ls\",\"n\":[1,{}]}");
+    for (int levels = 32; levels <= 33; levels++) {
+        AUTO_BUFFER member = {0};
+        buffer_append_str(&member, "\"agent\":{\"script\":[{\"tool\":\"bash\",\"arguments\":{\"a\":");
+        for (int i = 1; i < levels; i++)
+            buffer_append_str(&member, "[");
+        for (int i = 1; i < levels; i++)
+            buffer_append_str(&member, "]");
+        buffer_append_str(&member, "}}]}");
+        assert_true(buffer_append(&member, "", 1));
+        if (levels == 33) {
+            assert_member_refused((const char *)member.data, REFUSAL_TOO_LARGE,
+                                  "agent.script[0].arguments");
+            continue;
+        }
+        AUTO_TASK deep = parse_member((const char *)member.data);
+        assert_non_null(deep);
+    }
 }
 
 static void a_task_that_samples_nothing_needs_no_prompt_and_no_engine(void **state)
@@ -239,6 +313,8 @@ int main(void)
         cmocka_unit_test(the_smallest_task_gets_the_documented_defaults),
         cmocka_unit_test(every_field_reaches_its_member),
         cmocka_unit_test(the_agents_kind_and_tools_follow_from_each_other),
+        cmocka_unit_test(an_agents_kind_that_does_not_fit_its_tools_or_script_is_refused),
+        cmocka_unit_test(a_scripts_arguments_are_kept_as_json_of_few_levels),
         cmocka_unit_test(a_task_that_samples_nothing_needs_no_prompt_and_no_engine),
         cmocka_unit_test(a_strange_field_is_named_by_its_path),
         cmocka_unit_test(what_is_missing_is_named),
