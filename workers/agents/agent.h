@@ -8,13 +8,16 @@
 #include "schemas/task.h"
 #include "schemas/trajectory.h"
 #include "workers/engines/engine.h"
-#include "workers/tools/shell.h"
+#include "workers/sandbox/sandbox.h"
+
+struct search;
 
 struct agent_run {
     const struct task *task;
     uint64_t sample;
     struct engine *engine;   /* NULL for agents that need none */
     struct sandbox *sandbox; /* NULL for agents without tools */
+    struct search *search;   /* the worker's web search; NULL: it has none */
     struct record *record;   /* filled in; also when it fails */
     char *answer;            /* out: the agent's last words; free */
     char detail[1024];       /* out: why it ended, one line */

@@ -4,6 +4,6 @@
 
 #include "workers/agents/agent.h"
 
-extern const struct agent agent_bash, agent_chat, agent_none;
+extern const struct agent agent_bash, agent_chat, agent_none, agent_replay, agent_tools;
 
 #endif

@@ -12,6 +12,7 @@
 #include "workers/agents/dialogue.h"
 #include "workers/agents/fence.h"
 #include "workers/fiber.h"
+#include "workers/tools/shell.h"
 
 enum { FORMAT_ERRORS_MAX = 2 };
 

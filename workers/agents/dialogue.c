@@ -56,6 +56,11 @@ static int record_prompt(struct dialogue *dialogue, const char *reason, struct f
                : out_of_memory(fail);
 }
 
+static bool has_system(const struct task *task)
+{
+    return task->message_count > 0 && strcmp(task->messages[0].role, "system") == 0;
+}
+
 static int open_with(struct dialogue *dialogue, const struct task_message *messages, size_t count,
                      struct fail *fail)
 {
@@ -67,23 +72,43 @@ static int open_with(struct dialogue *dialogue, const struct task_message *messa
     return error < 0 ? error : record_prompt(dialogue, "", fail);
 }
 
-int dialogue_open(struct dialogue *dialogue, struct agent_run *run, const char *system,
-                  struct fail *fail)
+/* The system message as it is sent: its own words or `system`, then `block`; "" when all are none. */
+static char *system_words(const struct task *task, const char *system, const char *block)
+{
+    AUTO_BUFFER words = {0};
+    if (has_system(task))
+        system = task->messages[0].content;
+    buffer_append_str(&words, system ? system : "");
+    buffer_append_str(&words, system && *system && block ? "\n\n" : "");
+    buffer_append_str(&words, block ? block : "");
+    return buffer_take_str(&words);
+}
+
+int dialogue_open_with(struct dialogue *dialogue, struct agent_run *run, const char *system,
+                       const char *block, struct fail *fail)
 {
     *dialogue = (struct dialogue){.run = run, .call_start_ms = clock_ms()};
     const struct task *task = run->task;
     snprintf(run->record->agent, sizeof(run->record->agent), "%s", task->agent_kind);
-    bool has_system = task->message_count > 0 && strcmp(task->messages[0].role, "system") == 0;
-    size_t added = system && !has_system;
-    AUTO_FREE struct task_message *messages = calloc(task->message_count + 1, sizeof(*messages));
-    if (!messages)
+    const size_t own = has_system(task), rest = task->message_count - own;
+    const size_t added = own || system || block;
+    AUTO_FREE struct task_message *messages = calloc(rest + 1, sizeof(*messages));
+    AUTO_FREE char *words = system_words(task, system, block);
+    if (!messages || !words)
         return out_of_memory(fail);
-    messages[0] = (struct task_message){(char *)"system", (char *)system};
-    memcpy(messages + added, task->messages, task->message_count * sizeof(*messages));
-    int error = open_with(dialogue, messages, task->message_count + added, fail);
+    messages[0] = (struct task_message){(char *)"system", words};
+    if (rest > 0)
+        memcpy(messages + added, task->messages + own, rest * sizeof(*messages));
+    int error = open_with(dialogue, messages, rest + added, fail);
     if (error == 0)
         dialogue->call_start_ms = 0;
     return error;
+}
+
+int dialogue_open(struct dialogue *dialogue, struct agent_run *run, const char *system,
+                  struct fail *fail)
+{
+    return dialogue_open_with(dialogue, run, system, NULL, fail);
 }
 
 void dialogue_close(struct dialogue *dialogue)
@@ -185,14 +210,12 @@ int dialogue_sample(struct dialogue *dialogue, struct fail *fail)
     return error;
 }
 
-int dialogue_tell(struct dialogue *dialogue, struct slice content, const char *tool,
-                  int exit_status, double seconds, struct fail *fail)
+int dialogue_bridge(struct dialogue *dialogue, struct slice content, double seconds,
+                    struct fail *fail)
 {
     struct agent_run *run = dialogue->run;
     struct tokens bridge = {0};
     struct record_turn turn = {.role = "tool", .seconds = seconds};
-    if (!record_say(run->record, tool ? "tool" : "user", content, tool, exit_status))
-        return out_of_memory(fail);
     dialogue->call_start_ms = clock_ms();
     int error = confirm_model(dialogue, fail);
     if (error == 0)
@@ -207,6 +230,14 @@ int dialogue_tell(struct dialogue *dialogue, struct slice content, const char *t
         dialogue->call_start_ms = 0;
     tokens_finish(&bridge);
     return error;
+}
+
+int dialogue_tell(struct dialogue *dialogue, struct slice content, const char *tool,
+                  int exit_status, double seconds, struct fail *fail)
+{
+    if (!record_say(dialogue->run->record, tool ? "tool" : "user", content, tool, exit_status))
+        return out_of_memory(fail);
+    return dialogue_bridge(dialogue, content, seconds, fail);
 }
 
 /* ---- the end ----------------------------------------------------------------------------- */

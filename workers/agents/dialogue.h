@@ -24,6 +24,12 @@ struct dialogue {
 /* Renders the messages; a system message `system` goes in front if they have none (NULL: none). */
 int dialogue_open(struct dialogue *dialogue, struct agent_run *run, const char *system,
                   struct fail *fail);
+/*
+ * As dialogue_open with `system`, for agents whose tools must be in the prompt: `block` becomes the
+ * end of the system message, whoever wrote that.
+ */
+int dialogue_open_with(struct dialogue *dialogue, struct agent_run *run, const char *system,
+                       const char *block, struct fail *fail);
 void dialogue_close(struct dialogue *dialogue);
 
 /* Samples a turn and records it. The text (borrowed) is run->answer, good until the next turn. */
@@ -35,6 +41,10 @@ int dialogue_sample(struct dialogue *dialogue, struct fail *fail);
  */
 int dialogue_tell(struct dialogue *dialogue, struct slice content, const char *tool,
                   int exit_status, double seconds, struct fail *fail);
+
+/* The same without a message in the record, which has it already in other words. */
+int dialogue_bridge(struct dialogue *dialogue, struct slice content, double seconds,
+                    struct fail *fail);
 
 /* The outcome of an error (or 0: OK), and run->detail. */
 enum outcome dialogue_end(const struct dialogue *dialogue, int error, const struct fail *fail);

@@ -1,6 +1,8 @@
 /* bash.c - the tool `bash`: one shell (shell.h) a rollout, kept from call to call. */
+#include <errno.h>
 #include <stdlib.h>
 
+#include "common/cleanup.h"
 #include "workers/tools/shell.h"
 #include "workers/tools/tools.h"
 
@@ -15,20 +17,29 @@ static void bash_close(void *state)
     shell_close(&shell);
 }
 
+/* What a person would see, and a last line where there is more to say. */
 static int say_output(const struct sandbox_output *output, struct tool_result *ret,
                       struct fail *fail)
 {
+    AUTO_BUFFER text = {0};
+    buffer_append(&text, output->text, output->len);
+    const bool wants_line = output->timed_out || output->status != 0;
+    if (wants_line && output->len > 0 && output->text[output->len - 1] != '\n')
+        buffer_append_str(&text, "\n");
+    if (output->timed_out)
+        buffer_printf(&text, "[stopped after %.1f seconds]", output->seconds);
+    else if (output->status > 255)
+        buffer_printf(&text, "killed by signal %d", output->status - 256);
+    else if (output->status != 0)
+        buffer_printf(&text, "exit status: %d", output->status);
+    else if (output->len == 0)
+        buffer_append_str(&text, "(no output)");
     ret->status = output->status;
     ret->total = output->total;
     ret->timed_out = output->timed_out;
-    ret->is_error = output->timed_out || output->status != 0;
-    if (output->timed_out)
-        return tool_say(ret, fail, "%s%sThe command was stopped after %.1f seconds.",
-                        output->text, output->len ? "\n" : "", output->seconds);
-    if (output->status != 0)
-        return tool_say(ret, fail, "%s%sexit status: %d", output->text, output->len ? "\n" : "",
-                        output->status);
-    return tool_say(ret, fail, "%s", output->len ? output->text : "(no output)");
+    ret->is_error = wants_line;
+    return text.failed ? fail_set(fail, -ENOMEM, "out of memory")
+                       : tool_say_bytes(ret, buffer_peek(&text), fail);
 }
 
 static int bash_call(struct toolbox *box, void *state, const json_t *arguments,

@@ -80,6 +80,8 @@ bool tool_boolean(const json_t *arguments, const char *name); /* false where not
 /* The result's words. 0, or -ENOMEM with fail. */
 int tool_say(struct tool_result *result, struct fail *fail, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* As tool_say, with bytes that may hold anything. */
+int tool_say_bytes(struct tool_result *result, struct slice bytes, struct fail *fail);
 /* As tool_say; marks it as an error. */
 int tool_refuse(struct tool_result *result, struct fail *fail, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

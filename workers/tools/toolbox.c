@@ -29,6 +29,20 @@ int tool_say(struct tool_result *result, struct fail *fail, const char *format, 
     return code;
 }
 
+int tool_say_bytes(struct tool_result *result, struct slice bytes, struct fail *fail)
+{
+    char *text = malloc(bytes.len + 1);
+    if (!text)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    if (bytes.len > 0)
+        memcpy(text, bytes.data, bytes.len);
+    text[bytes.len] = '\0';
+    free(result->text);
+    result->text = text;
+    result->len = bytes.len;
+    return 0;
+}
+
 int tool_refuse(struct tool_result *result, struct fail *fail, const char *format, ...)
 {
     va_list args;

@@ -1,0 +1,59 @@
+#include "workers/agents/calling.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/cleanup.h"
+#include "workers/agents/dialogue.h"
+
+int calling_open(struct toolbox *box, struct agent_run *run, enum outcome *ret)
+{
+    struct fail fail = {0};
+    *box = (struct toolbox){
+        .sandbox = run->sandbox, .limits = &run->task->limits, .search = run->search};
+    for (size_t i = 0; i < run->task->tool_count; i++) {
+        int code = toolbox_add(box, run->task->tools[i], &fail);
+        if (code == 0)
+            continue;
+        /* another worker may be able to offer it */
+        *ret = agent_end(run, code == -ENOSYS ? OUTCOME_INFRA : OUTCOME_TASK, "%s", fail.text);
+        return -1;
+    }
+    return 0;
+}
+
+static int say_call(struct agent_run *run, const char *name, const json_t *arguments,
+                    const struct tool_result *result, struct fail *fail)
+{
+    AUTO_BUFFER words = {0};
+    AUTO_FREE char *json = json_dumps(arguments, JSON_ENCODE_ANY);
+    buffer_printf(&words, "%s: %s", name, json ? json : "");
+    AUTO_FREE char *tool = buffer_take_str(&words);
+    return json && tool && record_say(run->record, "tool", slice_of(result->text, result->len),
+                                      tool, result->status)
+               ? 0
+               : fail_set(fail, -ENOMEM, "out of memory, or the record is full");
+}
+
+int calling_make(struct toolbox *box, struct agent_run *run, const char *name,
+                 const json_t *arguments, struct tool_result *ret, struct fail *fail)
+{
+    int error = toolbox_call(box, name, arguments, ret, fail);
+    if (error < 0 && error != -ECANCELED && error != -ETIMEDOUT && error != -EINVAL)
+        error = fail->code = -EIO; /* its sentence stays */
+    if (error < 0)
+        return error;
+    error = say_call(run, name, arguments, ret, fail);
+    if (error < 0)
+        tool_result_finish(ret);
+    return error;
+}
+
+bool calling_end_breach(struct agent_run *run, int error, enum outcome *ret)
+{
+    const char *breach = run->sandbox ? sandbox_breach(run->sandbox) : NULL;
+    if (!breach || error == -ECANCELED)
+        return false;
+    *ret = agent_end(run, OUTCOME_AGENT, "%s: the sandbox used more than its limit", breach);
+    return true;
+}

@@ -1,0 +1,24 @@
+/*
+ * calling.h - what the agents that call tools share: the tools of a task put together, one call
+ * made and recorded, and what an error in it means for the rollout.
+ */
+#ifndef SLUICE_WORKERS_AGENTS_CALLING_H
+#define SLUICE_WORKERS_AGENTS_CALLING_H
+
+#include "workers/agents/agent.h"
+#include "workers/tools/tool.h"
+
+/* The tools of the task: 0, or the agent's end is set (*ret) and -1 returned. toolbox_close it. */
+int calling_open(struct toolbox *box, struct agent_run *run, enum outcome *ret);
+
+/*
+ * One call, said in the record as "NAME: ARGUMENTS". 0 with *ret (tool_result_finish it); else the
+ * errors of dialogue_end: those of the sandbox are -EIO.
+ */
+int calling_make(struct toolbox *box, struct agent_run *run, const char *name,
+                 const json_t *arguments, struct tool_result *ret, struct fail *fail);
+
+/* True when the sandbox went over a limit: then that is how the agent ends (*ret). */
+bool calling_end_breach(struct agent_run *run, int error, enum outcome *ret);
+
+#endif
