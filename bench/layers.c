@@ -17,6 +17,7 @@
 
 #include "common/cleanup.h"
 #include "workers/fiber.h"
+#include "workers/layer_cache.h"
 #include "workers/layer_dir.h"
 #include "workers/tree.h"
 
@@ -129,6 +130,7 @@ int main(int argc, char **argv)
     make_dir(bench.store, sizeof(bench.store), argv[3], "store");
     make_dir(bench.cache, sizeof(bench.cache), argv[3], "cache");
     make_dir(bench.mount_point, sizeof(bench.mount_point), argv[3], "mount");
+    layer_cache_prepare(bench.cache);
     bench.spawner = spawner_start(bench.mount_point, &fail);
     bench.loop = loop_create();
     if (!bench.spawner || !bench.loop || !spawner_attach(bench.spawner, bench.loop))

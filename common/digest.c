@@ -2,7 +2,10 @@
 
 #include <openssl/evp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
+
+#include "common/cleanup.h"
 
 static bool finish(EVP_MD_CTX *context, char ret[DIGEST_SIZE])
 {
@@ -16,26 +19,58 @@ static bool finish(EVP_MD_CTX *context, char ret[DIGEST_SIZE])
     return true;
 }
 
+struct digest {
+    EVP_MD_CTX *context;
+    bool failed;
+};
+
+struct digest *digest_begin(void)
+{
+    struct digest *digest = calloc(1, sizeof(*digest));
+    if (digest && !(digest->context = EVP_MD_CTX_new()))
+        digest_drop(&digest);
+    if (digest)
+        digest->failed = EVP_DigestInit_ex(digest->context, EVP_sha256(), NULL) != 1;
+    return digest;
+}
+
+void digest_add(struct digest *digest, struct slice piece)
+{
+    if (!digest->failed)
+        digest->failed = EVP_DigestUpdate(digest->context, piece.data, piece.len) != 1;
+}
+
+bool digest_end(struct digest **digest, char ret[DIGEST_SIZE])
+{
+    bool good = *digest && !(*digest)->failed && finish((*digest)->context, ret);
+    digest_drop(digest);
+    return good;
+}
+
+void digest_drop(struct digest **digest)
+{
+    if (!*digest)
+        return;
+    EVP_MD_CTX_free((*digest)->context);
+    free(take_ptr(digest));
+}
+
 bool digest_of(struct slice bytes, char ret[DIGEST_SIZE])
 {
-    EVP_MD_CTX *context = EVP_MD_CTX_new();
-    bool good = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1 &&
-                EVP_DigestUpdate(context, bytes.data, bytes.len) == 1 && finish(context, ret);
-    EVP_MD_CTX_free(context);
-    return good;
+    struct digest *digest = digest_begin();
+    if (digest)
+        digest_add(digest, bytes);
+    return digest_end(&digest, ret);
 }
 
 bool digest_of_file(int fd, char ret[DIGEST_SIZE])
 {
-    EVP_MD_CTX *context = EVP_MD_CTX_new();
-    bool good = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1;
+    struct digest *digest = digest_begin();
     char chunk[65536];
-    ssize_t got = 0;
-    while (good && (got = read(fd, chunk, sizeof(chunk))) > 0)
-        good = EVP_DigestUpdate(context, chunk, (size_t)got) == 1;
-    good = good && got == 0 && finish(context, ret);
-    EVP_MD_CTX_free(context);
-    return good;
+    ssize_t got = -1;
+    while (digest && (got = read(fd, chunk, sizeof(chunk))) > 0)
+        digest_add(digest, slice_of(chunk, (size_t)got));
+    return digest_end(&digest, ret) && got == 0;
 }
 
 bool digest_is_valid(const char *digest)

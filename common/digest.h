@@ -10,6 +10,14 @@ enum { DIGEST_SIZE = 80 }; /* room for the form above */
 bool digest_of(struct slice bytes, char ret[DIGEST_SIZE]);
 /* Of everything readable from fd, from where it stands. */
 bool digest_of_file(int fd, char ret[DIGEST_SIZE]);
+
+/* Of bytes that come a piece at a time. NULL: the library failed. */
+struct digest *digest_begin(void);
+void digest_add(struct digest *digest, struct slice piece);
+/* Frees it. False when the library failed, now or before. */
+bool digest_end(struct digest **digest, char ret[DIGEST_SIZE]);
+void digest_drop(struct digest **digest); /* NULL-safe */
+
 bool digest_is_valid(const char *digest);
 
 #endif

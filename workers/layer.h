@@ -17,6 +17,7 @@ enum { LAYER_INLINE_MAX = 65536 };
 
 struct layers {
     const char *store, *cache; /* existing directories */
+    uint64_t cache_bytes;      /* what unpacked layers may take (layer_cache.h); 0: no limit */
 };
 
 struct layer {

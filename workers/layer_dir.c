@@ -11,6 +11,7 @@
 #include "common/clock.h"
 #include "common/digest.h"
 #include "workers/held_dir.h"
+#include "workers/layer_cache.h"
 #include "workers/layer_tar.h"
 #include "workers/offload.h"
 #include "workers/tree.h"
@@ -28,11 +29,14 @@ void layer_dir_release(struct layer_dir *dir)
     *dir = (struct layer_dir){0};
 }
 
+/* Its parent is the cache. */
 static int discard_work(void *arg, const atomic_bool *stop)
 {
     const struct layer_dir *dir = arg;
+    AUTO_FREE char *cache = strndup(dir->path, (size_t)(strrchr(dir->path, '/') - dir->path));
     (void)stop;
-    held_dir_remove(dir->lock, dir->path);
+    if (cache)
+        layer_cache_remove(&(struct layers){.cache = cache}, dir->lock, dir->path);
     return 0;
 }
 
@@ -55,66 +59,6 @@ int layer_dir_make(const char *cache, struct layer_dir *ret, struct fail *fail)
         return fail_set(fail, -EBUSY, "cannot lock %s", path);
     *ret = (struct layer_dir){.path = take_ptr(&path), .lock = lock};
     return 0;
-}
-
-/* ---- sweeping ----------------------------------------------------------------------------- */
-
-static bool is_idle(int fd, int64_t now_s)
-{
-    struct stat it;
-    return fstat(fd, &it) == 0 && now_s - it.st_mtime >= LAYER_IDLE_S;
-}
-
-/* <64 hex digits>, or anything with ".tmp." in it. */
-static void sweep_unpacked(const char *path, const char *name, int64_t now_s)
-{
-    bool is_layer = strlen(name) == 64 && strspn(name, "0123456789abcdef") == 64;
-    if (!is_layer && !strstr(name, HELD_DIR_TMP))
-        return;
-    AUTO_CLOSE int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (dir >= 0 && is_idle(dir, now_s))
-        held_dir_remove(dir, path);
-}
-
-static void sweep_packing(const char *path, const char *name, int64_t now_s)
-{
-    if (strncmp(name, LAYER_PACKING, strlen(LAYER_PACKING)) != 0)
-        return;
-    AUTO_CLOSE int file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (file >= 0 && is_idle(file, now_s))
-        unlink(path);
-}
-
-static void sweep_dir(const char *dir, int64_t now_s,
-                      void (*sweep)(const char *path, const char *name, int64_t now_s))
-{
-    DIR *stream = opendir(dir);
-    const struct dirent *entry;
-    while (stream && (entry = readdir(stream))) {
-        AUTO_FREE char *path = NULL;
-        if (asprintf(&path, "%s/%s", dir, entry->d_name) >= 0)
-            sweep(path, entry->d_name, now_s);
-        else
-            path = NULL;
-    }
-    if (stream)
-        closedir(stream);
-}
-
-void layer_dir_sweep(const struct layers *layers, int64_t now_s)
-{
-    sweep_dir(layers->cache, now_s, sweep_unpacked);
-    sweep_dir(layers->cache, now_s, sweep_packing);
-    sweep_dir(layers->store, now_s, sweep_packing);
-}
-
-static void sweep_now_and_then(const struct layers *layers)
-{
-    static _Atomic int64_t last_s;
-    int64_t now_s = clock_wall_ms() / 1000, before_s = last_s;
-    if (now_s - before_s >= LAYER_SWEEP_S &&
-        atomic_compare_exchange_strong(&last_s, &before_s, now_s))
-        layer_dir_sweep(layers, now_s);
 }
 
 /* ---- unpacking ---------------------------------------------------------------------------- */
@@ -143,17 +87,22 @@ static int open_stored(const struct unpack *unpack)
     return file;
 }
 
-/* `file` is left at its start. */
-static int verify(const struct unpack *unpack, int file)
+/*
+ * Whether what was unpacked is what was asked for; `code` is how the unpacking ended. A layer of
+ * the right name that could not be unpacked was made so.
+ */
+static int verify(const struct unpack *unpack, struct frame_reader *tar, int code)
 {
     char found[DIGEST_SIZE];
-    bool good = file < 0 ? digest_of(unpack->inlined, found) : digest_of_file(file, found);
-    if (!good || (file >= 0 && lseek(file, 0, SEEK_SET) < 0))
-        return fail_set(unpack->fail, -EIO, "cannot read the layer %s", unpack->digest);
+    if (code < 0 && code != -EBADMSG && code != -EFBIG)
+        return code;
+    struct fail unread = {0};
+    if (frame_digest(tar, found, &unread) < 0)
+        return fail_set(unpack->fail, unread.code, "%s", unread.text);
     if (strcmp(found, unpack->digest) != 0)
         return fail_set(unpack->fail, -EBADMSG, "the layer %s is damaged: it is %s", unpack->digest,
                         found);
-    return 0;
+    return code;
 }
 
 static int unpack_into(const struct unpack *unpack, int file, const char *path,
@@ -165,8 +114,11 @@ static int unpack_into(const struct unpack *unpack, int file, const char *path,
     struct frame_reader *tar = frame_open(file, unpack->inlined, LAYER_BYTES_MAX);
     if (!tar)
         return fail_set(unpack->fail, -ENOMEM, "out of memory");
-    int code = layer_tar_unpack(root, tar, stop, unpack->fail);
+    uint64_t bytes = 0;
+    int code = verify(unpack, tar, layer_tar_unpack(root, tar, stop, &bytes, unpack->fail));
     frame_close(&tar);
+    if (code == 0)
+        layer_cache_add(unpack->layers, root, bytes);
     return code;
 }
 
@@ -181,24 +133,46 @@ static int unpack_once(const struct unpack *unpack, int file, const atomic_bool 
         return 0;
     if (code == 0 && errno != ENOTEMPTY && errno != EEXIST)
         code = tree_refuse(unpack->fail, "make", unpack->path);
-    tree_remove(fresh);
+    AUTO_CLOSE int dir = open(fresh, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0 || !layer_cache_remove(unpack->layers, dir, fresh))
+        tree_remove(fresh);
     return code;
+}
+
+static bool is_full(int code)
+{
+    return code == -ENOSPC || code == -EDQUOT;
+}
+
+/* A full disk is given one chance: half of what is kept there goes. */
+static int unpack_anew(const struct unpack *unpack, const atomic_bool *stop)
+{
+    int code = 0;
+    for (int tries = 0; tries < 2; tries++) {
+        AUTO_CLOSE int file = unpack->inlined.len ? -1 : open_stored(unpack);
+        if (file < 0 && !unpack->inlined.len)
+            return file;
+        code = unpack_once(unpack, file, stop);
+        if (!is_full(code))
+            return code;
+        if (!layer_cache_make_room(unpack->layers))
+            break;
+    }
+    return fail_set(unpack->fail, code, "no room for the layer %s in the cache %s: %s",
+                    unpack->digest, unpack->layers->cache, strerror(-code));
 }
 
 static int unpack_work(void *arg, const atomic_bool *stop)
 {
     struct unpack *unpack = arg;
-    sweep_now_and_then(unpack->layers);
+    layer_cache_sweep_now_and_then(unpack->layers);
     for (int tries = 0; tries < HOLD_TRIES; tries++) {
-        AUTO_CLOSE int file = unpack->inlined.len ? -1 : open_stored(unpack);
-        if (file < 0 && !unpack->inlined.len)
-            return file;
-        int code = verify(unpack, file);
-        if (code == 0)
-            code = unpack_once(unpack, file, stop);
+        int code = unpack_anew(unpack, stop);
         if (code < 0)
             return code;
-        if ((unpack->lock = held_dir_hold(unpack->path)) >= 0)
+        unpack->lock = held_dir_hold(unpack->path);
+        layer_cache_trim(unpack->layers);
+        if (unpack->lock >= 0)
             return 0;
     }
     return fail_set(unpack->fail, -EBUSY, "%s is removed as often as it is made", unpack->path);

@@ -98,17 +98,23 @@ struct frame_reader {
     struct slice bytes; /* not yet decompressed; in `in` when read from fd */
     uint64_t size, size_max;
     bool ended;
+    struct digest *digest; /* of what came from fd, or of `bytes` */
     uint8_t in[CHUNK_BYTES], out[CHUNK_BYTES];
 };
 
 struct frame_reader *frame_open(int fd, struct slice bytes, uint64_t size_max)
 {
     AUTO_FREE struct frame_reader *reader = calloc(1, sizeof(*reader));
-    if (!reader || LZ4F_isError(LZ4F_createDecompressionContext(&reader->lz4, LZ4F_VERSION)))
+    if (!reader || !(reader->digest = digest_begin()))
         return NULL;
+    if (LZ4F_isError(LZ4F_createDecompressionContext(&reader->lz4, LZ4F_VERSION))) {
+        digest_drop(&reader->digest);
+        return NULL;
+    }
     reader->fd = fd;
     reader->bytes = fd < 0 ? bytes : slice_of(NULL, 0);
     reader->size_max = size_max;
+    digest_add(reader->digest, reader->bytes);
     return take_ptr(&reader);
 }
 
@@ -117,6 +123,7 @@ void frame_close(struct frame_reader **reader)
     if (!*reader)
         return;
     LZ4F_freeDecompressionContext((*reader)->lz4);
+    digest_drop(&(*reader)->digest);
     free(*reader);
     *reader = NULL;
 }
@@ -129,6 +136,7 @@ static int refill(struct frame_reader *reader, struct fail *fail)
     if (got < 0)
         return fail_set(fail, -errno, "cannot read the layer: %s", strerror(errno));
     reader->bytes = slice_of(reader->in, (size_t)got);
+    digest_add(reader->digest, reader->bytes);
     return 0;
 }
 
@@ -167,4 +175,16 @@ int frame_read(struct frame_reader *reader, struct slice *ret, struct fail *fail
             return code;
     }
     return 0;
+}
+
+int frame_digest(struct frame_reader *reader, char ret[DIGEST_SIZE], struct fail *fail)
+{
+    int code = 0;
+    do {
+        reader->bytes.len = 0;
+        code = refill(reader, fail);
+    } while (code == 0 && reader->bytes.len);
+    if (code < 0)
+        return code;
+    return digest_end(&reader->digest, ret) ? 0 : fail_set(fail, -ENOMEM, "out of memory");
 }

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "common/buffer.h"
+#include "common/digest.h"
 #include "common/fail.h"
 
 /*
@@ -34,5 +35,10 @@ void frame_close(struct frame_reader **reader);
  * frame; -EFBIG: more than size_max in all.
  */
 int frame_read(struct frame_reader *reader, struct slice *ret, struct fail *fail);
+/*
+ * The name of all its bytes, those before what was read and those after, which are read for it;
+ * to be asked once, when nothing more is to be read.
+ */
+int frame_digest(struct frame_reader *reader, char ret[DIGEST_SIZE], struct fail *fail);
 
 #endif

@@ -20,9 +20,10 @@ enum { LAYER_ENTRIES_MAX = 4 << 20 };
 
 /*
  * Fills the empty directory `root`. -EBADMSG: not an archive that a sandbox packs; -EFBIG: beyond
- * the bounds. What is there after a failure is the caller's to remove.
+ * the bounds. What is there after a failure is the caller's to remove. *ret_bytes is about what it
+ * takes on a disk.
  */
 int layer_tar_unpack(int root, struct frame_reader *tar, const atomic_bool *stop,
-                     struct fail *fail);
+                     uint64_t *ret_bytes, struct fail *fail);
 
 #endif

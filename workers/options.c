@@ -7,9 +7,10 @@
 #include <sys/stat.h>
 
 #include "common/cleanup.h"
+#include "workers/layer_cache.h"
 #include "workers/sandbox/tier.h"
 
-enum { PORT_MAX = 32767, HOST_MAX = 120, GRACE_MAX_S = 86400, OUTBOX_MAX_MIB = 65536 };
+enum { PORT_MAX = 32767, HOST_MAX = 120, GRACE_MAX_S = 86400, OUTBOX_MAX_MIB = 65536, CACHE_MAX_MIB = 1 << 30 };
 
 enum option_id {
     OPTION_NONE = 256, /* above every character, as getopt_long wants */
@@ -119,6 +120,12 @@ static int take_option(int id, const char *word, const char *value, struct optio
         return 0;
     case OPTION_cache:
         plan->cache = value;
+        return 0;
+    case OPTION_cache_mib:
+        if (!parse_number(value, 1, CACHE_MAX_MIB, &number))
+            return fail_set(fail, -EINVAL, "--cache-mib %s: not a number of MiB in 1-%d", value,
+                            CACHE_MAX_MIB);
+        plan->cache_bytes = number << 20;
         return 0;
     case OPTION_lane_ports:
         return parse_ports(value, plan, fail);
@@ -269,5 +276,10 @@ int options_make_directories(struct options *options, struct fail *fail)
         error = make_directory(&options->mount_point, fail);
     options->plan.store = options->store;
     options->plan.cache = options->cache;
+    if (error == 0) {
+        uint64_t standard = layer_cache_prepare(options->cache);
+        if (!options->plan.cache_bytes)
+            options->plan.cache_bytes = standard;
+    }
     return error;
 }

@@ -197,7 +197,8 @@ static int make_context(struct worker *worker, struct fail *fail)
                                  .silence_ms = HTTP_SILENCE_MS};
     if (limits.connections_max < CONNECTIONS_MIN)
         limits.connections_max = CONNECTIONS_MIN;
-    context->layers = (struct layers){worker->plan.store, worker->plan.cache};
+    context->layers = (struct layers){
+        worker->plan.store, worker->plan.cache, worker->plan.cache_bytes};
     context->loop = loop_create();
     if (!context->loop || !spawner_attach(context->spawner, context->loop))
         return fail_set(fail, -errno, "no event loop: %s", strerror(errno));

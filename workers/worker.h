@@ -26,6 +26,7 @@ struct worker_plan {
     bool allow_plaintext;
     unsigned port_first, port_last;
     const char *store, *cache; /* existing directories, absolute */
+    uint64_t cache_bytes;      /* what unpacked layers may take; 0: no limit */
     int64_t grace_ms;
     size_t outbox_bytes; /* as in outbox_init */
 };

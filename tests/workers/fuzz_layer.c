@@ -68,7 +68,8 @@ static void unpack(struct slice frame)
     AUTO_CLOSE int root = openat(at, "root", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct frame_reader *reader = frame_open(-1, frame, UNPACKED_MAX);
     must(root >= 0 && reader);
-    int error = layer_tar_unpack(root, reader, &stop, &fail);
+    uint64_t bytes;
+    int error = layer_tar_unpack(root, reader, &stop, &bytes, &fail);
     must(error <= 0 && (error == 0 || fail.text[0]));
     frame_close(&reader);
     check_neighbour(at);

@@ -5,12 +5,14 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
 
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/digest.h"
+#include "workers/layer_cache.h"
 #include "workers/layer_dir.h"
 #include "workers/layer_frame.h"
 #include "workers/sandbox/tar.h"
@@ -121,6 +123,30 @@ FIBER_TEST(what_was_removed_or_replaced_below_stays_so)
     free(upper);
 }
 
+FIBER_TEST(names_attributes_and_what_is_left_out_are_as_they_were)
+{
+    struct layer first = make_layer(NULL, "mkdir d; echo low > d/p; echo low > .wh.low; echo a > d/q");
+    char *lower = unpack(&first);
+    struct layer second = make_layer(
+        lower,
+        "set -e; mkdir .wh.d; echo in > .wh.d/.wh.f; rm .wh.low d/p; mkfifo d/p; touch d/f;"
+        "python3 -c 'import os; os.setxattr(\"d/f\", \"user.note\", b\"a\\0\\nb\");"
+        "os.setxattr(\"d\", \"user.of.d\", b\"\"); os.setxattr(\"d/q\", \"user.q\", b\"q\" * 1000)'");
+    char *upper = unpack(&second);
+    struct sandbox *sandbox = open_on(lower, upper);
+    expect_text(sandbox, "cat .wh.d/.wh.f; ls -A . d",
+                "in\n.:\n.wh.d\nd\n\nd:\nf\nq\n");
+    expect_text(sandbox,
+                "python3 -c 'import os; print(os.getxattr(\"d/f\", \"user.note\"), os.listxattr(\"d\"),"
+                " len(os.getxattr(\"d/q\", \"user.q\")))'",
+                "b'a\\x00\\nb' ['user.of.d'] 1000\n");
+    sandbox_close(&sandbox);
+    free(lower);
+    free(upper);
+    layer_finish(&first);
+    layer_finish(&second);
+}
+
 FIBER_TEST(nothing_written_is_no_layer)
 {
     struct layer layer = make_layer(NULL, "cat /usr/bin/env > /dev/null; echo x > /dev/shm/x");
@@ -201,15 +227,18 @@ static struct layer make_by_hand(const struct tar_entry *entries, size_t count)
     return layer;
 }
 
+/* Without the cache's own ".usage" and ".trim". */
 static size_t count_entries(const char *path)
 {
     size_t count = 0;
+    const struct dirent *entry;
     DIR *stream = opendir(path);
     assert_non_null(stream);
-    while (readdir(stream))
-        count++;
+    while ((entry = readdir(stream)))
+        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+                 strcmp(entry->d_name, ".usage") != 0 && strcmp(entry->d_name, ".trim") != 0;
     closedir(stream);
-    return count - 2;
+    return count;
 }
 
 FIBER_TEST(a_layer_that_leads_out_is_refused_and_leaves_nothing)
@@ -236,6 +265,10 @@ FIBER_TEST(a_layer_that_leads_out_is_refused_and_leaves_nothing)
         {{{.path = "c", .type = '3', .mode = 0666}}, 1},
         {{{.path = "b", .type = '4', .mode = 0666}}, 1},
         {{{.path = "d", .type = '5', .mode = 0755}, {.path = "d", .type = '0', .mode = 0644}}, 2},
+        {{{.path = ".wh..wh.sluice.plain", .type = '0', .mode = 0644}}, 1}, /* escaped for nothing */
+        {{{.path = ".wh..wh.sluice...", .type = '5', .mode = 0755}}, 1},
+        {{{.path = ".wh..wh..wh.sluice...", .type = '0', .mode = 0644}}, 1},
+        {{{.path = "h", .link = ".wh..wh.sluice.../f", .type = '1', .mode = 0644}}, 1},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char *path = NULL;
@@ -250,6 +283,28 @@ FIBER_TEST(a_layer_that_leads_out_is_refused_and_leaves_nothing)
     }
 }
 
+FIBER_TEST(attributes_that_no_layer_has_are_refused)
+{
+    static const char *const names[] = {"user.overlay.redirect", "user.overlay.opaque",
+                                        "trusted.overlay.opaque", "security.capability"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct buffer records = {0};
+        struct fail fail = {0};
+        char *path = NULL;
+        tar_add_attribute(&records, names[i], slice_from_str("y"));
+        struct layer layer = make_by_hand(
+            &(struct tar_entry){
+                .path = "d", .type = i % 2 ? '5' : '0', .mode = 0755, .records = buffer_peek(&records)},
+            1);
+        int code = layer_unpack(&layers, layer.digest, buffer_peek(&layer.inlined), &path, &fail);
+        if (code != -EBADMSG || !strstr(fail.text, "an attribute that no layer has"))
+            fail_msg("%s: %d %s", names[i], code, fail.text);
+        assert_int_equal(count_entries(cache), 0);
+        buffer_finish(&records);
+        layer_finish(&layer);
+    }
+}
+
 FIBER_TEST(markers_that_name_nothing_are_passed_over)
 {
     const struct tar_entry entries[] = {
@@ -258,9 +313,10 @@ FIBER_TEST(markers_that_name_nothing_are_passed_over)
         {.path = "d/.wh..", .type = '0', .mode = 0644},
         {.path = "d/.wh...", .type = '0', .mode = 0644},
         {.path = "d/.wh..wh.plnk", .type = '0', .mode = 0644},
+        {.path = ".wh..wh.plnk/1.2", .type = '0', .mode = 0644},
     };
     char dir[256];
-    struct layer layer = make_by_hand(entries, 5);
+    struct layer layer = make_by_hand(entries, 6);
     char *path = unpack(&layer);
     snprintf(dir, sizeof(dir), "%s/d", path);
     assert_int_equal(count_entries(dir), 0);
@@ -475,19 +531,116 @@ FIBER_TEST(what_is_idle_is_swept_and_what_is_held_stays)
     assert_int_equal(layer_dir_make(cache, &own, &fail), 0);
     free(unpack(&other));
     write_host_file(store, ".packing.abcdef", "half", 0600);
-    layer_dir_sweep(&layers, now_s);
+    layer_cache_sweep(&layers, now_s);
     assert_int_equal(count_entries(cache), 3);
     assert_int_equal(count_entries(store), 1);
-    layer_dir_sweep(&layers, now_s + LAYER_IDLE_S + 10);
+    layer_cache_sweep(&layers, now_s + LAYER_IDLE_S + 10);
     assert_int_equal(count_entries(cache), 2);
     assert_int_equal(count_entries(store), 0);
     assert_int_equal(access(held.path, F_OK) + access(own.path, F_OK), 0);
     layer_dir_release(&held);
     layer_dir_discard(&own);
-    layer_dir_sweep(&layers, now_s + LAYER_IDLE_S + 10);
+    layer_cache_sweep(&layers, now_s + LAYER_IDLE_S + 10);
     assert_int_equal(count_entries(cache), 0);
     layer_finish(&layer);
     layer_finish(&other);
+}
+
+/* ---- the limit of the cache ------------------------------------------------------------------ */
+
+/* A layer of one file of 256 KiB that shrinks to little, told apart by `name`. */
+static struct layer make_quarter(const char *name)
+{
+    char command[128];
+    snprintf(command, sizeof(command), "head -c 262144 /dev/zero > %s", name);
+    return make_layer(NULL, command);
+}
+
+static bool is_unpacked(const struct layer *layer)
+{
+    char path[256];
+    snprintf(path, sizeof(path), "%s/%s", cache, layer->digest + 7);
+    return access(path, F_OK) == 0;
+}
+
+FIBER_TEST(beyond_the_limit_the_least_recently_used_go_but_none_that_is_held)
+{
+    enum { COUNT = 6 };
+    const struct layers small = {.store = store, .cache = cache, .cache_bytes = 1 << 20};
+    struct layer made[COUNT];
+    struct layer_dir held, dir;
+    struct fail fail = {0};
+    for (int i = 0; i < COUNT; i++) {
+        char name[8];
+        snprintf(name, sizeof(name), "f%d", i);
+        made[i] = make_quarter(name);
+    }
+    const struct slice first = buffer_peek(&made[0].inlined);
+    assert_int_equal(layer_dir_hold(&small, made[0].digest, first, &held, &fail), 0);
+    for (int i = 1; i < COUNT; i++) {
+        assert_int_equal(layer_dir_hold(&small, made[i].digest, buffer_peek(&made[i].inlined), &dir,
+                                        &fail), 0);
+        layer_dir_release(&dir);
+        assert_true(layer_cache_bytes(&small) <= small.cache_bytes);
+    }
+    assert_true(is_unpacked(&made[0]) && access(held.path, F_OK) == 0); /* the oldest */
+    assert_false(is_unpacked(&made[1]));
+    assert_true(is_unpacked(&made[COUNT - 1]));
+    layer_dir_discard(&held);
+    layer_cache_sweep(&small, clock_wall_ms() / 1000 + LAYER_IDLE_S + 10);
+    assert_int_equal(count_entries(cache), 0);
+    assert_int_equal(layer_cache_bytes(&small), 0);
+    for (int i = 0; i < COUNT; i++)
+        layer_finish(&made[i]);
+}
+
+FIBER_TEST(a_count_that_was_lost_is_set_right)
+{
+    const struct layers small = {.store = store, .cache = cache, .cache_bytes = 1 << 20};
+    struct layer one = make_quarter("one"), two = make_quarter("two");
+    free(unpack(&one));
+    uint64_t bytes = layer_cache_bytes(&small);
+    assert_true(bytes > 262144 && bytes < 300000);
+    write_host_file(cache, ".usage", "99999999999", 0644);
+    layer_cache_trim(&small);
+    assert_int_equal(layer_cache_bytes(&small), bytes);
+    free(unpack(&two));
+    write_host_file(cache, ".usage", "99999999999999999999999 and nonsense", 0644);
+    layer_cache_sweep(&small, clock_wall_ms() / 1000);
+    assert_int_equal(layer_cache_bytes(&small), 2 * bytes);
+    layer_finish(&one);
+    layer_finish(&two);
+}
+
+/* Needs a disk of its own. */
+FIBER_TEST(a_full_disk_is_swept_and_tried_once_more)
+{
+    char path[256];
+    struct fail fail = {0};
+    struct layer_dir held;
+    if (geteuid() != 0) { /* skip() would leave the fiber by a jump */
+        print_message("needs root for a disk of its own\n");
+        return;
+    }
+    struct layer one = make_quarter("one"), two = make_quarter("two"), big = make_layer(NULL,
+        "head -c 2000000 /dev/zero > big"), last = make_quarter("last");
+    assert_int_equal(mount("none", cache, "tmpfs", 0, "size=1m,mode=0755"), 0);
+    free(unpack(&one));
+    free(unpack(&two));
+    snprintf(path, sizeof(path), "%s/ballast", cache);
+    AUTO_CLOSE int ballast = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_int_equal(posix_fallocate(ballast, 0, 400000), 0);
+    assert_int_equal(layer_dir_hold(&layers, last.digest, buffer_peek(&last.inlined), &held, &fail), 0);
+    assert_false(is_unpacked(&one)); /* the older half made room */
+    int code = layer_unpack(&layers, big.digest, buffer_peek(&big.inlined), &(char *){NULL}, &fail);
+    assert_int_equal(code, -ENOSPC);
+    assert_int_equal(layer_fault(code), FAULT_NODE);
+    assert_non_null(strstr(fail.text, "no room for the layer sha256:"));
+    assert_non_null(strstr(fail.text, cache));
+    assert_true(is_unpacked(&last)); /* held */
+    layer_dir_release(&held);
+    assert_int_equal(umount2(cache, MNT_DETACH), 0);
+    layer_finish(&one), layer_finish(&two), layer_finish(&big), layer_finish(&last);
 }
 
 /* ---- where character devices are refused
@@ -538,10 +691,12 @@ static int group(void)
     const struct CMUnitTest tests[] = {
         TEST(files_links_modes_and_times_come_back_as_they_were),
         TEST(what_was_removed_or_replaced_below_stays_so),
+        TEST(names_attributes_and_what_is_left_out_are_as_they_were),
         TEST(nothing_written_is_no_layer),
         TEST(a_small_layer_is_inline_and_a_large_one_in_the_store),
         TEST(a_layer_that_is_damaged_or_absent_is_refused_by_name),
         TEST(a_layer_that_leads_out_is_refused_and_leaves_nothing),
+        TEST(attributes_that_no_layer_has_are_refused),
         TEST(markers_that_name_nothing_are_passed_over),
         TEST(an_opaque_root_hides_and_rights_of_other_users_are_not_given),
         TEST(bytes_that_are_no_whole_frame_or_no_tar_are_refused),
@@ -551,6 +706,9 @@ static int group(void)
         TEST(the_loop_goes_on_while_a_layer_is_unpacked),
         TEST(a_directory_goes_when_the_last_who_holds_it_discards_it),
         TEST(what_is_idle_is_swept_and_what_is_held_stays),
+        TEST(beyond_the_limit_the_least_recently_used_go_but_none_that_is_held),
+        TEST(a_count_that_was_lost_is_set_right),
+        TEST(a_full_disk_is_swept_and_tried_once_more),
         TEST(whiteouts_without_devices_hide_as_well),
     };
     return cmocka_run_group_tests_name("layer", tests, NULL, NULL);

@@ -98,7 +98,7 @@ FIBER_TEST(what_was_written_is_packed_in_the_order_of_names)
     struct sandbox *sandbox = open_host();
     expect_status(sandbox,
                   "echo b > b; mkdir -m 700 d; echo f > d/f; chmod 4755 d/f; echo a > a; ln -s /no/where s;"
-                  "mkdir empty; echo t > /tmp/t; : > nil; mkfifo pipe",
+                  "mkdir empty; echo t > /tmp/t; : > nil",
                   0);
     expect_list(sandbox, "d 1777 tmp\nf 644 tmp/t = t\nd 755 workspace\nf 644 workspace/a = a\n"
                          "f 644 workspace/b = b\nd 700 workspace/d\nf 4755 workspace/d/f = f\n"
@@ -113,6 +113,49 @@ FIBER_TEST(what_was_removed_is_a_whiteout_and_what_was_replaced_is_opaque)
     expect_status(sandbox, "rm /gone; rm -r /replaced; mkdir /replaced; echo n > /replaced/new", 0);
     expect_list(sandbox, "f 644 .wh.gone\nd 755 replaced\nf 644 replaced/.wh..wh..opq\n"
                          "f 644 replaced/new = n\n");
+    sandbox_close(&sandbox);
+}
+
+FIBER_TEST(what_is_left_out_still_hides_what_it_stands_in_front_of)
+{
+    make_image();
+    struct sandbox *sandbox = open_over(image);
+    expect_status(sandbox,
+                  "rm /gone; mkfifo /gone; mkdir d; mkfifo d/only; rm -r /replaced; mkdir /replaced;"
+                  "perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0);"
+                  "bind(S, pack_sockaddr_un(\"/replaced/old\"))'; unlink /keep; mkfifo -m 600 /keep",
+                  0);
+    expect_list(sandbox, "f 644 .wh.gone\nf 644 .wh.keep\nd 755 replaced\n"
+                         "f 644 replaced/.wh..wh..opq\nd 755 workspace\nd 755 workspace/d\n");
+    sandbox_close(&sandbox);
+}
+
+FIBER_TEST(names_that_look_like_markers_are_escaped)
+{
+    make_image();
+    write_host_file(image, ".wh.below", "below", 0644);
+    struct sandbox *sandbox = open_over(image);
+    expect_status(sandbox, "mkdir .wh.d; printf x > .wh.d/.wh.f; printf y > .wh..wh..opq; rm /.wh.below", 0);
+    expect_list(sandbox, "f 644 .wh..wh..wh.sluice..wh.below\nd 755 workspace\n"
+                         "f 644 workspace/.wh..wh.sluice..wh..wh..opq = y"
+                         "d 755 workspace/.wh..wh.sluice..wh.d\n"
+                         "f 644 workspace/.wh..wh.sluice..wh.d/.wh..wh.sluice..wh.f = x");
+    sandbox_close(&sandbox);
+}
+
+FIBER_TEST(a_file_too_long_to_be_unpacked_is_refused_with_words)
+{
+    struct sandbox *sandbox = open_host();
+    struct fail fail = {0};
+    uint64_t bytes;
+    char *text;
+    AUTO_CLOSE int fd = memfd_create("tar", MFD_CLOEXEC);
+    int status = run_text(sandbox, "truncate -s 2T long", &text);
+    free(text);
+    if (status == 0) { /* unless a limit of the sandbox came first */
+        assert_int_equal(sandbox_pack(sandbox, fd, &bytes, &fail), -EFBIG);
+        assert_string_equal(fail.text, "a file of more than 1024 GiB: workspace/long");
+    }
     sandbox_close(&sandbox);
 }
 
@@ -142,13 +185,14 @@ FIBER_TEST(odd_names_are_bytes)
     const char *w = "workspace";
     snprintf(expected, sizeof(expected),
              "d 755 %s\nf 644 %s/-rf = x"
+             "f 644 %s/.wh..wh.sluice..wh.hidden = x"
              "f 644 %s/new\nline = x"
              "f 644 %s/%s = x"
              "d 755 %s/%s.d\nf 644 %s/%s.d/h = xl 777 %s/%s.d/l -> /%s/%s\n"
              "d 755 %s/%s.d/%s\nd 755 %s/%s.d/%s/%s\nh 644 %s/%s.d/%s/%s/%s -> %s/%s.d/h\n"
              "f 644 %s/\xc3\xbc \" * = x"
              "f 644 %s/\xff\xfe = x",
-             w, w, w, w, n, w, n, w, n, w, n, n, n, w, n, n, w, n, n, n, w, n, n, n, n, w, n, w, w);
+             w, w, w, w, w, n, w, n, w, n, w, n, n, n, w, n, n, w, n, n, n, w, n, n, n, n, w, n, w, w);
     assert_string_equal(text, expected);
     free(text);
     sandbox_close(&sandbox);
@@ -358,6 +402,9 @@ static int group(void)
         TEST(nothing_written_is_nothing_packed),
         TEST(what_was_written_is_packed_in_the_order_of_names),
         TEST(what_was_removed_is_a_whiteout_and_what_was_replaced_is_opaque),
+        TEST(what_is_left_out_still_hides_what_it_stands_in_front_of),
+        TEST(names_that_look_like_markers_are_escaped),
+        TEST(a_file_too_long_to_be_unpacked_is_refused_with_words),
         TEST(hard_links_are_links),
         TEST(odd_names_are_bytes),
         TEST(files_that_may_not_be_read_are_packed_as_they_are),

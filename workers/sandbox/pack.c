@@ -11,10 +11,10 @@
 #include <sys/xattr.h>
 
 #include "common/cleanup.h"
+#include "workers/sandbox/markers.h"
 #include "workers/sandbox/tar.h"
 
-#define WHITEOUT ".wh."
-#define OPAQUE ".wh..wh..opq"
+enum { LIST_MAX = 65536 }; /* of a file's attributes' names: the kernel's own bound */
 
 struct first_name { /* of a file with several, in a tree by inode */
     ino_t inode;
@@ -24,8 +24,10 @@ struct first_name { /* of a file with several, in a tree by inode */
 struct pack {
     struct tar tar;
     void *first_names;
-    char path[PACK_PATH_MAX + 1]; /* of the entry in hand, relative to the root */
+    struct buffer records; /* of the entry in hand's attributes */
+    char path[PACK_PATH_MAX + 1]; /* of the entry in hand, relative to the root, as the tar has it */
     size_t path_len, depth;
+    bool is_merged; /* what lies below shows through in the directory in hand */
     struct fail *fail;
 };
 
@@ -38,15 +40,15 @@ static int refuse(struct pack *pack, const char *what)
 
 /* ---- the path in hand --------------------------------------------------------------- */
 
-static int enter_name(struct pack *pack, const char *name)
+static int enter_name(struct pack *pack, const char *prefix, const char *name)
 {
-    size_t len = strlen(name);
-    if (pack->path_len + len + 2 > PACK_PATH_MAX)
+    const char *literal = strncmp(name, MARKER, strlen(MARKER)) == 0 ? MARKER_LITERAL : "";
+    size_t room = sizeof(pack->path) - 1 - pack->path_len;
+    int len = snprintf(pack->path + pack->path_len, room, "%s%s%s%s", pack->path_len ? "/" : "",
+                       prefix, literal, name);
+    if ((size_t)len >= room)
         return fail_set(pack->fail, -ENAMETOOLONG, "a path longer than %d bytes", PACK_PATH_MAX);
-    if (pack->path_len > 0)
-        pack->path[pack->path_len++] = '/';
-    memcpy(pack->path + pack->path_len, name, len + 1);
-    pack->path_len += len;
+    pack->path_len += (size_t)len;
     return 0;
 }
 
@@ -65,18 +67,58 @@ static struct tar_entry entry_of(const struct pack *pack, const struct stat *it,
 }
 
 /* An empty file whose name says that something below is gone. */
-static int put_marker(struct pack *pack, const char *prefix, const char *name)
+static int put_marker(struct pack *pack, const char *marker, const char *name)
 {
-    char marker[NAME_MAX + sizeof(OPAQUE)];
     size_t path_len = pack->path_len;
-    snprintf(marker, sizeof(marker), "%s%s", prefix, name);
-    int code = enter_name(pack, marker);
+    int code = enter_name(pack, marker, name);
     if (code < 0)
         return code;
     tar_put(&pack->tar, &(struct tar_entry){.path = pack->path, .type = '0', .mode = 0644});
     leave_name(pack, path_len);
     return 0;
 }
+
+/* ---- attributes --------------------------------------------------------------------- */
+
+struct attributes { /* what the overlay's own say */
+    bool is_opaque, has_origin;
+};
+
+#define OVERLAY_PREFIX "user.overlay."
+
+/* How many bytes were kept of the one called `name`. */
+static size_t keep_attribute(struct pack *pack, int fd, const char *name, size_t room)
+{
+    uint8_t value[PACK_ATTRIBUTES_MAX];
+    size_t name_len = strlen(name);
+    if (strncmp(name, "user.", 5) != 0 || strchr(name, '=') || name_len >= room)
+        return 0;
+    ssize_t len = fgetxattr(fd, name, value, room - name_len);
+    if (len < 0)
+        return 0;
+    tar_add_attribute(&pack->records, name, slice_of(value, (size_t)len));
+    return name_len + (size_t)len;
+}
+
+/* Those to keep become records for the tar. */
+static void read_attributes(struct pack *pack, int fd, struct attributes *ret)
+{
+    static char names[LIST_MAX];
+    char value;
+    size_t room = PACK_ATTRIBUTES_MAX;
+    ssize_t len = flistxattr(fd, names, sizeof(names));
+    *ret = (struct attributes){0};
+    buffer_clear(&pack->records);
+    for (const char *name = names; name < names + len; name += strlen(name) + 1)
+        if (strcmp(name, OVERLAY_PREFIX "opaque") == 0)
+            ret->is_opaque = fgetxattr(fd, name, &value, 1) == 1 && value == 'y';
+        else if (strcmp(name, OVERLAY_PREFIX "origin") == 0)
+            ret->has_origin = true; /* copied up from below */
+        else if (strncmp(name, OVERLAY_PREFIX, strlen(OVERLAY_PREFIX)) != 0)
+            room -= keep_attribute(pack, fd, name, room);
+}
+
+/* ---- files -------------------------------------------------------------------------- */
 
 static int compare_inodes(const void *a, const void *b)
 {
@@ -107,10 +149,16 @@ static int put_file(struct pack *pack, int dir, const char *name, const struct s
         tar_put(&pack->tar, &entry);
         return 0;
     }
+    if ((uint64_t)it->st_size > PACK_FILE_MAX)
+        return fail_set(pack->fail, -EFBIG, "a file of more than %llu GiB: %.200s",
+                        (unsigned long long)(PACK_FILE_MAX >> 30), pack->path);
     AUTO_CLOSE int file = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (file < 0)
         return refuse(pack, "cannot read");
-    tar_put_file(&pack->tar, &entry, file, (uint64_t)it->st_size);
+    struct attributes attributes;
+    read_attributes(pack, file, &attributes);
+    entry.records = buffer_peek(&pack->records);
+    tar_put_file(&pack->tar, &entry, file, it);
     return 0;
 }
 
@@ -127,12 +175,6 @@ static int put_symlink(struct pack *pack, int dir, const char *name, const struc
     return 0;
 }
 
-static bool is_opaque(int dir)
-{
-    char value[2];
-    return fgetxattr(dir, "user.overlay.opaque", value, sizeof(value)) == 1 && value[0] == 'y';
-}
-
 static int put_dir(struct pack *pack, int parent, const char *name, const struct stat *it)
 {
     AUTO_CLOSE int dir = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -141,38 +183,52 @@ static int put_dir(struct pack *pack, int parent, const char *name, const struct
     if (pack->depth == PACK_DEPTH_MAX)
         return fail_set(pack->fail, -ENAMETOOLONG, "directories more than %d deep", PACK_DEPTH_MAX);
     struct tar_entry entry = entry_of(pack, it, '5');
+    struct attributes attributes;
+    read_attributes(pack, dir, &attributes);
+    entry.records = buffer_peek(&pack->records);
     tar_put(&pack->tar, &entry);
-    int code = is_opaque(dir) ? put_marker(pack, OPAQUE, "") : 0;
+    int code = attributes.is_opaque ? put_marker(pack, MARKER_OPAQUE, "") : 0;
+    bool was_merged = pack->is_merged;
+    pack->is_merged = attributes.has_origin && !attributes.is_opaque;
     pack->depth++;
     if (code == 0)
         code = pack_dir(pack, dir);
     pack->depth--;
+    pack->is_merged = was_merged;
     return code;
 }
 
-static bool is_whiteout(const struct stat *it)
+static bool is_kept(const struct stat *it)
 {
-    return S_ISCHR(it->st_mode) && it->st_rdev == makedev(0, 0);
+    return S_ISREG(it->st_mode) || S_ISDIR(it->st_mode) || S_ISLNK(it->st_mode);
+}
+
+/* A whiteout, or what is left out: then a file of this name below must not come back. */
+static int put_nothing(struct pack *pack, const char *name, const struct stat *it)
+{
+    bool is_whiteout = S_ISCHR(it->st_mode) && it->st_rdev == makedev(0, 0);
+    return is_whiteout || pack->is_merged ? put_marker(pack, MARKER, name) : 0;
 }
 
 static int pack_one(struct pack *pack, int dir, const char *name)
 {
     struct stat it;
     size_t path_len = pack->path_len;
-    if (strncmp(name, WHITEOUT, strlen(WHITEOUT)) == 0)
-        return 0;
     if (fstatat(dir, name, &it, AT_SYMLINK_NOFOLLOW) < 0)
         return refuse(pack, "cannot look at an entry of");
-    if (is_whiteout(&it))
-        return put_marker(pack, WHITEOUT, name);
-    int code = enter_name(pack, name);
+    if (!is_kept(&it))
+        return put_nothing(pack, name, &it);
+    int code = enter_name(pack, "", name);
     if (code == 0 && S_ISREG(it.st_mode))
         code = put_file(pack, dir, name, &it);
     else if (code == 0 && S_ISDIR(it.st_mode))
         code = put_dir(pack, dir, name, &it);
-    else if (code == 0 && S_ISLNK(it.st_mode))
+    else if (code == 0)
         code = put_symlink(pack, dir, name, &it);
     leave_name(pack, path_len);
+    if (code == 0 && pack->tar.bytes > PACK_BYTES_MAX)
+        code = fail_set(pack->fail, -EFBIG, "more than %llu MiB in all",
+                        (unsigned long long)(PACK_BYTES_MAX >> 20));
     return code < 0 ? code : pack->tar.error;
 }
 
@@ -236,7 +292,7 @@ static int pack_dir(struct pack *pack, int dir)
 
 int pack_upper(int upper, int fd, uint64_t *bytes, struct fail *fail)
 {
-    struct pack pack = {.tar = {.fd = fd}, .fail = fail};
+    struct pack pack = {.tar = {.fd = fd}, .is_merged = true, .fail = fail};
     int code = pack_dir(&pack, upper);
     *bytes = 0;
     if (code == 0 && pack.tar.bytes > 0)
@@ -246,6 +302,7 @@ int pack_upper(int upper, int fd, uint64_t *bytes, struct fail *fail)
     else if (pack.tar.error < 0)
         fail_set(fail, code, "cannot write the archive: %s", strerror(-code));
     tdestroy(pack.first_names, free);
+    buffer_finish(&pack.records);
     tar_finish(&pack.tar);
     return code;
 }

@@ -1,8 +1,10 @@
 /*
- * pack.h - the upper directory of an overlay as a tar with OCI whiteouts, in an order that
- * depends on names only. Left out: sockets, FIFOs, and names that begin with ".wh.", which such
- * a tar cannot hold. Source of the form: OCI image specification, "Image Layer Filesystem
- * Changeset"; kernel, Documentation/filesystems/overlayfs.rst (userxattr).
+ * pack.h - the upper directory of an overlay as a tar with OCI whiteouts (markers.h), in an order
+ * that depends on names only. Attributes of files and directories that begin with "user." are kept
+ * (PACK_ATTRIBUTES_MAX bytes of a file's; what does not fit, and names with a '=', is left out),
+ * others are not, nor are those of the overlay itself. Sockets and FIFOs are left out too; what
+ * they stand in front of stays hidden. Source of the form: OCI image specification, "Image Layer
+ * Filesystem Changeset"; kernel, Documentation/filesystems/overlayfs.rst (userxattr).
  */
 #ifndef SLUICE_WORKERS_SANDBOX_PACK_H
 #define SLUICE_WORKERS_SANDBOX_PACK_H
@@ -11,9 +13,14 @@
 
 #include "common/fail.h"
 
-enum { PACK_PATH_MAX = 4096, PACK_DEPTH_MAX = 256 };
+enum { PACK_PATH_MAX = 4096, PACK_DEPTH_MAX = 256, PACK_ATTRIBUTES_MAX = 2048 };
+#define PACK_FILE_MAX (UINT64_C(1) << 40) /* of one file, holes included */
+#define PACK_BYTES_MAX (UINT64_C(8) << 30) /* of the tar */
 
-/* 0 bytes when the directory is empty. -ENAMETOOLONG for a tree beyond the limits above. */
+/*
+ * 0 bytes when the directory is empty. Beyond the limits above: -ENAMETOOLONG for paths and depth,
+ * -EFBIG for sizes.
+ */
 int pack_upper(int upper, int fd, uint64_t *bytes, struct fail *fail);
 
 #endif

@@ -100,13 +100,26 @@ static void put_header(struct tar *tar, struct header *header)
     put(tar, header, BLOCK);
 }
 
-/* "LEN KEY=VALUE\n", where LEN counts its own digits. */
-static void add_record(struct buffer *records, const char *key, const char *value)
+/* "LEN PREFIXKEY=VALUE\n", where LEN counts its own digits. */
+static void add_bytes(struct buffer *records, const char *prefix, const char *key,
+                      struct slice value)
 {
-    size_t rest = strlen(key) + strlen(value) + 3, len = rest + 1;
+    size_t rest = strlen(prefix) + strlen(key) + value.len + 3, len = rest + 1;
     while ((size_t)snprintf(NULL, 0, "%zu", len) + rest != len)
         len = (size_t)snprintf(NULL, 0, "%zu", len) + rest;
-    buffer_printf(records, "%zu %s=%s\n", len, key, value);
+    buffer_printf(records, "%zu %s%s=", len, prefix, key);
+    buffer_append(records, value.data, value.len);
+    buffer_append_str(records, "\n");
+}
+
+static void add_record(struct buffer *records, const char *key, const char *value)
+{
+    add_bytes(records, "", key, slice_from_str(value));
+}
+
+void tar_add_attribute(struct buffer *records, const char *name, struct slice value)
+{
+    add_bytes(records, "SCHILY.xattr.", name, value);
 }
 
 static bool is_ascii(const char *text)
@@ -170,6 +183,8 @@ static void put_entry(struct tar *tar, const struct tar_entry *entry, uint64_t s
     set_octal(header.mode, sizeof(header.mode), entry->mode & 07777);
     set_octal(header.size, sizeof(header.size), size > ustar_size_max ? 0 : size);
     set_mtime(&header, entry->mtime, records);
+    if (entry->records.len > 0)
+        buffer_append(records, entry->records.data, entry->records.len);
     if (records->len > 0)
         put_records(tar, records);
     put_header(tar, &header);
@@ -258,11 +273,17 @@ static void put_sparse(struct tar *tar, const struct tar_entry *entry, int file,
     pad(tar);
 }
 
-void tar_put_file(struct tar *tar, const struct tar_entry *entry, int file, uint64_t size)
+/* A file that lies on as much disk as it is long has no holes to look for. */
+static bool may_have_holes(const struct stat *it)
+{
+    return (uint64_t)it->st_blocks * 512 < (uint64_t)it->st_size;
+}
+
+void tar_put_file(struct tar *tar, const struct tar_entry *entry, int file, const struct stat *it)
 {
     AUTO_BUFFER extents = {0}, records = {0};
-    uint64_t data;
-    if (find_extents(file, size, &extents, &data)) {
+    uint64_t data, size = (uint64_t)it->st_size;
+    if (may_have_holes(it) && find_extents(file, size, &extents, &data)) {
         put_sparse(tar, entry, file, size, &extents, data);
         return;
     }

@@ -24,11 +24,15 @@ struct tar_entry {
     char type;               /* '0' file, '1' hard link, '2' symlink, '5' directory */
     mode_t mode;
     struct timespec mtime;
+    struct slice records; /* of tar_add_attribute */
 };
 
+/* An extended attribute, as a record (of the form of star: SCHILY.xattr). */
+void tar_add_attribute(struct buffer *records, const char *name, struct slice value);
+
 void tar_put(struct tar *tar, const struct tar_entry *entry);
-/* A regular file with its data from `file`; `size` is what fstat said. */
-void tar_put_file(struct tar *tar, const struct tar_entry *entry, int file, uint64_t size);
+/* A regular file with its data from `file`, of which `it` is the fstat. */
+void tar_put_file(struct tar *tar, const struct tar_entry *entry, int file, const struct stat *it);
 /* The end marker, and all that is still held back. Returns tar->error. */
 int tar_end(struct tar *tar);
 void tar_finish(struct tar *tar);
