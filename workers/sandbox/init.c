@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/close_range.h>
-#include <linux/magic.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -12,12 +11,12 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include "common/cleanup.h"
 #include "workers/sandbox/gauge.h"
+#include "workers/sandbox/files.h"
 #include "workers/sandbox/launch.h"
 #include "workers/sandbox/pack.h"
 #include "workers/sandbox/proc.h"
@@ -29,9 +28,6 @@ enum {
     KILL_PASSES = 64,
     KILL_PAUSE_US = 500,
 };
-
-static const uint64_t file_flags = O_ACCMODE | O_CREAT | O_EXCL | O_TRUNC | O_APPEND |
-                                   O_DIRECTORY | O_NOFOLLOW;
 
 struct init {
     int control, children;
@@ -171,49 +167,58 @@ static void serve_kill_all(struct init *init)
     refuse(init, &fail);
 }
 
-static int open_file(const struct init *init, const char *path, int root, struct fail *fail)
+/* The path as it is inside; relative ones are in /workspace. */
+static bool read_path(const struct init *init, size_t *from, char path[PATH_MAX], struct fail *fail)
 {
-    uint64_t flags = (uint64_t)init->message.head.number[0] & file_flags;
-    mode_t mode = (mode_t)init->message.head.number[1];
-    if (flags & O_CREAT) {
-        AUTO_FREE char *parent = strdup(path);
-        char *slash = parent ? strrchr(parent, '/') : NULL;
-        if (slash)
-            *slash = '\0';
-        int made = slash && *parent ? room_make_dirs(root, parent, 0755) : 0;
-        if (made < 0)
-            return fail_set(fail, made, "%s: %s", path, strerror(-made));
-    }
-    int fd = room_open(root, path, flags | O_NONBLOCK | O_NOCTTY, mode);
-    return fd < 0 ? fail_set(fail, -errno, "%s: %s", path, strerror(errno)) : fd;
-}
-
-/* Files and directories only, and none of /proc, where "self" would be us. */
-static int check_file(int fd, const char *path, struct fail *fail)
-{
-    struct stat it;
-    struct statfs on;
-    if (fstat(fd, &it) < 0 || fstatfs(fd, &on) < 0)
-        return fail_set(fail, -errno, "%s: %s", path, strerror(errno));
-    if (on.f_type == PROC_SUPER_MAGIC || (!S_ISREG(it.st_mode) && !S_ISDIR(it.st_mode)))
-        return fail_set(fail, -EINVAL, "%s: neither a file nor a directory", path);
-    return 0;
+    const char *asked = wire_next_string(&init->message, from);
+    int len = asked ? snprintf(path, PATH_MAX, "%s%s", *asked == '/' ? "" : "/workspace/", asked)
+                    : PATH_MAX;
+    if (len < PATH_MAX)
+        return true;
+    fail_set(fail, -ENAMETOOLONG, "a path of %d bytes", len);
+    return false;
 }
 
 static void serve_file(struct init *init)
 {
     struct fail fail = {0};
-    char path[PATH_MAX + 16];
-    const char *asked = init->message.text;
-    AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int len = snprintf(path, sizeof(path), "%s%s", *asked == '/' ? "" : "/workspace/", asked);
-    AUTO_CLOSE int fd = (size_t)len >= sizeof(path)
-                            ? fail_set(&fail, -ENAMETOOLONG, "a path of %d bytes", len)
-                            : open_file(init, path, root, &fail);
-    if (fd < 0 || check_file(fd, asked, &fail) < 0)
+    char path[PATH_MAX];
+    size_t from = 0;
+    const uint64_t flags = (uint64_t)init->message.head.number[0];
+    const bool as_user = init->message.head.number[2];
+    AUTO_CLOSE int fd = -1;
+    if (read_path(init, &from, path, &fail))
+        fd = files_open(path, flags, (mode_t)init->message.head.number[1], as_user, &fail);
+    if (fd < 0)
         refuse(init, &fail);
     else
         answer(init, 0, &fd, 1);
+}
+
+static void serve_rename(struct init *init)
+{
+    struct fail fail = {0};
+    char from_path[PATH_MAX], to_path[PATH_MAX];
+    size_t from = 0;
+    bool has_to = init->message.head.number[0];
+    if (read_path(init, &from, from_path, &fail) &&
+        (!has_to || read_path(init, &from, to_path, &fail)))
+        files_rename(from_path, has_to ? to_path : NULL, &fail);
+    if (fail.code < 0)
+        refuse(init, &fail);
+    else
+        answer(init, 0, NULL, 0);
+}
+
+static void serve_terminal(struct init *init)
+{
+    struct fail fail = {0};
+    int number = 0;
+    AUTO_CLOSE int fd = files_open_terminal(&number, &fail);
+    if (fd < 0)
+        refuse(init, &fail);
+    else
+        answer(init, number, &fd, 1);
 }
 
 static void serve_pack(struct init *init)
@@ -240,6 +245,8 @@ static const struct {
     {WIRE_KILL_ALL, serve_kill_all},
     {WIRE_FILE, serve_file},
     {WIRE_PACK, serve_pack},
+    {WIRE_RENAME, serve_rename},
+    {WIRE_TERMINAL, serve_terminal},
 };
 
 static void serve(struct init *init)

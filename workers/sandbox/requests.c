@@ -26,18 +26,69 @@ static int call(struct sandbox *sandbox, struct wire_head head, struct slice tex
     return code;
 }
 
+static int check_path(const char *path, struct fail *fail)
+{
+    if (!*path)
+        return fail_set(fail, -ENOENT, "an empty path");
+    return strlen(path) < PATH_MAX
+               ? 0
+               : fail_set(fail, -ENAMETOOLONG, "a path longer than %d bytes", PATH_MAX - 1);
+}
+
 int sandbox_open_file(struct sandbox *sandbox, const char *path, int flags, mode_t mode,
                       struct fail *fail)
 {
     HOLD(sandbox);
     struct channel_answer answer;
-    struct wire_head head = {.verb = WIRE_FILE, .number = {flags, mode}};
-    if (!*path)
-        return fail_set(fail, -ENOENT, "an empty path");
-    if (strlen(path) >= PATH_MAX)
-        return fail_set(fail, -ENAMETOOLONG, "a path longer than %d bytes", PATH_MAX - 1);
-    int code = call(sandbox, head, slice_from_str(path), NULL, 0, &answer, fail);
+    struct wire_head head = {.verb = WIRE_FILE,
+                             .number = {flags & ~SANDBOX_AS_USER, mode,
+                                        (flags & SANDBOX_AS_USER) != 0}};
+    int code = check_path(path, fail);
+    if (code == 0)
+        code = call(sandbox, head, slice_of(path, strlen(path) + 1), NULL, 0, &answer, fail);
     return code < 0 ? code : answer.fds[0];
+}
+
+static int change_name(struct sandbox *sandbox, const char *from, const char *to,
+                       struct fail *fail)
+{
+    HOLD(sandbox);
+    AUTO_BUFFER text = {0};
+    struct channel_answer answer;
+    struct wire_head head = {.verb = WIRE_RENAME, .number = {to != NULL}};
+    int code = check_path(from, fail);
+    if (code == 0 && to)
+        code = check_path(to, fail);
+    if (code < 0)
+        return code;
+    buffer_append(&text, from, strlen(from) + 1);
+    if (to)
+        buffer_append(&text, to, strlen(to) + 1);
+    if (text.failed)
+        return say(fail, -ENOMEM, "the paths");
+    return call(sandbox, head, buffer_peek(&text), NULL, 0, &answer, fail);
+}
+
+int sandbox_rename(struct sandbox *sandbox, const char *from, const char *to, struct fail *fail)
+{
+    return change_name(sandbox, from, to, fail);
+}
+
+int sandbox_remove(struct sandbox *sandbox, const char *path, struct fail *fail)
+{
+    return change_name(sandbox, path, NULL, fail);
+}
+
+int sandbox_open_terminal(struct sandbox *sandbox, int *number, struct fail *fail)
+{
+    HOLD(sandbox);
+    struct channel_answer answer;
+    struct wire_head head = {.verb = WIRE_TERMINAL};
+    int code = call(sandbox, head, (struct slice){0}, NULL, 0, &answer, fail);
+    if (code < 0)
+        return code;
+    *number = (int)answer.result;
+    return answer.fds[0];
 }
 
 int sandbox_write_file(struct sandbox *sandbox, const char *path, const void *data, size_t len,

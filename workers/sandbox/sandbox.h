@@ -74,6 +74,9 @@ void sandbox_get_usage(const struct sandbox *sandbox, struct sandbox_usage *ret)
 /* False once its pid 1 is gone. */
 bool sandbox_is_alive(const struct sandbox *sandbox);
 
+/* Beside the flags of open(2): with no more rights than the processes inside have. */
+enum { SANDBOX_AS_USER = 1 << 30 };
+
 /*
  * Opens a path inside the sandbox (as open(2), symlinks resolved inside, never blocking on
  * a FIFO) and hands the descriptor out. Parents are made when flags has O_CREAT.
@@ -84,6 +87,13 @@ int sandbox_open_file(struct sandbox *sandbox, const char *path, int flags, mode
 /* Writes a whole file; 0 or negative errno. */
 int sandbox_write_file(struct sandbox *sandbox, const char *path, const void *data, size_t len,
                        mode_t mode, struct fail *fail);
+
+/* Renames as rename(2) does, or removes a file; with the rights of the processes inside. */
+int sandbox_rename(struct sandbox *sandbox, const char *from, const char *to, struct fail *fail);
+int sandbox_remove(struct sandbox *sandbox, const char *path, struct fail *fail);
+/* A new terminal of the sandbox: the fd of its master (the caller's), *number is N of
+ * /dev/pts/N; or negative errno. */
+int sandbox_open_terminal(struct sandbox *sandbox, int *number, struct fail *fail);
 
 /*
  * Starts argv[0] (absolute path) in /workspace with exactly these descriptors as 0.. (each

@@ -16,12 +16,14 @@ enum wire_verb {
     WIRE_ROOM = 1, /* worker -> spawner: text a struct wire_limits, then image\0layer\0... */
     WIRE_START,    /* worker -> pid 1: text int32 targets[fds], then argv\0...; answers the pid */
     WIRE_KILL_ALL, /* number[0] the pid to spare, or 0 */
-    WIRE_FILE,     /* numbers flags, mode; text the path; answers with the descriptor */
+    WIRE_FILE,     /* numbers flags, mode, as_user; text the path; answers with the descriptor */
     WIRE_PACK,     /* one descriptor to write to; answers the bytes */
     WIRE_DONE,     /* the answer to `id`: numbers code (0 or negative errno), result; text a sentence */
     WIRE_EXITED,   /* pid 1 -> worker: `id` of the start, number[0] status (0..255, 256 + signal) */
     WIRE_BREACH,   /* spawner -> worker: `id` of the room, text the limit's name */
     WIRE_BORN,     /* a new pid 1 -> spawner: `id` of the room; descriptors of its /proc, its disk and, if any, sysvipc/shm */
+    WIRE_RENAME,   /* worker -> pid 1: number[0] 1: text from\0to\0; 0: text path\0, which is removed */
+    WIRE_TERMINAL, /* worker -> pid 1: answers with the master's descriptor and N of /dev/pts/N */
 };
 
 /* The id under which a new pid 1 says unasked that the room is ready, or why it is not. */
