@@ -1,23 +1,5 @@
 /* The contract of tools: the table, the check of arguments, their description, the toolbox. */
-#include "sandbox_fixture.h"
-
-#include <jansson.h>
-
-#include "common/cleanup.h"
-#include "workers/tools/tool.h"
-
-static const struct task_limits limits = {.command_s = 20, .output_bytes = 4096};
-
-static json_t *json_of(const char *text)
-{
-    AUTO_FREE char *json = strdup(text);
-    for (char *at = json; *at; at++)
-        if (*at == '\'')
-            *at = '"';
-    json_t *value = json_loads(json, JSON_DECODE_ANY, NULL);
-    assert_non_null(value);
-    return value;
-}
+#include "tool_world.h"
 
 static void check_says(const char *tool, const char *arguments, const char *words)
 {
@@ -121,27 +103,6 @@ static void lengths_are_counted_in_characters(void **state)
 }
 
 /* ---- the toolbox -------------------------------------------------------------------------- */
-
-static struct tool_result call(struct toolbox *box, const char *name, const char *arguments)
-{
-    struct tool_result result;
-    struct fail fail = {0};
-    json_t *json = json_of(arguments);
-    if (toolbox_call(box, name, json, &result, &fail) < 0)
-        fail_msg("%s %s: %s", name, arguments, fail.text);
-    json_decref(json);
-    return result;
-}
-
-static void expect_call(struct toolbox *box, const char *name, const char *arguments,
-                        bool is_error, const char *text)
-{
-    struct tool_result result = call(box, name, arguments);
-    assert_string_equal(result.text, text);
-    assert_int_equal(result.is_error, is_error);
-    assert_int_equal(result.len, strlen(text));
-    tool_result_finish(&result);
-}
 
 static void tools_that_cannot_be_had_are_refused_with_words(void **state)
 {

@@ -1,0 +1,166 @@
+#include "workers/tools/edit_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/cleanup.h"
+#include "workers/offload.h"
+#include "workers/sandbox/process.h"
+
+static int say(struct fail *fail, int code, const char *path)
+{
+    return fail_set(fail, code, "%.400s: %s", path, strerror(-code));
+}
+
+/* ---- opening ---------------------------------------------------------------------------- */
+
+/* Its path inside, as the kernel knows it. */
+static int learn(struct edit_file *file, struct fail *fail)
+{
+    struct stat it;
+    char link[64], real[PATH_MAX];
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", file->fd);
+    ssize_t len = readlink(link, real, sizeof(real) - 1);
+    if (len <= 0 || fstat(file->fd, &it) < 0)
+        return say(fail, len < 0 ? -errno : -EIO, file->path);
+    real[len] = '\0';
+    if (real[0] == '/')
+        memcpy(file->path, real, (size_t)len + 1);
+    file->is_dir = S_ISDIR(it.st_mode);
+    file->mode = it.st_mode & 07777;
+    file->links = it.st_nlink;
+    file->size = (uint64_t)it.st_size;
+    return 0;
+}
+
+int edit_file_open(struct edit_file *file, struct sandbox *sandbox, const char *path,
+                   bool to_write, struct fail *fail)
+{
+    *file = (struct edit_file){.fd = -1, .mode = 0644};
+    int len = snprintf(file->path, sizeof(file->path), "%s%s", *path == '/' ? "" : "/workspace/", path);
+    if ((size_t)len >= sizeof(file->path))
+        return fail_set(fail, -ENAMETOOLONG, "a path of %d bytes", len);
+    file->fd = sandbox_open_file(sandbox, path, (to_write ? O_RDWR : O_RDONLY) | SANDBOX_AS_USER,
+                                 0, fail);
+    if (file->fd == -ENOENT || file->fd < 0) {
+        int code = file->fd;
+        file->fd = -1;
+        return code == -ENOENT ? 0 : code;
+    }
+    return learn(file, fail);
+}
+
+void edit_file_close(struct edit_file *file)
+{
+    cleanup_close(&file->fd);
+    file->fd = -1;
+    buffer_finish(&file->bytes);
+}
+
+/* ---- reading ---------------------------------------------------------------------------- */
+
+static int read_work(void *arg, const atomic_bool *stop)
+{
+    struct edit_file *file = arg;
+    for (;;) {
+        uint8_t *room = buffer_reserve(&file->bytes, 65536);
+        if (!room)
+            return -ENOMEM;
+        ssize_t got = pread(file->fd, room, 65536, (off_t)file->bytes.len);
+        if (got < 0 && errno != EINTR)
+            return -errno;
+        if (got == 0)
+            return 0;
+        file->bytes.len += got > 0 ? (size_t)got : 0;
+        if (file->bytes.len > EDIT_FILE_MAX)
+            return -EFBIG;
+        if (*stop)
+            return -ECANCELED;
+    }
+}
+
+int edit_file_read(struct edit_file *file, struct fail *fail)
+{
+    int code = file->size > EDIT_FILE_MAX ? -EFBIG : offload_run(read_work, file, fail);
+    if (code == -EFBIG)
+        return fail_set(fail, code, "%.400s: more than the %d bytes that can be edited", file->path,
+                        EDIT_FILE_MAX);
+    return code < 0 ? say(fail, code, file->path) : 0;
+}
+
+/* ---- writing ---------------------------------------------------------------------------- */
+
+struct writing {
+    int fd;
+    struct slice bytes;
+};
+
+static int write_work(void *arg, const atomic_bool *stop)
+{
+    struct writing *writing = arg;
+    for (size_t done = 0; done < writing->bytes.len;) {
+        size_t left = writing->bytes.len - done;
+        ssize_t wrote = pwrite(writing->fd, writing->bytes.data + done,
+                               left < 1 << 20 ? left : 1 << 20, (off_t)done);
+        if (wrote < 0 && errno != EINTR)
+            return -errno;
+        done += wrote > 0 ? (size_t)wrote : 0;
+        if (*stop)
+            return -ECANCELED;
+    }
+    return ftruncate(writing->fd, (off_t)writing->bytes.len) < 0 ? -errno : 0;
+}
+
+static int write_all(int fd, struct slice bytes, const char *path, struct fail *fail)
+{
+    struct writing writing = {fd, bytes};
+    int code = offload_run(write_work, &writing, fail);
+    return code < 0 ? say(fail, code, path) : 0;
+}
+
+/* A name in the same directory that nothing has. */
+static bool name_beside(char ret[PATH_MAX], const char *path, uint64_t number)
+{
+    int folder = (int)(strrchr(path, '/') + 1 - path);
+    return snprintf(ret, PATH_MAX, "%.*s.sluice-edit-%lu", folder, path, (unsigned long)number) <
+           PATH_MAX;
+}
+
+/* Fills in the new file and puts it in the old one's place; or removes it. */
+static int finish(struct sandbox *sandbox, const struct edit_file *file, int fd, const char *beside,
+                  struct slice bytes, struct fail *fail)
+{
+    int code = write_all(fd, bytes, file->path, fail);
+    if (code == 0 && fchmod(fd, file->mode) < 0)
+        code = say(fail, -errno, file->path);
+    if (code == 0)
+        code = sandbox_rename(sandbox, beside, file->path, fail);
+    if (code < 0)
+        sandbox_remove(sandbox, beside, NULL);
+    return code;
+}
+
+static bool takes_no_files(int code)
+{
+    return code == -EACCES || code == -EPERM || code == -EROFS || code == -EEXIST;
+}
+
+int edit_file_replace(struct edit_file *file, struct sandbox *sandbox, struct slice bytes,
+                      struct fail *fail)
+{
+    char beside[PATH_MAX];
+    const bool is_there = file->fd >= 0;
+    if (is_there && file->links > 1)
+        return write_all(file->fd, bytes, file->path, fail);
+    if (!name_beside(beside, file->path, sandbox_next_number(sandbox)))
+        return say(fail, -ENAMETOOLONG, file->path);
+    AUTO_CLOSE int fd = sandbox_open_file(
+        sandbox, beside, O_WRONLY | O_CREAT | O_EXCL | SANDBOX_AS_USER, 0600, fail);
+    if (fd < 0 && is_there && takes_no_files(fd))
+        return write_all(file->fd, bytes, file->path, fail);
+    return fd < 0 ? say(fail, fd, file->path)
+                  : finish(sandbox, file, fd, beside, bytes, fail);
+}
