@@ -31,6 +31,8 @@ void core_was_away(struct core *core, int64_t now_ms, int64_t away_ms)
     LIST_EACH(stream, &core->streams, link)
         stream->renewed_ms = later(core, stream->renewed_ms, away_ms);
     heap_shift(&core->timers, away_ms);
-    if (core->adopting)
-        core->adopt_until_ms += away_ms;
+    int64_t adopt_most_ms = core->now_ms + core->settings.adopt_grace_ms;
+    core->adopt_until_ms += away_ms;
+    if (core->adopt_until_ms > adopt_most_ms) /* its grace may have begun just now */
+        core->adopt_until_ms = adopt_most_ms;
 }

@@ -94,9 +94,8 @@ static void a_trainers_lease_gets_its_time_back(void **state)
     world_close(world);
 }
 
-static void adoption_after_a_restart_waits_as_long_as_it_says(void **state)
+static struct world *open_with_an_orphan(void)
 {
-    (void)state;
     struct world *world = world_create();
     world_start(world);
     struct core_group_row group = {.group = TEXT("g"), .stream = TEXT("train"), .samples = 1,
@@ -104,14 +103,34 @@ static void adoption_after_a_restart_waits_as_long_as_it_says(void **state)
     struct core_rollout_row row = {.rollout = TEXT("g/0"), .group = TEXT("g")};
     assert_true(core_restore_group(world->core, &group));
     assert_true(core_restore_rollout(world->core, &row));
+    return world;
+}
+
+static void expect_adoption_to_end_in(struct world *world, int64_t ms)
+{
     world_beat(world, "i1", "init", 1, NULL);
-    stand_still(world, 60000);
-    world_beat(world, "i1", "init", 1, NULL);
-    world_wait(world, 2999);
+    world_wait(world, ms - 1);
     assert_int_equal(seen_count(world, LANE_JOB), 0);
     world_wait(world, 1);
     expect_job(world, "i1", "init:g");
     world_close(world);
+}
+
+static void adoption_after_a_restart_waits_as_long_as_it_says(void **state)
+{
+    (void)state;
+    struct world *world = open_with_an_orphan();
+    world_beat(world, "i1", "init", 1, NULL);
+    stand_still(world, 60000);
+    expect_adoption_to_end_in(world, 3000);
+}
+
+static void adoption_waits_no_longer_for_a_standstill_before_it_began(void **state)
+{
+    (void)state;
+    struct world *world = open_with_an_orphan();
+    stand_still(world, 60000);
+    expect_adoption_to_end_in(world, 3000);
 }
 
 static void a_monotonic_clock_that_steps_back_does_nothing(void **state)
@@ -157,6 +176,7 @@ int main(void)
         cmocka_unit_test(deadlines_of_jobs_move_and_the_total_time_does_not),
         cmocka_unit_test(a_trainers_lease_gets_its_time_back),
         cmocka_unit_test(adoption_after_a_restart_waits_as_long_as_it_says),
+        cmocka_unit_test(adoption_waits_no_longer_for_a_standstill_before_it_began),
         cmocka_unit_test(what_happens_before_now_happens_now),
         cmocka_unit_test(a_monotonic_clock_that_steps_back_does_nothing),
     };
