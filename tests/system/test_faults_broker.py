@@ -1,4 +1,7 @@
 """A broker that dies, freezes, or comes back while work is under way."""
+import glob
+import json
+import os
 import random
 import signal
 import threading
@@ -6,6 +9,25 @@ import time
 import unittest
 
 from faults import Case, Client, Fleet, chat, noop, sandbox, script
+
+
+class SteppedClock:
+    """The wall clock of one member, by libfaketime; the monotonic one is left alone."""
+
+    def __init__(self, fleet, member):
+        libraries = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
+        if not libraries:
+            raise unittest.SkipTest("there is no libfaketime")
+        self.path = os.path.join(fleet.root, "wall-clock")
+        self.step("+0")
+        asan = fleet.environment.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
+        member.environment.update(LD_PRELOAD=libraries[0], FAKETIME_TIMESTAMP_FILE=self.path, FAKETIME_NO_CACHE="1",
+                                  FAKETIME_DONT_FAKE_MONOTONIC="1", DONT_FAKE_MONOTONIC="1", ASAN_OPTIONS=asan)
+
+    def step(self, offset):
+        with open(self.path + ".new", "w", encoding="utf-8") as file:
+            file.write(offset + "\n")
+        os.replace(self.path + ".new", self.path)
 
 
 class Broker(Case):
@@ -41,6 +63,41 @@ class Broker(Case):
         threading.Timer(4, lambda: fleet.broker.send(signal.SIGCONT)).start()
         client.submit([noop(k) for k in range(8)], stream="s")
         self.assert_all(self.read(client, "s", 16))
+        self.assertEqual(fleet.status()["counters"]["lost"], 0)
+
+    def test_a_wall_clock_that_jumps_ends_nothing_early_and_nothing_late(self):
+        fleet = Fleet(workers={"init": 1, "run": 0, "eval": 1}, settings={"beat_timeout_ms": 1500})
+        clock = SteppedClock(fleet, fleet.broker)
+        self.enter(fleet)
+        client = self.client(fleet, timeout=30)
+
+        def end_one(stream, hours):
+            """One that is cancelled says by which clock the broker lives."""
+            client.submit([noop(stream)], stream=stream)
+            client.cancel(stream=stream)
+            ended = json.loads(fleet.run("watch", stream, "--count", "1", "--json").stdout)
+            self.assertAlmostEqual(ended["ended_ms"] / 1000, time.time() + hours * 3600, delta=120)
+
+        def live(count):
+            fleet.wait_for(lambda s: s["rollouts"]["live"] == count, 15, f"{count} rollouts live")
+
+        client.submit([noop(1, samples=3, limits={"total_s": 3600})], stream="total")
+        client.submit([noop(2, samples=3)], stream="lease", lease=3600)
+        end_one("before", 0)
+        clock.step("+2h")
+        end_one("later", 2)
+        client.submit([noop(3, samples=3)], stream="short", lease=5)
+        live(9)
+        clock.step("-3h")
+        end_one("earlier", -3)
+        live(6)  # the short lease is over, although it began five hours from now
+        self.assert_all(self.read(client, "short", 3), "cancelled", None)
+        fleet.broker.kill()
+        fleet.broker.start()
+        self.assertEqual(fleet.status()["rollouts"]["live"], 6)
+        fleet.add_worker("run", "run-1").start()
+        for stream in ("total", "lease"):
+            self.assert_all(self.read(client, stream, 3))
         self.assertEqual(fleet.status()["counters"]["lost"], 0)
 
     def test_what_was_acknowledged_before_any_kill_is_there_after_it(self):

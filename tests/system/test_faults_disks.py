@@ -7,7 +7,7 @@ import unittest
 from faults import Case, Fleet, noop, sandbox
 from harness import wait_until
 
-from sluice import BrokerSilent, Refused
+from sluice import BrokerSilent, Full, Refused
 
 import hostile
 
@@ -28,6 +28,10 @@ class SmallDisk:
 
     def __exit__(self, *_):
         subprocess.run(["umount", "-l", self.path], check=True)
+
+    def take(self, mib):
+        with open(os.path.join(self.path, "ballast"), "wb") as file:
+            file.write(b"x" * (mib << 20))
 
     def fill(self):
         with open(os.path.join(self.path, "ballast"), "wb", buffering=0) as file:
@@ -66,6 +70,26 @@ class Ledger(Case):
         for k in range(20):
             client.submit([noop(k, metadata={"pad": "x" * 50000})], stream="s")
         self.assert_all(self.read(client, "s", 36))
+
+    def test_a_low_disk_refuses_submits_until_there_is_room_and_work_goes_on(self):
+        if os.geteuid() != 0:
+            self.skipTest("a small disk needs root")
+        fleet = Fleet(slots=8, options=("--disk-reserve-mib", "32"))
+        disk = self.enter(SmallDisk(os.path.join(fleet.root, "disk"), 128))
+        fleet.move_data(os.path.join(disk.path, "data"))
+        self.enter(fleet)
+        client = self.client(fleet, timeout=30, patience=0)
+        client.submit([sandbox(k, "sleep 3") for k in range(8)], stream="s")
+        disk.take(96)
+        wait_until(lambda: "broker.disk-low" in fleet.broker.said(), 10, "the broker notices")
+        with self.assertRaises(Full) as caught:
+            client.submit([noop(1)], stream="s")
+        self.assertEqual(caught.exception.reason, "disk-low")
+        self.assert_all(self.read(client, "s", 8))
+        disk.empty()
+        wait_until(lambda: "broker.disk-enough" in fleet.broker.said(), 10, "the broker notices")
+        client.submit([noop(1)], stream="s")
+        self.assert_all(self.read(client, "s", 1, from_seq=9))
 
     def test_a_torn_write_at_the_end_of_the_wal_is_passed_over(self):
         fleet = self.enter(Fleet(slots=8))

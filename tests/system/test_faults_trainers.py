@@ -1,11 +1,12 @@
 """Trainers that die, stay away, vanish, say things twice or too early, ask for too much or never read."""
+import json
 import os
 import random
 import time
 import unittest
 
 from faults import Case, Fleet, noop, sandbox
-from harness import BINARY, PYTHON, SOURCE, memory_bound
+from harness import BINARY, PYTHON, SLUICE, SOURCE, memory_bound
 import msgpack
 import zmq
 from sluice import Refused
@@ -98,6 +99,40 @@ class Trainers(Case):
         fleet.broker.kill()
         fleet.broker.start()
         self.assert_all(self.read(self.client(fleet), "s", 3000))
+
+    def test_work_of_a_trainer_that_vanished_ends_with_its_lease(self):
+        fleet = self.enter(Fleet(slots=8))
+        path = os.path.join(fleet.root, "tasks.jsonl")
+        with open(path, "w", encoding="utf-8") as file:
+            for task in [sandbox(1, "sleep 6")] + [sandbox(k, "sleep 100") for k in range(2, 8)]:
+                file.write(json.dumps(task) + "\n")
+        trainer = fleet.add("trainer", [SLUICE, "submit", path, "--stream", "s", "--lease", "2s", "--wait"], ready="")
+        trainer.start()
+        client = self.client(fleet)  # asks for another stream only
+        fleet.wait_for(lambda s: s["rollouts"]["accepted"] == 7 and s["rollouts"]["live"] == 6, 60,
+                       "one has ended, three times the lease later")
+        client.submit([sandbox(9, "sleep 8")], stream="other")
+        trainer.kill()
+        fleet.wait_for(lambda s: s["rollouts"]["live"] == 1, 7, "only the other stream's goes on")
+        self.assert_all(self.read(client, "other", 1))
+        seen = self.read(client, "s", 7)
+        self.assert_all(seen[:1])
+        self.assert_all(seen[1:], "cancelled", None)
+
+    def test_a_cancel_ahead_of_its_submit_wins_even_over_a_kill_of_the_broker(self):
+        fleet = self.enter(Fleet(slots=4))
+        client = self.client(fleet, timeout=30)
+        self.assertEqual(client.cancel(group="mine"), 0)
+        self.assertEqual(client.cancel(rollout="half/1"), 0)
+        fleet.broker.kill()
+        fleet.broker.start()
+        client.submit([noop(1, samples=3)], stream="s", group=lambda task: "mine")
+        client.submit([noop(2, samples=2)], stream="t", group=lambda task: "half")
+        client.submit([noop(3, samples=3)], stream="u", group=lambda task: "other")
+        self.assert_all(self.read(client, "s", 3), "cancelled", None)
+        self.assertEqual({t.rollout: t.outcome for t in self.read(client, "t", 2)},
+                         {"half/0": "ok", "half/1": "cancelled"})
+        self.assert_all(self.read(client, "u", 3))
 
     def test_a_submit_said_twice_is_one_group_and_another_content_is_refused(self):
         fleet = self.enter(Fleet())

@@ -3,11 +3,14 @@ import ctypes
 import os
 import re
 import signal
+import threading
 import time
 import unittest
 
 from faults import Case, Fleet, Nodes, chat, script, why_not
-from harness import wait_until
+from harness import free_ports, wait_until
+import msgpack
+import zmq
 
 PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT, WAIT_ALL = 17, 0x4206, 0x4207, 0x40000000
 SOON = {"beat_timeout_ms": 1500, "retry_first_ms": 100}
@@ -31,6 +34,40 @@ class HungThread:
 
     def __exit__(self, *_):
         self.ptrace(PTRACE_DETACH)
+
+
+class BeatRelay:
+    """Between a worker and SINK: what it says goes on; told to, it repeats the last beat as if the worker did."""
+
+    def __init__(self, fleet):
+        base = free_ports(3, start=21000)
+        self.url = f"tcp://127.0.0.1:{base}"
+        self.context, self.repeats, self.over = zmq.Context(), threading.Event(), threading.Event()
+        self.here, self.sink = self.context.socket(zmq.PULL), self.context.socket(zmq.PUSH)
+        self.here.bind(f"tcp://127.0.0.1:{base + 1}")
+        self.sink.connect(f"tcp://127.0.0.1:{fleet.port + 1}")
+        self.thread = threading.Thread(target=self.relay)
+
+    def relay(self):
+        beat = None
+        while not self.over.is_set():
+            if self.here.poll(300):
+                message = self.here.recv()
+                unpacker = msgpack.Unpacker(max_buffer_size=1 << 24)
+                unpacker.feed(message)
+                beat = message if unpacker.unpack() == "worker.beat" else beat
+                self.sink.send(message)
+            elif self.repeats.is_set():
+                self.sink.send(beat)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+        self.context.destroy(linger=0)
 
 
 def worker_id(member):
@@ -82,6 +119,24 @@ class Workers(Case):
         except PermissionError:
             self.skipTest("ptrace is not permitted here")
         fleet.wait_for_workers()
+
+    def test_a_worker_that_hangs_while_its_beats_go_on_loses_its_jobs(self):
+        fleet = Fleet(workers={"init": 1, "run": 1, "eval": 1}, slots=4, settings=SOON)
+        relay = self.enter(BeatRelay(fleet))
+        hung = fleet.add_worker("run", "run-2")
+        hung.arguments[hung.arguments.index(fleet.url)] = relay.url
+        client = self.start(fleet, 8)
+        self.wait_leased(fleet, "run", 8)
+        relay.repeats.set()
+        hung.send(signal.SIGSTOP)
+        self.assert_all(self.read(client, "s", 8))
+        states = {worker["worker"]: worker["state"] for worker in fleet.status()["workers"]}
+        self.assertEqual(states[worker_id(hung)], "hung")
+        self.assertEqual(fleet.status()["counters"]["lost"], 1)
+        relay.repeats.clear()
+        hung.send(signal.SIGCONT)
+        fleet.wait_for(lambda s: s["stages"]["run"]["workers"] == 2 and s["stages"]["run"]["free"] == 8, 30,
+                       "it is back and idle")
 
     def cut_off(self, kill):
         if why_not():
