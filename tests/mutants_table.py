@@ -40,6 +40,10 @@ MUTANTS = [
     ("subscriber that does not read", "broker/shell_effects.c", "if (atomic_load(&shell->feed_held) > FEED_HELD_MAX)", "if (false)", "system/faults_trainers: test_a_subscriber_that_does_not_read_holds_no_more_than_its_part_of_the_brokers_memory"),
     ("a key after the first request", "client/link.c", "if (client->front)\n        return client_fail(client, -EBUSY", "if (false)\n        return client_fail(client, -EBUSY", "client/test_keys: a_key_after_the_first_request_is_refused_and_reading_goes_on"),
     ("sluice up told to end while it starts", "client/cli/up_run.c", "up->registrar.pid && !up->stop_signals && ", "up->registrar.pid && ", "client/up: test_ctrl_c_while_engines_are_registered_stops_at_once"),
+    ("nobody known", "workers/lane.c", "if (plan->key && ((code = curve_use(lane->pull, plan->key)) ||", "if (plan->key && ((code = 0) ||", "workers/test_lane: a_job_of_anybody_but_the_key_files_broker_never_arrives"),
+    ("nobody known", "workers/lane.c", "if (lane->is_refused && now_ms >= lane->again_ms) {", "if (false) {", "workers/test_lane: a_worker_that_is_not_known_is_told_and_comes_in_once_it_is"),
+    ("nobody known", "client/link.c", "int code = curve_use(socket, &link->key);", "int code = socket ? 0 : -EINVAL;", "client/test_keys: with_its_key_a_client_asks_and_reads"),
+    ("nobody known", "client/link.c", "if (!link->is_refused || now_ms < link->again_ms)", "if (true)", "client/test_keys: a_client_that_was_shut_out_comes_in_once_the_broker_is_the_right_one"),
     # engines and tasks
     ("engine down for an hour", "broker/core_breaker.c", "if (!breaker->wait_ms && breaker->faults < core->settings.breaker_faults)", "if (true)", "broker/test_core_breaker: an_engine_down_for_an_hour_costs_no_rollout"),
     ("engine down", "broker/core_breaker.c", "if (token <= breaker->newest || ", "if (token == 0 || ", "broker/test_core_breaker: what_was_handed_out_before_says_nothing_new_once_a_trial_is_due"),

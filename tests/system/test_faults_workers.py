@@ -46,6 +46,7 @@ class BeatRelay:
         self.here, self.sink = self.context.socket(zmq.PULL), self.context.socket(zmq.PUSH)
         self.here.bind(f"tcp://127.0.0.1:{base + 1}")
         self.sink.connect(f"tcp://127.0.0.1:{fleet.port + 1}")
+        self.held = 0  # jobs in the last beat
         self.thread = threading.Thread(target=self.relay)
 
     def relay(self):
@@ -55,7 +56,8 @@ class BeatRelay:
                 message = self.here.recv()
                 unpacker = msgpack.Unpacker(max_buffer_size=1 << 24)
                 unpacker.feed(message)
-                beat = message if unpacker.unpack() == "worker.beat" else beat
+                if unpacker.unpack() == "worker.beat":
+                    beat, self.held = message, len(unpacker.unpack()["jobs"])
                 self.sink.send(message)
             elif self.repeats.is_set():
                 self.sink.send(beat)
@@ -125,8 +127,8 @@ class Workers(Case):
         relay = self.enter(BeatRelay(fleet))
         hung = fleet.add_worker("run", "run-2")
         hung.arguments[hung.arguments.index(fleet.url)] = relay.url
-        client = self.start(fleet, 8)
-        self.wait_leased(fleet, "run", 8)
+        client = self.start(fleet, 8, delay_ms=3000)
+        wait_until(lambda: relay.held == 4, 30, "a beat lists its jobs")
         relay.repeats.set()
         hung.send(signal.SIGSTOP)
         self.assert_all(self.read(client, "s", 8))
