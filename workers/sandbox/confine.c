@@ -6,6 +6,7 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -88,78 +89,122 @@ static const uint32_t new_namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPI
                                        CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
 
 #define COUNT(table) (sizeof(table) / sizeof(*(table)))
-#define FILTER_MAX 160
 
-struct filter {
-    struct sock_filter code[FILTER_MAX];
-    unsigned short len;
+/* What one call's argument decides: `found` where it is one of the table (for BPF_JSET: shares a
+ * bit with it), `otherwise` where not. */
+struct argument_rule {
+    uint32_t call, number;
+    uint16_t test;
+    const uint32_t *table;
+    size_t count;
+    uint32_t found, otherwise;
 };
 
-static void put(struct filter *filter, uint16_t code, uint32_t value, uint8_t yes, uint8_t no)
+static const struct argument_rule argument_rules[] = {
+    {__NR_clone, 0, BPF_JSET, &new_namespaces, 1, SECCOMP_RET_ERRNO | EPERM, SECCOMP_RET_ALLOW},
+    {__NR_ioctl, 1, BPF_JEQ, denied_ioctls, COUNT(denied_ioctls), SECCOMP_RET_ERRNO | EPERM,
+     SECCOMP_RET_ALLOW},
+    {__NR_socket, 0, BPF_JEQ, socket_families, COUNT(socket_families), SECCOMP_RET_ALLOW,
+     SECCOMP_RET_ERRNO | EAFNOSUPPORT},
+};
+
+struct rule {
+    uint32_t call, action;
+    const struct argument_rule *argument; /* or NULL: the action */
+};
+
+enum {
+    RULES = COUNT(denied_calls) + COUNT(unknown_calls) + COUNT(argument_rules),
+    /* an end of the search has at most 3 instructions, and so many less one branches lead there */
+    FILTER_MAX = 8 + 4 * RULES + 3 * COUNT(argument_rules) +
+                 2 * (1 + COUNT(denied_ioctls) + COUNT(socket_families)),
+};
+
+/* Made once, for all rooms: room_prepare_filter. */
+static struct {
+    struct sock_filter code[FILTER_MAX];
+    unsigned short len;
+} filter;
+
+static void put(uint16_t code, uint32_t value, uint8_t yes, uint8_t no)
 {
-    filter->code[filter->len++] = (struct sock_filter){code, yes, no, value};
+    filter.code[filter.len++] = (struct sock_filter){code, yes, no, value};
 }
 
-static void put_load(struct filter *filter, size_t offset)
-{
-    put(filter, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
-}
-
-static void put_return(struct filter *filter, uint32_t action)
-{
-    put(filter, BPF_RET | BPF_K, action, 0, 0);
-}
+static void put_load(size_t offset) { put(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0); }
+static void put_return(uint32_t action) { put(BPF_RET | BPF_K, action, 0, 0); }
 
 /* If what was loaded compares as `test` with value, the program ends here. */
-static void put_verdict(struct filter *filter, uint16_t test, uint32_t value, uint32_t action)
+static void put_verdict(uint16_t test, uint32_t value, uint32_t action)
 {
-    put(filter, BPF_JMP | test | BPF_K, value, 0, 1);
-    put_return(filter, action);
+    put(BPF_JMP | test | BPF_K, value, 0, 1);
+    put_return(action);
 }
 
-/* For one system call: looks at an argument, ends with `found` where it is one of the table
- * (or shares a bit with value, for BPF_JSET) and `otherwise` where not. */
-static void put_argument(struct filter *filter, uint32_t call, size_t argument, uint16_t test,
-                         const uint32_t *table, size_t count, uint32_t found, uint32_t otherwise)
+static void put_argument(const struct argument_rule *rule)
 {
-    put(filter, BPF_JMP | BPF_JEQ | BPF_K, call, 0, (uint8_t)(2 + 2 * count));
-    put_load(filter, offsetof(struct seccomp_data, args) + argument * sizeof(uint64_t));
-    for (size_t i = 0; i < count; i++)
-        put_verdict(filter, test, table[i], found);
-    put_return(filter, otherwise);
+    put(BPF_JMP | BPF_JEQ | BPF_K, rule->call, 0, (uint8_t)(2 + 2 * rule->count));
+    put_load(offsetof(struct seccomp_data, args) + rule->number * sizeof(uint64_t));
+    for (size_t i = 0; i < rule->count; i++)
+        put_verdict(rule->test, rule->table[i], rule->found);
+    put_return(rule->otherwise);
 }
 
-static void put_table(struct filter *filter, const uint32_t *table, size_t count, int error)
+/*
+ * A search by halves: the kernel runs the program for each of its calls when it is set, to learn
+ * which are always allowed, and that is most of what setting it costs.
+ */
+static void put_search(const struct rule *rules, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        put_verdict(filter, BPF_JEQ, table[i], SECCOMP_RET_ERRNO | (uint32_t)error);
+    if (count > 1) {
+        unsigned short branch = filter.len;
+        put(BPF_JMP | BPF_JGE | BPF_K, rules[count / 2].call, 0, 0);
+        put_search(rules, count / 2);
+        filter.code[branch].jt = (uint8_t)(filter.len - branch - 1);
+        put_search(rules + count / 2, count - count / 2);
+        return;
+    }
+    if (rules->argument)
+        put_argument(rules->argument);
+    else
+        put_verdict(BPF_JEQ, rules->call, rules->action);
+    put_return(SECCOMP_RET_ALLOW);
 }
 
-_Static_assert(2 * (COUNT(denied_calls) + COUNT(unknown_calls) + COUNT(socket_families) +
-                    COUNT(denied_ioctls)) + 24 < FILTER_MAX, "the filter's program fits");
-
-static void make_filter(struct filter *filter)
+static int compare_rules(const void *a, const void *b)
 {
-    const uint32_t eperm = SECCOMP_RET_ERRNO | EPERM;
-    put_load(filter, offsetof(struct seccomp_data, arch));
-    put(filter, BPF_JMP | BPF_JEQ | BPF_K, NATIVE_ARCH, 1, 0);
-    put_return(filter, SECCOMP_RET_KILL_PROCESS);
-    put_load(filter, offsetof(struct seccomp_data, nr));
-    put_verdict(filter, BPF_JGE, X32_CALLS, SECCOMP_RET_ERRNO | ENOSYS);
-    put_argument(filter, __NR_clone, 0, BPF_JSET, &new_namespaces, 1, eperm, SECCOMP_RET_ALLOW);
-    put_argument(filter, __NR_ioctl, 1, BPF_JEQ, denied_ioctls, COUNT(denied_ioctls), eperm,
-                 SECCOMP_RET_ALLOW);
-    put_argument(filter, __NR_socket, 0, BPF_JEQ, socket_families, COUNT(socket_families),
-                 SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
-    put_table(filter, unknown_calls, COUNT(unknown_calls), ENOSYS);
-    put_table(filter, denied_calls, COUNT(denied_calls), EPERM);
-    put_return(filter, SECCOMP_RET_ALLOW);
+    const struct rule *x = a, *y = b;
+    return (x->call > y->call) - (x->call < y->call);
+}
+
+static size_t add_rules(struct rule *rules, size_t count, const uint32_t *calls, size_t more, int error)
+{
+    for (size_t i = 0; i < more; i++)
+        rules[count++] = (struct rule){calls[i], SECCOMP_RET_ERRNO | (uint32_t)error, NULL};
+    return count;
+}
+
+_Static_assert(FILTER_MAX < 2 * UINT8_MAX, "a branch reaches the middle of the program");
+
+void room_prepare_filter(void)
+{
+    struct rule rules[RULES];
+    size_t count = add_rules(rules, 0, denied_calls, COUNT(denied_calls), EPERM);
+    count = add_rules(rules, count, unknown_calls, COUNT(unknown_calls), ENOSYS);
+    for (size_t i = 0; i < COUNT(argument_rules); i++)
+        rules[count++] = (struct rule){argument_rules[i].call, 0, &argument_rules[i]};
+    qsort(rules, count, sizeof(*rules), compare_rules);
+    filter.len = 0;
+    put_load(offsetof(struct seccomp_data, arch));
+    put(BPF_JMP | BPF_JEQ | BPF_K, NATIVE_ARCH, 1, 0);
+    put_return(SECCOMP_RET_KILL_PROCESS);
+    put_load(offsetof(struct seccomp_data, nr));
+    put_verdict(BPF_JGE, X32_CALLS, SECCOMP_RET_ERRNO | ENOSYS);
+    put_search(rules, count);
 }
 
 static int filter_calls(struct fail *fail)
 {
-    struct filter filter = {.len = 0};
-    make_filter(&filter);
     struct sock_fprog program = {filter.len, filter.code};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return fail_set(fail, -errno, "no_new_privs: %s", strerror(errno));
@@ -176,9 +221,11 @@ static int drop_rights(struct fail *fail)
 {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
     struct __user_cap_data_struct rights[2] = {0};
-    for (int right = 0; prctl(PR_CAPBSET_READ, right, 0, 0, 0) >= 0; right++)
-        if (prctl(PR_CAPBSET_DROP, right, 0, 0, 0) < 0)
-            return fail_set(fail, -errno, "bounding set: %s", strerror(errno));
+    int right = 0;
+    while (prctl(PR_CAPBSET_DROP, right, 0, 0, 0) == 0)
+        right++;
+    if (errno != EINVAL || right <= CAP_SYS_ADMIN) /* EINVAL: the kernel has no more */
+        return fail_set(fail, -errno, "bounding set: %s", strerror(errno));
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
     rights[0].effective = rights[0].permitted = 1u << CAP_DAC_OVERRIDE;
     if (syscall(SYS_capset, &header, rights) < 0)

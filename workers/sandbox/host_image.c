@@ -124,11 +124,11 @@ int host_image_find_secrets(struct fail *fail)
     return code;
 }
 
-int host_image_hide_secrets(int root, int disk, struct fail *fail)
+int host_image_hide_secrets(int root, int stock, struct fail *fail)
 {
     for (size_t i = 0; i < secret_count; i++) {
         int covered = secrets[i].is_dir
-                          ? room_attach_clone(disk, "empty", MOUNT_ATTR_RDONLY, root, secrets[i].path)
+                          ? room_attach_clone(stock, "empty", MOUNT_ATTR_RDONLY, root, secrets[i].path)
                           : room_attach_clone(root, "dev/null", 0, root, secrets[i].path);
         if (covered < 0 && errno != ENOENT)
             return refuse(fail, secrets[i].path);

@@ -48,24 +48,12 @@ static int write_text(int root, const char *path, const char *text)
 
 /* ---- the disk: one tmpfs with everything that can be written ------------------------ */
 
-/* What every root has, under whatever the image has. */
-static const struct {
-    const char *path;
-    mode_t mode;
-} skeleton_dirs[] = {
-    {"dev", 0755},     {"etc", 0755},     {"home", 0755},       {"mnt", 0755},
-    {"opt", 0755},     {"proc", 0555},    {"root", 0755},       {"run", 0755},
-    {"srv", 0755},     {"tmp", 01777},    {"usr", 0755},        {"var", 0755},
-    {"var/lib", 0755}, {"var/log", 0755}, {"var/cache", 0755},  {"var/tmp", 01777},
-    {"sys", 0555},     {"workspace", 0755}, {"run/sluice", 0755},
-};
-
 static const struct {
     const char *path;
     mode_t mode;
 } disk_dirs[] = {
-    {"upper", 0755}, {"work", 0755},     {"skeleton", 0755}, {"root", 0755},
-    {"shm", 01777},  {"commands", 0755}, {"outputs", 0755},  {"empty", 0555},
+    {"upper", 0755}, {"work", 0755},     {"root", 0755},
+    {"shm", 01777},  {"commands", 0755}, {"outputs", 0755},
 };
 
 static uint64_t disk_inodes(const struct room_plan *plan)
@@ -77,31 +65,20 @@ static uint64_t disk_inodes(const struct room_plan *plan)
 }
 
 /* Returns the open disk. */
-static int make_disk(const struct room_plan *plan, struct fail *fail)
+static int make_disk(const struct room_plan *plan, int stock, struct fail *fail)
 {
     char options[96];
     snprintf(options, sizeof(options), "mode=0755,size=%lum,nr_inodes=%lu",
              (unsigned long)plan->disk_mib, (unsigned long)disk_inodes(plan));
-    if (mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL) < 0)
-        return refuse(fail, "private mounts");
-    if (mount("tmpfs", plan->scratch, "tmpfs", MS_NOSUID | MS_NODEV, options) < 0)
+    if (fchdir(stock) < 0 || mount("tmpfs", "room", "tmpfs", MS_NOSUID | MS_NODEV, options) < 0)
         return refuse(fail, "tmpfs");
-    AUTO_CLOSE int disk = open(plan->scratch, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    AUTO_CLOSE int disk = openat(stock, "room", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (disk < 0)
         return refuse(fail, plan->scratch);
     for (size_t i = 0; i < sizeof(disk_dirs) / sizeof(*disk_dirs); i++)
         if (mkdirat(disk, disk_dirs[i].path, disk_dirs[i].mode) < 0)
             return refuse(fail, "tmpfs");
     return take_fd(&disk);
-}
-
-static int make_skeleton(const struct room_plan *plan, int disk, struct fail *fail)
-{
-    AUTO_CLOSE int skeleton = openat(disk, "skeleton", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    for (size_t i = 0; i < sizeof(skeleton_dirs) / sizeof(*skeleton_dirs); i++)
-        if (mkdirat(skeleton, skeleton_dirs[i].path, skeleton_dirs[i].mode) < 0)
-            return refuse(fail, "skeleton");
-    return host_image_is(plan->image) ? host_image_prepare(skeleton, fail) : 0;
 }
 
 /* ---- the overlay: layers over the image over the skeleton --------------------------- */
@@ -144,7 +121,7 @@ static int add_image(const struct room_plan *plan, struct buffer *options, int *
     return blame_image(plan, code, fail);
 }
 
-static int add_lowers(const struct room_plan *plan, int disk, struct buffer *options, int *fds,
+static int add_lowers(const struct room_plan *plan, int stock, struct buffer *options, int *fds,
                       size_t *count, struct fail *fail)
 {
     int code = 0;
@@ -152,17 +129,18 @@ static int add_lowers(const struct room_plan *plan, int disk, struct buffer *opt
         code = add_lower(options, fds, count, AT_FDCWD, plan->layers[i], fail);
     if (code == 0)
         code = add_image(plan, options, fds, count, fail);
-    return code < 0 ? code : add_lower(options, fds, count, disk, "skeleton", fail);
+    return code < 0 ? code : add_lower(options, fds, count, stock,
+                                             host_image_is(plan->image) ? "host" : "skeleton", fail);
 }
 
-static int mount_overlay(const struct room_plan *plan, int disk, struct fail *fail)
+static int mount_overlay(const struct room_plan *plan, int stock, int disk, struct fail *fail)
 {
     AUTO_BUFFER options = {0};
     int lowers[ROOM_LAYERS_MAX + 2];
     size_t count = 0;
     AUTO_CLOSE int upper = openat(disk, "upper", O_PATH | O_DIRECTORY | O_CLOEXEC);
     AUTO_CLOSE int work = openat(disk, "work", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int code = add_lowers(plan, disk, &options, lowers, &count, fail);
+    int code = add_lowers(plan, stock, &options, lowers, &count, fail);
     buffer_printf(&options, ",upperdir=/proc/self/fd/%d,workdir=/proc/self/fd/%d,userxattr", upper,
                   work);
     if (code == 0 && !buffer_append(&options, "", 1))
@@ -202,47 +180,16 @@ static int need_dir(int root, const char *path)
 
 /* ---- what is mounted over it -------------------------------------------------------- */
 
-static const struct {
-    const char *type, *path;
-    unsigned long flags;
-    const char *options;
-} fixed_mounts[] = {
-    {"proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL},
-    {"tmpfs", "dev", MS_NOSUID | MS_NOEXEC, "mode=0755,size=64k,nr_inodes=64"},
-};
-
-static const char *const devices[] = {"null", "zero", "full", "random", "urandom", "tty"};
-
-static const struct {
-    const char *path, *to;
-} device_links[] = {
-    {"ptmx", "pts/ptmx"},          {"fd", "/proc/self/fd"},         {"stdin", "/proc/self/fd/0"},
-    {"stdout", "/proc/self/fd/1"}, {"stderr", "/proc/self/fd/2"},
-};
-
-/* The host's device nodes, read-only: what is written goes to the device, mode and times stay the host's. */
-static int make_devices(int root, int disk, struct fail *fail)
+/* The devices come from the stock; ptys and shared memory are the room's own. */
+static int make_devices(int root, int stock, int disk, struct fail *fail)
 {
-    AUTO_CLOSE int dev = room_open(root, "dev", O_RDONLY | O_DIRECTORY, 0);
-    for (size_t i = 0; i < sizeof(devices) / sizeof(*devices); i++) {
-        char host[32];
-        snprintf(host, sizeof(host), "/dev/%s", devices[i]);
-        AUTO_CLOSE int made = openat(dev, devices[i], O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
-        if (made < 0 || room_attach_clone(AT_FDCWD, host, MOUNT_ATTR_NOSUID | MOUNT_ATTR_RDONLY, dev,
-                                          devices[i]) < 0)
-            return refuse(fail, host);
-    }
-    for (size_t i = 0; i < sizeof(device_links) / sizeof(*device_links); i++)
-        if (symlinkat(device_links[i].to, dev, device_links[i].path) < 0)
-            return refuse(fail, device_links[i].path);
-    if (mkdirat(dev, "pts", 0755) < 0 || mkdirat(dev, "shm", 01777) < 0)
+    if (room_attach_clone(stock, "dev", 0, root, "dev") < 0)
         return refuse(fail, "/dev");
-    if (mount_at(dev, "pts", "devpts", MS_NOSUID | MS_NOEXEC,
-                 "newinstance,ptmxmode=0666,mode=620") < 0)
+    AUTO_CLOSE int dev = room_open(root, "dev", O_PATH | O_DIRECTORY, 0);
+    if (dev < 0 || mount_at(dev, "pts", "devpts", MS_NOSUID | MS_NOEXEC,
+                            "newinstance,ptmxmode=0666,mode=620") < 0)
         return refuse(fail, "devpts");
-    if (room_attach_clone(disk, "shm", 0, dev, "shm") < 0)
-        return refuse(fail, "/dev/shm");
-    return 0;
+    return room_attach_clone(disk, "shm", 0, dev, "shm") < 0 ? refuse(fail, "/dev/shm") : 0;
 }
 
 /* Two tmpfs of the tools, apart from the disk so that a full disk does not silence them:
@@ -268,11 +215,8 @@ static int make_fixed(int root, struct fail *fail)
     for (size_t i = 0; i < sizeof(needed_dirs) / sizeof(*needed_dirs); i++)
         if (need_dir(root, needed_dirs[i]) < 0)
             return refuse(fail, needed_dirs[i]);
-    for (size_t i = 0; i < sizeof(fixed_mounts) / sizeof(*fixed_mounts); i++)
-        if (mount_at(root, fixed_mounts[i].path, fixed_mounts[i].type, fixed_mounts[i].flags,
-                     fixed_mounts[i].options) < 0)
-            return refuse(fail, fixed_mounts[i].path);
-    return 0;
+    return mount_at(root, "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0
+               ? refuse(fail, "proc") : 0;
 }
 
 /* ---- the namespaces' own settings --------------------------------------------------- */
@@ -332,12 +276,12 @@ static int enter(int root, struct fail *fail)
 
 /* ---- in order ----------------------------------------------------------------------- */
 
-static int furnish(const struct room_plan *plan, int disk, int root, struct room *room,
-                   struct fail *fail)
+static int furnish(const struct room_plan *plan, int stock, int disk, int root,
+                   struct room *room, struct fail *fail)
 {
     int code = blame_image(plan, make_fixed(root, fail), fail);
     if (code == 0)
-        code = make_devices(root, disk, fail);
+        code = make_devices(root, stock, disk, fail);
     if (code == 0)
         code = make_run(root, disk, room, fail);
     if (code == 0 && host_image_is(plan->image))
@@ -352,7 +296,7 @@ static int furnish(const struct room_plan *plan, int disk, int root, struct room
     if (code < 0 || !plan->is_host_root)
         return code;
     code = guard_proc(room->proc, root, fail);
-    return code == 0 && host_image_is(plan->image) ? host_image_hide_secrets(root, disk, fail) : code;
+    return code == 0 && host_image_is(plan->image) ? host_image_hide_secrets(root, stock, fail) : code;
 }
 
 int room_build(const struct room_plan *plan, struct room *ret, struct fail *fail)
@@ -360,16 +304,15 @@ int room_build(const struct room_plan *plan, struct room *ret, struct fail *fail
     struct room room = {-1, -1, -1, -1};
     umask(0);
     int code = apart_take_identity(plan->uid, plan->gid, fail);
-    AUTO_CLOSE int disk = code < 0 ? code : make_disk(plan, fail);
+    AUTO_CLOSE int stock = open(plan->scratch, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    AUTO_CLOSE int disk = code < 0 ? code : make_disk(plan, stock, fail);
     if (disk < 0)
         return disk;
-    code = make_skeleton(plan, disk, fail);
-    if (code == 0)
-        code = mount_overlay(plan, disk, fail);
+    code = mount_overlay(plan, stock, disk, fail);
     if (code < 0)
         return code;
     AUTO_CLOSE int root = openat(disk, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    code = furnish(plan, disk, root, &room, fail);
+    code = furnish(plan, stock, disk, root, &room, fail);
     if (code == 0)
         code = enter(root, fail);
     if (code == 0)

@@ -25,7 +25,7 @@ struct room_plan {
     uint64_t memory_mib, disk_mib, processes, inodes, file_mib;
     cpu_set_t cpus; /* none: those it has */
     struct gauge *gauge;
-    const char *scratch; /* where its tmpfs is mounted, in its own namespace */
+    const char *scratch; /* where the stock is (stock.h) */
     uid_t uid;           /* the spawner's, in its own user namespace; ROOM_UID inside */
     gid_t gid;
     bool is_host_root; /* root of the host is who runs us: it owns what only root may read */
@@ -40,6 +40,8 @@ struct room {
 };
 
 int room_build(const struct room_plan *plan, struct room *ret, struct fail *fail);
+/* Makes the system call filter of all rooms; once, before any. */
+void room_prepare_filter(void);
 /* Limits that need the namespaces' rights; then gives those rights up for good. */
 int room_confine(const struct room_plan *plan, struct fail *fail);
 /* The CPUs; while sched_setaffinity is still allowed. */
@@ -68,6 +70,6 @@ int host_image_attach(int root, struct fail *fail);
 /* Root of the host owns the sandbox when it runs us: what others may not read is looked for
  * once, before any sandbox, and covered in each. */
 int host_image_find_secrets(struct fail *fail);
-int host_image_hide_secrets(int root, int disk, struct fail *fail);
+int host_image_hide_secrets(int root, int stock, struct fail *fail);
 
 #endif

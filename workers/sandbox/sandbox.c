@@ -184,7 +184,7 @@ struct spawner *spawner_start(const char *scratch, struct fail *fail)
     spawner->pid = apart_fork(&is_apart);
     if (spawner->pid == 0) {
         close(sockets[0]);
-        spawner_run(sockets[1], scratch, spawner->gauges, is_root);
+        spawner_run(sockets[1], scratch, spawner->gauges, is_apart, is_root);
     }
     close(sockets[1]);
     spawner->socket = sockets[0];

@@ -21,6 +21,7 @@
 #include "workers/sandbox/init.h"
 #include "workers/sandbox/proc.h"
 #include "workers/sandbox/room.h"
+#include "workers/sandbox/stock.h"
 #include "workers/sandbox/wire.h"
 
 enum {
@@ -45,6 +46,7 @@ struct spawner_state {
     int births[2];    /* new pid 1s write to [1] */
     int children;     /* signalfd of SIGCHLD */
     const char *scratch;
+    struct fail stock; /* why there is none, and so no rooms */
     bool is_host_root;
     struct gauge *gauges;
     cpu_set_t cpus;               /* ours */
@@ -155,6 +157,8 @@ static int open_room(struct spawner_state *state)
     uint32_t id = state->message.head.id;
     if (!read_plan(state, &plan) || !add_tenant(state))
         return refuse(state, id, -EINVAL, "plan");
+    if (state->stock.code < 0)
+        return answer(state, id, state->stock.code, state->stock.text, NULL, 0);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0)
         return refuse(state, id, -errno, "socketpair");
     pid_t pid = clone_into_namespaces(&pidfd);
@@ -311,6 +315,7 @@ static void prepare(struct spawner_state *state)
     prctl(PR_SET_NAME, "sluice-spawner");
     setsid();
     set_signals(state);
+    room_prepare_filter();
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
         setrlimit(RLIMIT_NOFILE, &files);
@@ -343,7 +348,7 @@ static int until_watch_ms(const struct spawner_state *state)
 }
 
 _Noreturn void spawner_run(int socket, const char *scratch, struct gauge *gauges,
-                            bool is_host_root)
+                            bool is_apart, bool is_host_root)
 {
     static struct spawner_state state;
     state.worker = socket;
@@ -351,6 +356,8 @@ _Noreturn void spawner_run(int socket, const char *scratch, struct gauge *gauges
     state.gauges = gauges;
     state.is_host_root = is_host_root;
     prepare(&state);
+    if (is_apart) /* else clones fail, and say why */
+        stock_make(scratch, &state.stock);
     for (;;) {
         struct pollfd on[] = {
             {state.worker, POLLIN, 0}, {state.births[0], POLLIN, 0}, {state.children, POLLIN, 0}};

@@ -16,6 +16,6 @@ struct gauge;
 
 /* Serves `socket` (wire.h) until its other end is gone; then kills every sandbox and ends. */
 _Noreturn void spawner_run(int socket, const char *scratch, struct gauge *gauges,
-                            bool is_host_root);
+                            bool is_apart, bool is_host_root);
 
 #endif

@@ -1,0 +1,20 @@
+/*
+ * stock.h - what all rooms have in common, made once by the spawner in its own mount namespace
+ * and read-only to every room, whose mount namespace begins as a copy of that: a tmpfs on the
+ * scratch directory, seen nowhere else, with
+ *
+ *   skeleton/  what every root has, under whatever the image has
+ *   host/      the same for the image "host", with its links and mount points
+ *   dev/       /dev but for its ptys and shared memory: the host's device nodes, links
+ *   empty/     to cover directories with
+ *   room/      where each room mounts its disk
+ */
+#ifndef SLUICE_WORKERS_SANDBOX_STOCK_H
+#define SLUICE_WORKERS_SANDBOX_STOCK_H
+
+#include "common/fail.h"
+
+/* In the spawner, which needs the right to mount; ends with the process. */
+int stock_make(const char *scratch, struct fail *fail);
+
+#endif
