@@ -9,6 +9,7 @@ packages=(
     libsqlite3-dev libjansson-dev libarchive-dev libssl-dev
     libfaketime
     python3 python3-pip python3-zmq python3-msgpack python3-numpy python3-lz4 unzip curl squashfs-tools-ng
+    python3-ipython python3-ipykernel
 )
 
 missing=()

@@ -103,6 +103,8 @@ static int remember(const FTSENT *entry, struct fail *fail)
 
 int host_image_find_secrets(struct fail *fail)
 {
+    while (secret_count > 0) /* of an earlier spawner of this process */
+        free(secrets[--secret_count].path);
     char etc[] = "/etc", opt[] = "/opt", local[] = "/usr/local/etc";
     char *roots[] = {etc, opt, local, NULL};
     FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);

@@ -167,6 +167,44 @@ static void serve_kill_all(struct init *init)
     refuse(init, &fail);
 }
 
+/* Frozen first, they cannot leave children behind for the next kill to miss. */
+static void signal_tree(const struct init *init, pid_t root, int signal)
+{
+    static pid_t pids[PROCESSES_SEEN];
+    size_t count = proc_tree(init->room.proc, root, pids, PROCESSES_SEEN), frozen = 0;
+    for (int pass = 0; signal == SIGKILL && frozen < count && pass < KILL_PASSES; pass++) {
+        for (size_t i = 0; i < count; i++)
+            kill(pids[i], SIGSTOP);
+        frozen = count;
+        count = proc_tree(init->room.proc, root, pids, PROCESSES_SEEN);
+    }
+    for (size_t i = 0; i < count; i++)
+        kill(pids[i], signal);
+}
+
+static void serve_signal(struct init *init)
+{
+    pid_t root = (pid_t)init->message.head.number[0];
+    if (root > 1)
+        signal_tree(init, root, (int)init->message.head.number[1]);
+    answer(init, 0, NULL, 0);
+}
+
+/* Somebody else's child that is ours by now: its parent in between has ended. */
+static void serve_adopt(struct init *init)
+{
+    struct fail fail = {0};
+    pid_t pid = (pid_t)init->message.head.number[0];
+    if (init->started_count == STARTED_MAX || pid <= 1 || waitpid(pid, NULL, WNOHANG) != 0) {
+        fail_set(&fail, -ESRCH, "process %d is not there", pid);
+        refuse(init, &fail);
+        return;
+    }
+    init->started[init->started_count].pid = pid;
+    init->started[init->started_count++].id = init->message.head.id;
+    answer(init, pid, NULL, 0);
+}
+
 /* The path as it is inside; relative ones are in /workspace. */
 static bool read_path(const struct init *init, size_t *from, char path[PATH_MAX], struct fail *fail)
 {
@@ -243,6 +281,8 @@ static const struct {
 } services[] = {
     {WIRE_START, serve_start},
     {WIRE_KILL_ALL, serve_kill_all},
+    {WIRE_SIGNAL, serve_signal},
+    {WIRE_ADOPT, serve_adopt},
     {WIRE_FILE, serve_file},
     {WIRE_PACK, serve_pack},
     {WIRE_RENAME, serve_rename},

@@ -56,15 +56,21 @@ static void append_range(struct output *output, int fd, uint64_t from, uint64_t 
     }
 }
 
-void output_append_file(struct output *output, int fd, uint64_t size)
+void output_append_part(struct output *output, int fd, uint64_t from, uint64_t to)
 {
-    if (size <= output->head_max + output->tail_max) {
-        append_range(output, fd, 0, size);
+    uint64_t before = output->total, room = output->head_max - output->head.len;
+    if (to - from <= room + output->tail_max) {
+        append_range(output, fd, from, to);
         return;
     }
-    append_range(output, fd, 0, output->head_max);
-    append_range(output, fd, size - output->tail_max, size);
-    output->total = size;
+    append_range(output, fd, from, from + room);
+    append_range(output, fd, to - output->tail_max, to);
+    output->total = before + (to - from);
+}
+
+void output_append_file(struct output *output, int fd, uint64_t size)
+{
+    output_append_part(output, fd, 0, size);
 }
 
 char *output_take(struct output *output, size_t *len)

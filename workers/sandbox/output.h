@@ -19,6 +19,8 @@ void output_init(struct output *output, size_t max);
 void output_append(struct output *output, const void *data, size_t len);
 /* A regular file from its beginning; what was left out is not read. */
 void output_append_file(struct output *output, int fd, uint64_t size);
+/* The same of its bytes [from, to). */
+void output_append_part(struct output *output, int fd, uint64_t from, uint64_t to);
 /* The text, NUL-terminated, *len bytes, the caller's; NULL when out of memory. Empties it. */
 char *output_take(struct output *output, size_t *len);
 void output_finish(struct output *output);

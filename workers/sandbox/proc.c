@@ -48,13 +48,52 @@ static bool read_file(int proc, pid_t pid, const char *name, char *ret, size_t s
     return true;
 }
 
-char proc_state(int proc, pid_t pid)
+/* 'R', 'S', 'Z' ... and the parent; 0 when it is gone. */
+static char read_state(int proc, pid_t pid, pid_t *parent)
 {
-    char text[512];
+    char text[512], state = 0;
+    *parent = 0;
     if (!read_file(proc, pid, "stat", text, sizeof(text)))
         return 0;
     const char *name_end = strrchr(text, ')'); /* a name may hold anything */
-    return name_end && name_end[1] == ' ' ? name_end[2] : 0;
+    return name_end && sscanf(name_end + 1, " %c %d", &state, parent) == 2 ? state : 0;
+}
+
+char proc_state(int proc, pid_t pid)
+{
+    pid_t parent;
+    return read_state(proc, pid, &parent);
+}
+
+enum { TREE_SEEN = 8192 };
+
+static bool has(const pid_t *pids, size_t count, pid_t pid)
+{
+    for (size_t i = 0; i < count; i++)
+        if (pids[i] == pid)
+            return true;
+    return false;
+}
+
+size_t proc_tree(int proc, pid_t root, pid_t *ret, size_t max)
+{
+    static pid_t pids[TREE_SEEN], parents[TREE_SEEN];
+    size_t seen = proc_list(proc, pids, TREE_SEEN), count = 0, before = 0;
+    for (size_t i = 0; i < seen; i++) {
+        char state = read_state(proc, pids[i], &parents[i]);
+        if (state == 0 || state == 'Z' || state == 'X')
+            parents[i] = 0;
+        else if (pids[i] == root && count < max)
+            ret[count++] = root;
+    }
+    while (before < count) { /* a generation at a time */
+        size_t from = before;
+        before = count;
+        for (size_t i = 0; i < seen && count < max; i++)
+            if (parents[i] > 0 && has(ret + from, before - from, parents[i]))
+                ret[count++] = pids[i];
+    }
+    return count;
 }
 
 /* Of what follows the name: state is field 3, threads 20, resident pages 24. */

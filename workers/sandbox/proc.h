@@ -11,6 +11,8 @@
 size_t proc_list(int proc, pid_t *ret, size_t max);
 /* 'R', 'S', 'Z' ...; 0 when it is gone. */
 char proc_state(int proc, pid_t pid);
+/* `root` and all its living descendants that have their parents still, at most `max`; their number. */
+size_t proc_tree(int proc, pid_t root, pid_t *ret, size_t max);
 /* Resident memory in KiB, shared pages counted whole, and threads; cheap. False when it is gone. */
 bool proc_weigh(int proc, pid_t pid, uint64_t *kib, uint64_t *threads);
 /* The memory with shared pages divided among who shares them; exact and ten times dearer. */

@@ -24,6 +24,12 @@ void sandbox_kill_all_later(struct sandbox *sandbox);
 /* 0, or why the sandbox cannot be used: a breach or its end, in words. */
 int sandbox_check(const struct sandbox *sandbox, struct fail *fail);
 
+/* A signal for a process and all its descendants; SIGKILL lets none of them escape it. */
+int sandbox_signal_tree(struct sandbox *sandbox, pid_t pid, int signal, struct fail *fail);
+/* Makes a process that was not started by sandbox_start, but is a child of pid 1, one that
+ * sandbox_poll_exit and sandbox_wait know. -ESRCH: there is none (any more). */
+int sandbox_adopt(struct sandbox *sandbox, pid_t pid, struct fail *fail);
+
 /* 1, 2, 3 ...: for names that are the same in every rollout. */
 uint64_t sandbox_next_number(struct sandbox *sandbox);
 

@@ -111,12 +111,12 @@ int sandbox_write_file(struct sandbox *sandbox, const char *path, const void *da
 
 /* ---- processes ---------------------------------------------------------------------- */
 
-static struct process *add_process(struct sandbox *sandbox)
+static struct process *add_process(struct sandbox *sandbox, struct wire_head start)
 {
     struct process *process = calloc(1, sizeof(*process));
     if (!process)
         return NULL;
-    process->start.verb = WIRE_START;
+    process->start = start;
     process->next = sandbox->processes;
     sandbox->processes = process;
     return process;
@@ -143,17 +143,17 @@ static struct process *find_process(const struct sandbox *sandbox, pid_t pid)
 }
 
 /* Noted before it is asked for, so that its end cannot come too early. */
-static int start(struct sandbox *sandbox, const struct sandbox_exec *exec, struct slice text,
-                 pid_t *ret_pid, struct fail *fail)
+static int start(struct sandbox *sandbox, struct wire_head head, const int *fds, size_t fd_count,
+                 struct slice text, pid_t *ret_pid, struct fail *fail)
 {
     struct channel_answer answer;
-    struct process *process = add_process(sandbox);
+    struct process *process = add_process(sandbox, head);
     if (!process)
         return say(fail, -ENOMEM, "the process");
     int code = sandbox_check(sandbox, fail);
     if (code == 0)
-        code = channel_call(&sandbox->channel, &process->start, text, exec->fds, exec->fd_count,
-                            &answer, fail);
+        code = channel_call(&sandbox->channel, &process->start, text, fds, fd_count, &answer,
+                            fail);
     if (code == -ECONNRESET)
         code = sandbox_check(sandbox, fail);
     if (code < 0) {
@@ -180,7 +180,23 @@ int sandbox_start(struct sandbox *sandbox, const struct sandbox_exec *exec, pid_
     if (text.len > WIRE_TEXT_MAX || exec->fd_count > WIRE_FDS_MAX)
         return fail_set(fail, -E2BIG, "more than %d bytes of arguments or %d descriptors",
                         WIRE_TEXT_MAX, WIRE_FDS_MAX);
-    return start(sandbox, exec, buffer_peek(&text), ret_pid, fail);
+    return start(sandbox, (struct wire_head){.verb = WIRE_START}, exec->fds, exec->fd_count,
+                 buffer_peek(&text), ret_pid, fail);
+}
+
+int sandbox_adopt(struct sandbox *sandbox, pid_t pid, struct fail *fail)
+{
+    HOLD(sandbox);
+    struct wire_head head = {.verb = WIRE_ADOPT, .number = {pid}};
+    return start(sandbox, head, NULL, 0, (struct slice){0}, &pid, fail);
+}
+
+int sandbox_signal_tree(struct sandbox *sandbox, pid_t pid, int signal, struct fail *fail)
+{
+    HOLD(sandbox);
+    struct channel_answer answer;
+    struct wire_head head = {.verb = WIRE_SIGNAL, .number = {pid, signal}};
+    return call(sandbox, head, (struct slice){0}, NULL, 0, &answer, fail);
 }
 
 int sandbox_poll_exit(struct sandbox *sandbox, pid_t pid, int *status, struct fail *fail)

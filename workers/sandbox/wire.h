@@ -16,6 +16,8 @@ enum wire_verb {
     WIRE_ROOM = 1, /* worker -> spawner: text a struct wire_limits, then image\0layer\0... */
     WIRE_START,    /* worker -> pid 1: text int32 targets[fds], then argv\0...; answers the pid */
     WIRE_KILL_ALL, /* number[0] the pid to spare, or 0 */
+    WIRE_SIGNAL,   /* numbers a pid, a signal for it and all its descendants; SIGKILL freezes them first */
+    WIRE_ADOPT,    /* number[0] a pid whose end is to be told as if it had been started by this `id` */
     WIRE_FILE,     /* numbers flags, mode, as_user; text the path; answers with the descriptor */
     WIRE_PACK,     /* one descriptor to write to; answers the bytes */
     WIRE_DONE,     /* the answer to `id`: numbers code (0 or negative errno), result; text a sentence */
