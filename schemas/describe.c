@@ -260,6 +260,7 @@ static const char *task_type_words(enum task_type type)
         [TASK_SETUP] = "list of strings", [TASK_TOOLS] = "list of strings",
         [TASK_TOOL] = "word",          [TASK_SCRIPT] = "list",
         [TASK_ARGUMENTS] = "object",
+        [TASK_GRANTS] = "list of strings", [TASK_EVAL_GRANTS] = "list of strings",
         [TASK_METADATA] = "object",
     };
     return words[type];
@@ -276,6 +277,8 @@ static const char *task_unit(const struct task_row *row)
     case TASK_EVAL_FILES:
     case TASK_SETUP:
     case TASK_SCRIPT:
+    case TASK_GRANTS:
+    case TASK_EVAL_GRANTS:
     case TASK_TOOLS:      return " elements";
     default:              return " bytes";
     }

@@ -2,6 +2,13 @@
 
 #include <stdlib.h>
 
+bool task_grant_is_valid(const char *name)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
+    size_t len = strnlen(name, TASK_GRANT_SIZE);
+    return len > 0 && len < TASK_GRANT_SIZE && strspn(name, allowed) == len && name[0] >= 'a';
+}
+
 static bool samples_nothing(const struct task *task)
 {
     return strcmp(task->kind, "noop") == 0 || strcmp(task->agent_kind, "none") == 0 ||
@@ -32,6 +39,7 @@ static bool check_eval(const struct task *task, struct refusal *no)
         {"eval.command", "command", task->eval_command, true},
         {"eval.reward_file", "command", task->eval_reward_file, false},
         {"eval.files", "command", task->eval_file_count > 0, false},
+        {"eval.network", "command", task->eval_grant_count > 0, false},
         {"eval.answer", "math", task->eval_answer, true},
     };
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
@@ -121,6 +129,13 @@ static void finish_files(struct task_file *files, size_t count)
     free(files);
 }
 
+static void finish_texts(char **texts, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(texts[i]);
+    free(texts);
+}
+
 void task_destroy(struct task *task)
 {
     if (!task)
@@ -129,10 +144,10 @@ void task_destroy(struct task *task)
         free(task->messages[i].role);
         free(task->messages[i].content);
     }
-    for (size_t i = 0; i < task->setup_count; i++)
-        free(task->setup[i]);
-    for (size_t i = 0; i < task->tool_count; i++)
-        free(task->tools[i]);
+    finish_texts(task->setup, task->setup_count);
+    finish_texts(task->tools, task->tool_count);
+    finish_texts(task->grants, task->grant_count);
+    finish_texts(task->eval_grants, task->eval_grant_count);
     for (size_t i = 0; i < task->script_count; i++) {
         free(task->script[i].tool);
         free(task->script[i].arguments);
@@ -145,8 +160,6 @@ void task_destroy(struct task *task)
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         free(texts[i]);
     free(task->messages);
-    free(task->setup);
-    free(task->tools);
     free(task->script);
     free(task);
 }

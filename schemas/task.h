@@ -17,7 +17,9 @@ enum {
     TASK_FILES_MAX = 256,
     TASK_SETUP_MAX = 64,
     TASK_TOOLS_MAX = 16,
-    TASK_SCRIPT_MAX = 1024
+    TASK_SCRIPT_MAX = 1024,
+    TASK_GRANTS_MAX = 8,
+    TASK_GRANT_SIZE = 33 /* of a grant's name, with its NUL */
 };
 
 struct task_message {
@@ -71,6 +73,9 @@ struct task {
     char **setup; /* bash commands run in /workspace by init, in order */
     size_t setup_count;
 
+    char **grants; /* what set-up and the agent may reach, by name; the worker knows them */
+    size_t grant_count;
+
     char *agent_kind;     /* "bash", "tools", "chat"; "replay" and "none" sample nothing */
     char **tools;         /* names, as settled: never absent */
     size_t tool_count;
@@ -85,6 +90,8 @@ struct task {
     char *eval_reward_file; /* command: holds a number; NULL: exit status 0 is 1.0, 1 to 125 is 0.0, other is broken */
     struct task_file *eval_files; /* written only into the evaluator's sandbox */
     size_t eval_file_count;
+    char **eval_grants; /* what the evaluator may reach */
+    size_t eval_grant_count;
     char *eval_answer;    /* math: what the last \boxed{} must equal */
 
     struct task_limits limits;
@@ -93,6 +100,9 @@ struct task {
 
 /* Whether init, run and eval of this task need an engine. */
 bool task_needs_engine(const struct task *task);
+
+/* 1 to 32 of a-z, 0-9 and -, a letter first: it is part of a path and of a variable's name. */
+bool task_grant_is_valid(const char *name);
 
 /* The caller owns *ret (task_destroy); NULL on refusal. `json` is one JSON object. */
 struct task *task_parse(struct slice json, struct refusal *no);

@@ -200,3 +200,47 @@ bool task_read_setup(const struct task_place *place, const json_t *value)
     }
     return true;
 }
+
+/* ---- grants of the network ------------------------------------------------------------------- */
+
+static bool read_grant(const struct task_place *place, const json_t *value, char **ret)
+{
+    if (!json_is_string(value))
+        return place_wrong_type(place, "a string");
+    if (!task_grant_is_valid(json_string_value(value)))
+        return refuse(place->no, REFUSAL_BAD_NAME, place->shown,
+                      "%s must be 1 to %d of a-z, 0-9 and -, a letter first", place->shown,
+                      TASK_GRANT_SIZE - 1);
+    return place_set_text(place, ret, json_string_value(value));
+}
+
+static bool read_grant_list(const struct task_place *place, const json_t *value, char ***grants,
+                            size_t *count)
+{
+    if (!place_check_list(place, value) ||
+        !place_make_list(place, json_array_size(value), sizeof(**grants), grants))
+        return false;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        struct task_place element = place_of_element(place, i);
+        ++*count;
+        if (!read_grant(&element, json_array_get(value, i), &(*grants)[i]))
+            return false;
+        for (size_t k = 0; k < i; k++)
+            if (strcmp((*grants)[k], (*grants)[i]) == 0)
+                return refuse(place->no, REFUSAL_BAD_TASK, element.shown, "%s is given twice",
+                              element.shown);
+    }
+    return true;
+}
+
+bool task_read_grants(const struct task_place *place, const json_t *value)
+{
+    struct task *task = place->base;
+    return read_grant_list(place, value, &task->grants, &task->grant_count);
+}
+
+bool task_read_eval_grants(const struct task_place *place, const json_t *value)
+{
+    struct task *task = place->base;
+    return read_grant_list(place, value, &task->eval_grants, &task->eval_grant_count);
+}

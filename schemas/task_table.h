@@ -25,6 +25,8 @@ enum task_type {
     TASK_FILE_BASE64,
     TASK_FILE_MODE,
     TASK_SETUP,
+    TASK_GRANTS,
+    TASK_EVAL_GRANTS,
     TASK_TOOLS,
     TASK_TOOL,
     TASK_SCRIPT,

@@ -21,6 +21,7 @@
 #include "schemas/task.h"
 #include "workers/engines/engine.h"
 #include "workers/layer.h"
+#include "workers/network/grants.h"
 #include "workers/sandbox/sandbox.h"
 
 enum { JOB_PREPARE_MS = 8000, JOB_PACK_MS = 20000, JOB_OVERDUE_MS = 1000 };
@@ -32,6 +33,7 @@ struct job_context {
     struct engines *engines;
     struct spawner *spawner;
     struct layers layers;
+    const struct grants *grants; /* what tasks may reach; NULL: nothing */
 };
 
 struct job_result {

@@ -160,6 +160,8 @@ static int take_option(int id, const char *word, const char *value, struct optio
     case OPTION_json:
         ret->json = true;
         return 0;
+    case OPTION_grant:
+        return grants_add(&plan->grants, value, fail);
     case OPTION_with_parent:
         ret->with_parent = true;
         return 0;

@@ -199,6 +199,7 @@ static int make_context(struct worker *worker, struct fail *fail)
         limits.connections_max = CONNECTIONS_MIN;
     context->layers = (struct layers){
         worker->plan.store, worker->plan.cache, worker->plan.cache_bytes};
+    context->grants = &worker->plan.grants;
     context->loop = loop_create();
     if (!context->loop || !spawner_attach(context->spawner, context->loop))
         return fail_set(fail, -errno, "no event loop: %s", strerror(errno));

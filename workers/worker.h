@@ -16,6 +16,7 @@
 
 #include "common/keys.h"
 #include "schemas/message.h"
+#include "workers/network/grants.h"
 #include "workers/sandbox/sandbox.h"
 
 struct worker_plan {
@@ -29,6 +30,7 @@ struct worker_plan {
     uint64_t cache_bytes;      /* what unpacked layers may take; 0: no limit */
     int64_t grace_ms;
     size_t outbox_bytes; /* as in outbox_init */
+    struct grants grants; /* what tasks may reach */
 };
 
 struct worker;

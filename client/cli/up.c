@@ -94,6 +94,10 @@ static void plan_workers(struct up *up, const struct up_stage *stage)
         }
         if (up->allow_plaintext)
             child_add(worker, "--allow-plaintext");
+        for (size_t k = 0; k < up->options->grants.count; k++) {
+            child_add(worker, "--grant");
+            child_add(worker, up->options->grants.items[k]);
+        }
         if (stage->slots) {
             child_add(worker, "--slots");
             child_add(worker, stage->slots_text);
@@ -191,6 +195,8 @@ static const struct option options[] = {
      .min = 1, .max = 32765},
     {"keys", OPTION_TEXT, offsetof(struct up_options, keys), "DIR",
      "Asks everybody for a key: a directory of `sluice keys init`. Makes up-worker and up-admin in it, for itself."},
+    {"grant", OPTION_LIST, offsetof(struct up_options, grants), "NAME=TO",
+     "What tasks may reach by that name: unix:/path/of/a/socket or tcp:HOST:PORT."},
     {"ready-file", OPTION_TEXT, offsetof(struct up_options, ready_file), "FILE",
      "Written with the broker's URL once everything is up."},
 };

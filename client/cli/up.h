@@ -10,7 +10,7 @@
 #include "client/cli/command.h"
 
 struct up_options {
-    struct texts engines;
+    struct texts engines, grants;
     const char *data, *bind, *ready_file, *keys;
     uint64_t front, init, run, eval, slots, init_slots, run_slots, eval_slots, grace_ms;
 };

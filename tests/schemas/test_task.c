@@ -124,6 +124,28 @@ static void the_agents_kind_and_tools_follow_from_each_other(void **state)
     }
 }
 
+static void grants_of_the_network_are_names(void **state)
+{
+    (void)state;
+    AUTO_TASK task = parse_member("\"network\":[\"pip\",\"a-1\"],\"eval\":{\"kind\":\"command\","
+                                  "\"command\":\"c\",\"network\":[\"db\"]}");
+    assert_int_equal(task->grant_count, 2);
+    assert_string_equal(task->grants[0], "pip");
+    assert_string_equal(task->grants[1], "a-1");
+    assert_int_equal(task->eval_grant_count, 1);
+    assert_string_equal(task->eval_grants[0], "db");
+    static const char *const bad[] = {"", "P", "1a", "-a", "a/b", "..", "a_b", "tcp:1.1.1.1:80",
+                                      "abcdefghijklmnopqrstuvwxyz0123456"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        char member[128];
+        snprintf(member, sizeof(member), "\"network\":[\"pip\",\"%s\"]", bad[i]);
+        assert_member_refused(member, REFUSAL_BAD_NAME, "network[1]");
+    }
+    assert_member_refused("\"network\":[\"a\",\"a\"]", REFUSAL_BAD_TASK, "network[1]");
+    assert_member_refused("\"network\":[1]", REFUSAL_WRONG_TYPE, "network[0]");
+    assert_member_refused("\"eval\":{\"network\":[\"a\"]}", REFUSAL_BAD_TASK, "eval.network");
+}
+
 static void an_agents_kind_that_does_not_fit_its_tools_or_script_is_refused(void **state)
 {
     (void)state;
@@ -313,6 +335,7 @@ int main(void)
         cmocka_unit_test(the_smallest_task_gets_the_documented_defaults),
         cmocka_unit_test(every_field_reaches_its_member),
         cmocka_unit_test(the_agents_kind_and_tools_follow_from_each_other),
+        cmocka_unit_test(grants_of_the_network_are_names),
         cmocka_unit_test(an_agents_kind_that_does_not_fit_its_tools_or_script_is_refused),
         cmocka_unit_test(a_scripts_arguments_are_kept_as_json_of_few_levels),
         cmocka_unit_test(a_task_that_samples_nothing_needs_no_prompt_and_no_engine),

@@ -63,7 +63,8 @@ static void put_measure(struct buffer *out, const struct task_row *row, double n
     bool is_number = row->type == TASK_UINT || row->type == TASK_INT || row->type == TASK_REAL;
     bool is_list = row->type == TASK_FILES || row->type == TASK_EVAL_FILES ||
                    row->type == TASK_SETUP || row->type == TASK_TOOLS ||
-                   row->type == TASK_SCRIPT;
+                   row->type == TASK_SCRIPT ||
+                   row->type == TASK_GRANTS || row->type == TASK_EVAL_GRANTS;
     buffer_append_str(out, is_number ? "" : is_list ? "[" : "\"");
     if (is_number)
         buffer_printf(out, "%.15g", n);

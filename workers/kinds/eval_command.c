@@ -170,7 +170,7 @@ static void judge(struct job *job, struct stage_room *room, const struct sandbox
 
 static void command_run(struct job *job)
 {
-    struct stage_room room = {0};
+    struct stage_room room = {.is_evaluators = true};
     struct sandbox_output output = {0};
     struct fail fail = {0};
     int code = open_room(job, &room, &fail);

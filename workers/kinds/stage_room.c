@@ -9,6 +9,7 @@
 #include "common/clock.h"
 #include "common/digest.h"
 #include "workers/fiber.h"
+#include "workers/network/gate.h"
 #include "workers/offload.h"
 
 enum { COMMAND_RESERVE_MS = 500 };
@@ -55,9 +56,57 @@ int stage_room_add_own(struct stage_room *room, const struct job *job, const cha
     return 0;
 }
 
+/* ---- what it may reach -------------------------------------------------------------------- */
+
+struct reach {
+    const struct grant *grants[TASK_GRANTS_MAX];
+    struct listener listeners[TASK_GRANTS_MAX];
+    size_t count;
+};
+
+static int find_grants(const struct stage_room *room, const struct job *job, struct reach *ret,
+                       struct fail *fail)
+{
+    const struct task *task = job->task;
+    char *const *names = room->is_evaluators ? task->eval_grants : task->grants;
+    size_t count = room->is_evaluators ? task->eval_grant_count : task->grant_count;
+    for (ret->count = 0; ret->count < count; ret->count++) {
+        const char *name = names[ret->count];
+        const struct grant *grant = grants_find(job->context->grants, name);
+        if (!grant) {
+            char known[256];
+            grants_format(job->context->grants, known, sizeof(known));
+            return fail_set(fail, -EINVAL, "there is no network grant \"%s\"; this worker has: %s",
+                            name, known);
+        }
+        struct listener *listener = &ret->listeners[ret->count];
+        *listener = (struct listener){.is_tcp = grant->is_tcp, .port = grant->port};
+        memcpy(listener->name, grant->name, sizeof(listener->name));
+        ret->grants[ret->count] = grant;
+    }
+    return 0;
+}
+
+static int open_gates(struct stage_room *room, const struct job *job, const struct reach *reach,
+                      struct fail *fail)
+{
+    for (size_t i = 0; i < reach->count; i++) {
+        struct gate *gate = gate_open(job->context->loop, sandbox_take_listener(room->sandbox, i),
+                                      reach->grants[i]);
+        if (!gate)
+            return fail_set(fail, -ENOMEM, "out of memory");
+        room->gates[room->gate_count++] = gate;
+    }
+    return 0;
+}
+
 int stage_room_open(struct stage_room *room, const struct job *job, struct fail *fail)
 {
     const struct task *task = job->task;
+    struct reach reach;
+    int code = find_grants(room, job, &reach, fail);
+    if (code < 0)
+        return code;
     const char *layers[STAGE_LAYERS_MAX];
     for (size_t i = 0; i < room->layer_count; i++)
         layers[i] = room->layers[i].path;
@@ -69,15 +118,19 @@ int stage_room_open(struct stage_room *room, const struct job *job, struct fail 
                                 .processes = task->limits.processes,
                                 .inodes = task->limits.inodes,
                                 .file_mib = task->limits.file_mib,
-                                .cpus = task->limits.cpus};
-    int code = sandbox_open(job->context->spawner, &plan, &room->sandbox, fail);
+                                .cpus = task->limits.cpus,
+                                .listeners = reach.listeners,
+                                .listener_count = reach.count};
+    code = sandbox_open(job->context->spawner, &plan, &room->sandbox, fail);
     if (code < 0)
         room->fault = code == -EINVAL || code == -ENOMEDIUM ? FAULT_IMAGE : FAULT_NODE;
-    return code;
+    return code < 0 ? code : open_gates(room, job, &reach, fail);
 }
 
 void stage_room_close(struct stage_room *room)
 {
+    while (room->gate_count > 0)
+        gate_close(&room->gates[--room->gate_count]);
     sandbox_close(&room->sandbox);
     for (size_t i = 0; i < room->layer_count; i++)
         if (room->keeps[i])

@@ -17,6 +17,9 @@ struct stage_room {
     bool keeps[STAGE_LAYERS_MAX];              /* false: nobody else will want it unpacked */
     size_t layer_count;
     struct sandbox *sandbox;
+    struct gate *gates[TASK_GRANTS_MAX]; /* closed with the sandbox */
+    size_t gate_count;
+    bool is_evaluators; /* set before opening: eval.network holds, and not network */
     enum fault fault; /* whose fault the last failure of a stage_room_* call was */
 };
 

@@ -138,8 +138,9 @@ static void begin_call(struct channel *channel, struct channel_call *call, uint3
     *call = (struct channel_call){.next = channel->calls,
                                   .id = id,
                                   .fiber = fiber_current(),
-                                  .answer = {.fds = {-1, -1}},
                                   .fail = fail};
+    for (size_t i = 0; i < CHANNEL_FDS_MAX; i++)
+        call->answer.fds[i] = -1;
     channel->calls = call;
 }
 

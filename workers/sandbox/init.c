@@ -146,7 +146,7 @@ static void serve_start(struct init *init)
         refuse(init, &fail);
         return;
     }
-    pid_t pid = launch(&init->plan, &init->message, &fail);
+    pid_t pid = launch(&init->plan, &init->room, &init->message, &fail);
     if (pid < 0) {
         refuse(init, &fail);
         return;
@@ -328,11 +328,28 @@ static void say_born(const struct init *init, int births)
     close(births);
 }
 
-static int become_ready(struct init *init, int births, struct fail *fail)
+/* Descriptors for the worker: the tools' directories, then the listeners. */
+static int make_listeners(struct init *init, int *fds, struct fail *fail)
+{
+    fds[0] = init->room.commands;
+    fds[1] = init->room.outputs;
+    for (size_t i = 0; i < init->plan.listener_count; i++) {
+        fds[2 + i] = listener_make(&init->plan.listeners[i], init->room.commands,
+                                   init->room.variables[i], fail);
+        if (fds[2 + i] < 0)
+            return fail->code;
+    }
+    return 0;
+}
+
+static int become_ready(struct init *init, int births, int *fds, struct fail *fail)
 {
     int code = room_bind_cpus(&init->plan, fail);
     if (code == 0)
         code = room_build(&init->plan, &init->room, fail);
+    if (code < 0)
+        return code;
+    code = make_listeners(init, fds, fail);
     if (code < 0)
         return code;
     gauge_start_disk(init->plan.gauge, init->room.upper);
@@ -356,11 +373,14 @@ _Noreturn void init_main(const struct room_plan *plan, int control, int births)
     init.control = control;
     init.plan = *plan;
     init.message.head.id = WIRE_READY_ID;
-    if (become_ready(&init, births, &fail) < 0) {
+    int fds[2 + LISTENERS_MAX];
+    if (become_ready(&init, births, fds, &fail) < 0) {
         refuse(&init, &fail);
         _exit(1);
     }
-    answer(&init, 0, (int[]){init.room.commands, init.room.outputs}, 2);
+    answer(&init, 0, fds, 2 + init.plan.listener_count);
+    for (size_t i = 0; i < init.plan.listener_count; i++)
+        close(fds[2 + i]);
     for (;;) {
         struct pollfd on[] = {{init.control, POLLIN, 0}, {init.children, POLLIN, 0}};
         struct signalfd_siginfo seen;

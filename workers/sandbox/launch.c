@@ -16,10 +16,12 @@ static const char *const environment[] = {
     "HOME=/workspace",
     "LANG=C.UTF-8",
     "TERM=dumb",
-    NULL,
 };
 
+enum { FIXED_COUNT = sizeof(environment) / sizeof(*environment) };
+
 struct program {
+    const char *environ[FIXED_COUNT + LISTENERS_MAX + 1];
     const char *argv[LAUNCH_ARGS_MAX + 1];
     int32_t targets[WIRE_FDS_MAX];
     int fds[WIRE_FDS_MAX];
@@ -88,6 +90,15 @@ static int drop_last_right(void)
     return (int)syscall(SYS_capset, &header, none);
 }
 
+static void set_environment(const struct room_plan *plan, const struct room *room,
+                            struct program *program)
+{
+    memcpy(program->environ, environment, sizeof(environment));
+    for (size_t i = 0; i < plan->listener_count; i++)
+        program->environ[FIXED_COUNT + i] = room->variables[i];
+    program->environ[FIXED_COUNT + plan->listener_count] = NULL;
+}
+
 /* In the child; comes back only when it failed, with errno. */
 static void become(const struct room_plan *plan, struct program *program)
 {
@@ -99,16 +110,18 @@ static void become(const struct room_plan *plan, struct program *program)
         return;
     room_limit(plan);
     execve(program->argv[0], (char *const *)(uintptr_t)program->argv,
-           (char *const *)(uintptr_t)environment);
+           (char *const *)(uintptr_t)program->environ);
 }
 
-pid_t launch(const struct room_plan *plan, const struct wire_message *message, struct fail *fail)
+pid_t launch(const struct room_plan *plan, const struct room *room,
+             const struct wire_message *message, struct fail *fail)
 {
     struct program program;
     int report[2], error = 0;
     int code = read_program(message, &program, fail);
     if (code < 0)
         return code;
+    set_environment(plan, room, &program);
     if (pipe2(report, O_CLOEXEC) < 0)
         return fail_set(fail, -errno, "pipe: %s", strerror(errno));
     AUTO_CLOSE int told = report[0];

@@ -1,4 +1,4 @@
-/* launch.h - a process in the sandbox: fixed environment, given descriptors, no rights. */
+/* launch.h - a process in the sandbox: an environment of our own, given descriptors, no rights. */
 #ifndef SLUICE_WORKERS_SANDBOX_LAUNCH_H
 #define SLUICE_WORKERS_SANDBOX_LAUNCH_H
 
@@ -11,6 +11,7 @@
 enum { LAUNCH_ARGS_MAX = 256 };
 
 /* By pid 1, for a WIRE_START. The pid once it is executed, or negative errno. */
-pid_t launch(const struct room_plan *plan, const struct wire_message *message, struct fail *fail);
+pid_t launch(const struct room_plan *plan, const struct room *room,
+             const struct wire_message *message, struct fail *fail);
 
 #endif

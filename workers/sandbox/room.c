@@ -301,7 +301,7 @@ static int furnish(const struct room_plan *plan, int stock, int disk, int root,
 
 int room_build(const struct room_plan *plan, struct room *ret, struct fail *fail)
 {
-    struct room room = {-1, -1, -1, -1};
+    struct room room = {.upper = -1, .commands = -1, .outputs = -1, .proc = -1};
     umask(0);
     int code = apart_take_identity(plan->uid, plan->gid, fail);
     AUTO_CLOSE int stock = open(plan->scratch, O_PATH | O_DIRECTORY | O_CLOEXEC);

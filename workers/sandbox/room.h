@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "common/fail.h"
+#include "workers/sandbox/listener.h"
 
 enum { ROOM_LAYERS_MAX = 64, ROOM_UID = 1000, ROOM_FILES_MAX = 4096 };
 
@@ -25,6 +26,8 @@ struct room_plan {
     uint64_t memory_mib, disk_mib, processes, inodes, file_mib;
     cpu_set_t cpus; /* none: those it has */
     struct gauge *gauge;
+    struct listener listeners[LISTENERS_MAX];
+    size_t listener_count;
     const char *scratch; /* where the stock is (stock.h) */
     uid_t uid;           /* the spawner's, in its own user namespace; ROOM_UID inside */
     gid_t gid;
@@ -37,6 +40,7 @@ struct room {
     int commands; /* /run/sluice, which the sandbox can only read */
     int outputs;  /* /run/sluice/out, a tmpfs of its own */
     int proc;     /* the sandbox's /proc */
+    char variables[LISTENERS_MAX][LISTENER_VARIABLE_SIZE]; /* what they tell those inside */
 };
 
 int room_build(const struct room_plan *plan, struct room *ret, struct fail *fail);

@@ -43,6 +43,8 @@ void sandbox_release(struct sandbox *sandbox)
     cleanup_close(&sandbox->pidfd);
     cleanup_close(&sandbox->commands);
     cleanup_close(&sandbox->outputs);
+    for (size_t i = 0; i < LISTENERS_MAX; i++)
+        cleanup_close(&sandbox->listeners[i]);
     free(sandbox);
 }
 
@@ -115,6 +117,13 @@ int sandbox_check(const struct sandbox *sandbox, struct fail *fail)
 const char *sandbox_breach(const struct sandbox *sandbox)
 {
     return sandbox->breach[0] ? sandbox->breach : NULL;
+}
+
+int sandbox_take_listener(struct sandbox *sandbox, size_t i)
+{
+    int taken = sandbox->listeners[i];
+    sandbox->listeners[i] = -1;
+    return taken;
 }
 
 bool sandbox_is_alive(const struct sandbox *sandbox) { return sandbox->alive; }
@@ -265,6 +274,8 @@ static int check_plan(const struct sandbox_plan *plan, struct fail *fail)
         return fail_set(fail, -EINVAL, "the image is neither \"host\" nor an absolute path");
     if (plan->layer_count > ROOM_LAYERS_MAX)
         return fail_set(fail, -EINVAL, "more than %d layers", ROOM_LAYERS_MAX);
+    if (plan->listener_count > LISTENERS_MAX)
+        return fail_set(fail, -EINVAL, "more than %d listeners", LISTENERS_MAX);
     return 0;
 }
 
@@ -293,14 +304,17 @@ static int ask_spawner(struct spawner *spawner, const struct sandbox_plan *plan,
 {
     AUTO_BUFFER text = {0};
     struct wire_head head = {.verb = WIRE_ROOM};
-    struct wire_limits limits = {.memory_mib = plan->memory_mib,
+    struct wire_room wanted = {.memory_mib = plan->memory_mib,
                                  .disk_mib = plan->disk_mib,
                                  .processes = plan->processes,
                                  .inodes = plan->inodes,
                                  .file_mib = plan->file_mib ? plan->file_mib : SANDBOX_FILE_MIB_MAX,
                                  .cpus = plan->cpus,
-                                 .gauge = (uint64_t)(gauge - spawner->gauges)};
-    buffer_append(&text, &limits, sizeof(limits));
+                                 .gauge = (uint64_t)(gauge - spawner->gauges),
+                                 .listener_count = plan->listener_count};
+    if (plan->listener_count > 0)
+        memcpy(wanted.listeners, plan->listeners, plan->listener_count * sizeof(*plan->listeners));
+    buffer_append(&text, &wanted, sizeof(wanted));
     add_string(&text, plan->image);
     for (size_t i = 0; i < plan->layer_count; i++)
         add_string(&text, plan->layers[i]);
@@ -337,6 +351,8 @@ static struct sandbox *make_sandbox(struct spawner *spawner, const struct sandbo
                                 .outputs = -1,
                                 .channel = {.heard = on_message, .lost = on_lost, .arg = sandbox}};
     spawner->sandboxes = sandbox;
+    for (size_t i = 0; i < LISTENERS_MAX; i++)
+        sandbox->listeners[i] = -1;
     if (!channel_open(&sandbox->channel, spawner->channel.loop, made->fds[1]))
         sandbox_close(&sandbox);
     return sandbox;
@@ -371,6 +387,7 @@ int sandbox_open(struct spawner *spawner, const struct sandbox_plan *plan, struc
     }
     sandbox->commands = answer.fds[0];
     sandbox->outputs = answer.fds[1];
+    memcpy(sandbox->listeners, answer.fds + 2, sizeof(sandbox->listeners));
     *ret = sandbox;
     return 0;
 }

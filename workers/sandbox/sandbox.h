@@ -22,6 +22,7 @@
 #include "common/fail.h"
 #include "schemas/limits.h"
 #include "workers/loop.h"
+#include "workers/sandbox/listener.h"
 
 struct spawner;
 struct sandbox;
@@ -46,6 +47,8 @@ struct sandbox_plan {
     uint64_t inodes;      /* of everything written; 0: by disk_mib */
     uint64_t file_mib;    /* any one file; 0: SANDBOX_FILE_MIB_MAX */
     uint64_t cpus;        /* 0: all that the worker may use */
+    const struct listener *listeners; /* made inside; see sandbox_take_listener */
+    size_t listener_count;
 };
 
 enum { SANDBOX_FILE_MIB_MAX = 1 << 20 };
@@ -57,6 +60,8 @@ enum { SANDBOX_FILE_MIB_MAX = 1 << 20 };
  */
 int sandbox_open(struct spawner *spawner, const struct sandbox_plan *plan, struct sandbox **ret,
                  struct fail *fail);
+/* The listening socket of plan->listeners[i], the caller's from now on; -1 when it was taken. */
+int sandbox_take_listener(struct sandbox *sandbox, size_t i);
 /* Kills it and all its processes and files; does not wait for the kernel. NULL-safe. Any context. */
 void sandbox_close(struct sandbox **sandbox);
 /* "memory" once a limit of the plan killed the sandbox, else NULL. */

@@ -38,6 +38,7 @@ struct sandbox {
     struct gauge *gauge; /* given back with the sandbox */
     struct sandbox_usage usage; /* what is counted here: commands and their output */
     int pidfd, commands, outputs;
+    int listeners[LISTENERS_MAX];
     struct channel channel; /* to its pid 1 */
     struct process *processes;
 };

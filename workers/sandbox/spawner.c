@@ -85,24 +85,26 @@ static void load_cpus(struct spawner_state *state, const cpu_set_t *cpus, int ch
 static bool read_plan(const struct spawner_state *state, struct room_plan *ret)
 {
     const struct wire_message *message = &state->message;
-    struct wire_limits limits;
-    size_t from = sizeof(limits);
+    struct wire_room wanted;
+    size_t from = sizeof(wanted);
     if (message->text_len < from)
         return false;
-    memcpy(&limits, message->text, sizeof(limits));
+    memcpy(&wanted, message->text, sizeof(wanted));
     *ret = (struct room_plan){.id = message->head.id,
                               .image = wire_next_string(message, &from),
-                              .memory_mib = limits.memory_mib,
-                              .disk_mib = limits.disk_mib,
-                              .processes = limits.processes,
-                              .inodes = limits.inodes,
-                              .file_mib = limits.file_mib,
-                              .gauge = &state->gauges[limits.gauge],
+                              .memory_mib = wanted.memory_mib,
+                              .disk_mib = wanted.disk_mib,
+                              .processes = wanted.processes,
+                              .inodes = wanted.inodes,
+                              .file_mib = wanted.file_mib,
+                              .gauge = &state->gauges[wanted.gauge],
                               .scratch = state->scratch,
                               .uid = geteuid(),
                               .gid = getegid(),
                               .is_host_root = state->is_host_root};
-    choose_cpus(state, limits.cpus, &ret->cpus);
+    choose_cpus(state, wanted.cpus, &ret->cpus);
+    memcpy(ret->listeners, wanted.listeners, sizeof(ret->listeners));
+    ret->listener_count = wanted.listener_count;
     const char *layer;
     while ((layer = wire_next_string(message, &from))) {
         if (ret->layer_count == ROOM_LAYERS_MAX)

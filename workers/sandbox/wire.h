@@ -9,11 +9,12 @@
 #include <stdint.h>
 
 #include "common/slice.h"
+#include "workers/sandbox/listener.h"
 
 enum { WIRE_TEXT_MAX = 65536, WIRE_FDS_MAX = 16 };
 
 enum wire_verb {
-    WIRE_ROOM = 1, /* worker -> spawner: text a struct wire_limits, then image\0layer\0... */
+    WIRE_ROOM = 1, /* worker -> spawner: text a struct wire_room, then image\0layer\0... */
     WIRE_START,    /* worker -> pid 1: text int32 targets[fds], then argv\0...; answers the pid */
     WIRE_KILL_ALL, /* number[0] the pid to spare, or 0 */
     WIRE_SIGNAL,   /* numbers a pid, a signal for it and all its descendants; SIGKILL freezes them first */
@@ -31,9 +32,11 @@ enum wire_verb {
 /* The id under which a new pid 1 says unasked that the room is ready, or why it is not. */
 enum { WIRE_READY_ID = 1 };
 
-struct wire_limits { /* of room.h */
+struct wire_room { /* as in room.h */
     uint64_t memory_mib, disk_mib, processes, inodes, file_mib, cpus;
     uint64_t gauge; /* its place among them */
+    uint64_t listener_count;
+    struct listener listeners[LISTENERS_MAX];
 };
 
 struct wire_head {
