@@ -1,161 +1,8 @@
-/* The bash tool: what a model may type at it, and that the next command still works. */
-#include "tests/workers/sandbox_fixture.h"
+/* The shell: its life, its limits, what it tells while a command runs, terminals. */
+#include "shell_world.h"
 
-#include <signal.h>
-
+#include "common/buffer.h"
 #include "common/clock.h"
-#include "workers/tools/shell.h"
-
-static struct shell *open_shell(struct sandbox *sandbox)
-{
-    struct shell *shell = NULL;
-    struct fail fail = {0};
-    if (shell_open(sandbox, &shell, &fail) < 0)
-        fail_msg("shell_open: %s", fail.text);
-    return shell;
-}
-
-static struct sandbox_output run(struct shell *shell, const char *command, int64_t timeout_ms,
-                                 size_t output_max)
-{
-    struct sandbox_output output;
-    struct fail fail = {0};
-    if (shell_run(shell, command, timeout_ms, output_max, &output, &fail) < 0)
-        fail_msg("%s: %s", command, fail.text);
-    assert_int_equal(strlen(output.text) <= output.len, 1);
-    return output;
-}
-
-static void expect(struct shell *shell, const char *command, int status, const char *text)
-{
-    struct sandbox_output output = run(shell, command, COMMAND_MS, 1 << 20);
-    if (output.status != status || strcmp(output.text, text) != 0)
-        fail_msg("%s: %d, not %d: %s", command, output.status, status, output.text);
-    free(output.text);
-}
-
-/* ---- every trap we know, each followed by a plain command ----------------------------- */
-
-enum match { EXACT, CONTAINS, REPEATED };
-
-static const struct trap {
-    const char *name, *command;
-    int64_t timeout_ms;
-    int status;
-    bool timed_out;
-    enum match match;
-    const char *text; /* REPEATED: `text` length times 'y' */
-    size_t len;
-} traps[] = {
-    {"no trailing newline", "printf abc", 5000, 0, false, EXACT, "abc", 3},
-    {"binary", "printf '\\000\\001\\377\\015\\012\\004\\003\\032x'", 5000, 0, false, EXACT,
-     "\000\001\377\015\012\004\003\032x", 9},
-    {"64 KiB exactly", "head -c 65536 /dev/zero | tr '\\0' y", 5000, 0, false, REPEATED, "y", 65536},
-    {"reads stdin", "cat", 5000, 0, false, EXACT, "", 0},
-    {"reads a line", "read x; echo got:$x", 5000, 0, false, EXACT, "got:\n", 5},
-    {"background job", "sleep 300 & echo started", 5000, 0, false, EXACT, "started\n", 8},
-    {"late output", "(sleep 0.15; echo LATE) & echo now", 5000, 0, false, EXACT, "now\n", 4},
-    {"after late output", "sleep 0.3; echo next", 5000, 0, false, EXACT, "next\n", 5},
-    {"timeout", "sleep 100", 300, 137, true, CONTAINS, "Killed", 0},
-    {"ignores signals", "bash -c \"trap '' TERM INT HUP; sleep 100\"", 300, 137, true, CONTAINS, "Killed", 0},
-    {"setsid and wait", "setsid sleep 100 & wait", 300, 0, true, CONTAINS, "", 0},
-    {"busy builtin loop", "while :; do :; done", 300, 256 + SIGKILL, true, EXACT,
-     "[the shell did not come back; a new one runs in /workspace]\n", 60},
-    {"unbalanced quote", "echo \"abc", 5000, 2, false, CONTAINS, "unexpected EOF", 0},
-    {"syntax error", "echo a; )", 5000, 2, false, CONTAINS, "syntax error", 0},
-    {"set -v", "set -v; echo v", 5000, 0, false, EXACT, "v\n", 2},
-    {"set +v", "set +v", 5000, 0, false, CONTAINS, "", 0},
-    {"set -x", "set -x; echo x", 5000, 0, false, EXACT, "++ echo x\nx\n", 12},
-    {"set +x", "set +x", 5000, 0, false, CONTAINS, "", 0},
-    {"exec >/dev/null", "exec >/dev/null 2>&1", 5000, 0, false, EXACT, "", 0},
-    {"echo after exec", "echo visible", 5000, 0, false, EXACT, "visible\n", 8},
-    {"line of 5000 bytes", NULL, 5000, 0, false, REPEATED, "y", 5001},
-    {"260 KB heredoc", NULL, 5000, 0, false, EXACT, "260000\n", 7},
-    {"stty echo", "stty echo 2>/dev/null; echo z", 5000, 0, false, EXACT, "z\n", 2},
-    {"after stty echo", "echo w", 5000, 0, false, EXACT, "w\n", 2},
-    {"an interpreter at its prompt", "if test -x /usr/bin/python3; then python3 -q; else sh; fi",
-     10000, 0, false, EXACT, "", 0},
-    {"cd and variables", "cd /usr; X=5; f() { echo fn; }; export Y=6", 5000, 0, false, EXACT, "", 0},
-    {"state is kept", "echo $PWD $X $Y $(f)", 5000, 0, false, EXACT, "/usr 5 6 fn\n", 12},
-    {"set -e; false", "set -e; false", 5000, 1, false, EXACT,
-     "[the shell ended; a new one runs in /usr]\n", 42},
-    {"exit 3", "exit 3", 5000, 3, false, EXACT, "[the shell ended; a new one runs in /usr]\n", 42},
-    /* and some more */
-    {"break", "break", 5000, 0, false, CONTAINS, "", 0},
-    {"break 2", "break 2", 5000, 0, false, CONTAINS, "", 0},
-    {"continue", "continue", 5000, 0, false, CONTAINS, "", 0},
-    {"return 4", "return 4", 5000, 4, false, EXACT, "", 0},
-    {"kill -9 $$", "kill -9 $$", 5000, 256 + SIGKILL, false, CONTAINS, "[the shell ended", 0},
-    {"exec another program", "exec true", 5000, 0, false, CONTAINS, "[the shell ended", 0},
-    {"positional parameters", "set -- a b; shift", 5000, 0, false, EXACT, "", 0},
-    {"IFS, PATH", "IFS=x; PATH=", 5000, 0, false, EXACT, "", 0},
-    {"functions of our names", "read() { :; }; printf() { :; }; cd() { :; }", 5000, 0, false, EXACT, "", 0},
-    {"a new shell without them", "exit 0", 5000, 0, false, CONTAINS, "[the shell ended", 0},
-    {"removes its outputs", "rm -rf /run/sluice/out/*; echo gone", 5000, 0, false, EXACT,
-     "[the output was lost]\n", 22},
-    {"a FIFO for an output", "cd /run/sluice/out; for f in *; do rm $f; mkfifo $f; done; cd /", 5000, 0,
-     false, EXACT, "[the output was lost]\n", 22},
-    {"a link for an output", "for f in /run/sluice/out/*; do rm $f; ln -s /etc/passwd $f; done", 5000,
-     0, false, EXACT, "[the output was lost]\n", 22},
-    {"a descriptor of ours", "echo 'x 0 /' >&200", 5000, 1, false, CONTAINS, "Bad file descriptor", 0},
-};
-
-static char *make_command(const struct trap *trap)
-{
-    if (trap->command)
-        return strdup(trap->command);
-    char *command = calloc(1, 300000);
-    if (trap->match == REPEATED) { /* echo yyyy... */
-        strcpy(command, "echo ");
-        memset(command + 5, 'y', 5000);
-        return command;
-    }
-    strcpy(command, "cat > /tmp/big.txt <<'XX'\n");
-    size_t len = strlen(command);
-    for (int line = 0; line < 4000; line++, len += 65)
-        memcpy(command + len, "line of text in a long heredoc 0123456789 0123456789 0123456789 \n", 65);
-    strcpy(command + len, "XX\nwc -c < /tmp/big.txt");
-    return command;
-}
-
-static bool is_matched(const struct trap *trap, const struct sandbox_output *output)
-{
-    if (trap->match == EXACT)
-        return output->len == trap->len && memcmp(output->text, trap->text, trap->len) == 0;
-    if (trap->match == CONTAINS)
-        return strstr(output->text, trap->text) != NULL;
-    size_t same = strspn(output->text, trap->text);
-    return output->len == trap->len && (same == trap->len || (same == trap->len - 1 && output->text[same] == '\n'));
-}
-
-FIBER_TEST(every_trap_gives_what_it_should_and_the_next_command_works)
-{
-    struct sandbox *sandbox = open_host();
-    struct shell *shell = open_shell(sandbox);
-    unsigned wrong = 0;
-    for (size_t i = 0; i < sizeof(traps) / sizeof(*traps); i++) {
-        const struct trap *trap = &traps[i];
-        char *command = make_command(trap);
-        struct sandbox_output output = run(shell, command, trap->timeout_ms, 1 << 20);
-        if (output.status != trap->status || output.timed_out != trap->timed_out ||
-            !is_matched(trap, &output)) {
-            wrong++;
-            print_error("%s: status %d, %s, %zu bytes: %s\n", trap->name, output.status,
-                        output.timed_out ? "timed out" : "in time", output.len, output.text);
-        }
-        free(output.text);
-        free(command);
-        output = run(shell, "echo ok", 5000, 1000);
-        if (output.status != 0 || !strstr(output.text, "ok\n")) {
-            wrong++;
-            print_error("after %s: %d: %s\n", trap->name, output.status, output.text);
-        }
-        free(output.text);
-    }
-    assert_int_equal(wrong, 0);
-    shell_close(&shell);
-    sandbox_close(&sandbox);
-}
 
 /* ---- one thing at a time --------------------------------------------------------------- */
 
@@ -295,11 +142,152 @@ FIBER_TEST(an_image_without_bash_is_refused_with_words)
     sandbox_close(&sandbox);
 }
 
+/* ---- terminals --------------------------------------------------------------------------- */
+
+static struct sandbox_output run_on_terminal(struct shell *shell, const char *text,
+                                             int64_t timeout_ms)
+{
+    struct shell_command command = {
+        .text = text, .timeout_ms = timeout_ms, .output_max = 4096, .tty = true};
+    struct sandbox_output output;
+    struct fail fail = {0};
+    if (shell_run_as(shell, &command, &output, &fail) < 0)
+        fail_msg("%s: %s", text, fail.text);
+    return output;
+}
+
+static void expect_on_terminal(struct shell *shell, const char *command, const char *text)
+{
+    struct sandbox_output output = run_on_terminal(shell, command, COMMAND_MS);
+    if (strcmp(output.text, text) != 0)
+        fail_msg("%s: %s", command, output.text);
+    free(output.text);
+}
+
+FIBER_TEST(a_terminal_is_one_as_programs_ask_for_it)
+{
+    struct sandbox *sandbox = open_host();
+    struct shell *shell = open_shell(sandbox);
+    expect_on_terminal(shell, "test -t 0 && test -t 1 && test -t 2 && stty size && echo $TERM", "50 200\ndumb\n");
+    expect_on_terminal(shell, "stty -a | grep -o -e '-echo ' -e '-opost'", "-opost\n-echo \n");
+    expect_on_terminal(shell, "echo to it > /dev/tty; ps -o tty= -p $$ | grep -c pts", "to it\n1\n");
+    expect_on_terminal(shell, "cat; read x; echo \"<$x>\"", "<>\n");
+    shell_close(&shell);
+    sandbox_close(&sandbox);
+}
+
+FIBER_TEST(a_terminal_is_gone_with_its_command_and_the_state_stays)
+{
+    struct sandbox *sandbox = open_host();
+    struct shell *shell = open_shell(sandbox);
+    expect(shell, "cd /tmp; x=1; trap 'echo hup' HUP", 0, "");
+    expect_on_terminal(shell, "x=$((x+1)); sleep 300 & echo $PWD $x", "/tmp 2\n");
+    expect(shell, "echo $PWD $x $(jobs -r | wc -l); (: < /dev/tty) 2>/dev/null || echo no terminal; ls /dev/pts", 0,
+           "/tmp 2 1\nno terminal\nptmx\n");
+    expect(shell, "kill -HUP $$; trap - HUP", 0, "hup\n");
+    expect_on_terminal(shell, "x=$((x+1))", "");
+    expect(shell, "echo $x; trap -p", 0, "3\n");
+    shell_close(&shell);
+    sandbox_close(&sandbox);
+}
+
+FIBER_TEST(a_command_on_a_terminal_has_the_same_bounds)
+{
+    struct sandbox *sandbox = open_host();
+    struct shell *shell = open_shell(sandbox);
+    struct sandbox_output output = run_on_terminal(shell, "seq 1 300000", COMMAND_MS);
+    assert_int_equal(output.total, 1988895);
+    assert_memory_equal(output.text, "1\n2\n", 4);
+    assert_non_null(strstr(output.text, "bytes left out]"));
+    assert_string_equal(output.text + output.len - 7, "300000\n");
+    free(output.text);
+    output = run_on_terminal(shell, "echo begun; sleep 1000", 300);
+    assert_true(output.timed_out);
+    assert_memory_equal(output.text, "begun\n", 6);
+    free(output.text);
+    output = run_on_terminal(shell, "while :; do :; done", 300);
+    assert_int_equal(output.status, 256 + SIGKILL);
+    free(output.text);
+    expect(shell, "echo ok", 0, "ok\n");
+    shell_close(&shell);
+    sandbox_close(&sandbox);
+}
+
+/* ---- while it runs ------------------------------------------------------------------------ */
+
+struct heard {
+    struct buffer bytes;
+    size_t pieces;
+    struct shell *shell;
+};
+
+static void hear(void *arg, struct slice bytes)
+{
+    struct heard *heard = arg;
+    buffer_append(&heard->bytes, bytes.data, bytes.len);
+    heard->pieces++;
+}
+
+FIBER_TEST(what_a_command_writes_is_told_while_it_runs)
+{
+    struct sandbox *sandbox = open_host();
+    struct shell *shell = open_shell(sandbox);
+    for (int tty = 0; tty <= 1; tty++) {
+        struct heard heard = {0};
+        struct shell_command command = {.text = "echo one; sleep 0.5; echo two; sleep 0.5",
+                                        .timeout_ms = COMMAND_MS,
+                                        .output_max = 4096,
+                                        .tty = tty,
+                                        .on_output = hear,
+                                        .on_output_arg = &heard};
+        struct sandbox_output output;
+        assert_int_equal(shell_run_as(shell, &command, &output, NULL), 0);
+        assert_int_equal(heard.pieces, 2);
+        assert_true(slice_is(buffer_peek(&heard.bytes), "one\ntwo\n"));
+        assert_string_equal(output.text, "one\ntwo\n");
+        free(output.text);
+        buffer_finish(&heard.bytes);
+    }
+    shell_close(&shell);
+    sandbox_close(&sandbox);
+}
+
+FIBER_TEST(of_much_at_a_time_the_end_is_told)
+{
+    struct sandbox *sandbox = open_host();
+    struct shell *shell = open_shell(sandbox);
+    struct heard heard = {0};
+    struct shell_command command = {.text = "head -c 10M /dev/zero | tr '\\0' x; echo end; sleep 0.5",
+                                    .timeout_ms = COMMAND_MS,
+                                    .output_max = 100,
+                                    .on_output = hear,
+                                    .on_output_arg = &heard};
+    struct sandbox_output output;
+    assert_int_equal(shell_run_as(shell, &command, &output, NULL), 0);
+    assert_true(heard.bytes.len < 2 << 20);
+    assert_memory_equal(heard.bytes.data + heard.bytes.len - 5, "xend\n", 5);
+    free(output.text);
+    buffer_finish(&heard.bytes);
+    shell_close(&shell);
+    sandbox_close(&sandbox);
+}
+
+FIBER_TEST(a_restart_kills_everything_and_forgets)
+{
+    struct sandbox *sandbox = open_host();
+    struct shell *shell = open_shell(sandbox);
+    struct fail fail = {0};
+    expect(shell, "cd /tmp; x=1; (trap '' TERM; setsid sleep 1000) & sleep 0.1", 0, "");
+    assert_int_equal(shell_restart(shell, &fail), 0);
+    expect(shell, "pwd; echo \"<$x>\"; grep -ls sleep /proc/[0-9]*/comm; true", 0, "/workspace\n<>\n");
+    shell_close(&shell);
+    sandbox_close(&sandbox);
+}
+
 static int group(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(every_trap_gives_what_it_should_and_the_next_command_works),
         TEST(a_timeout_kills_the_whole_tree_and_keeps_the_state),
         TEST(a_shell_that_makes_new_processes_for_ever_is_replaced),
         TEST(output_is_kept_within_its_bound),
@@ -309,6 +297,12 @@ static int group(void)
         TEST(after_a_deadline_the_next_command_finds_a_new_shell),
         TEST(the_end_of_the_sandbox_is_the_end_of_the_shell_with_words),
         TEST(an_image_without_bash_is_refused_with_words),
+        TEST(a_terminal_is_one_as_programs_ask_for_it),
+        TEST(a_terminal_is_gone_with_its_command_and_the_state_stays),
+        TEST(a_command_on_a_terminal_has_the_same_bounds),
+        TEST(what_a_command_writes_is_told_while_it_runs),
+        TEST(of_much_at_a_time_the_end_is_told),
+        TEST(a_restart_kills_everything_and_forgets),
     };
     return cmocka_run_group_tests_name("shell", tests, NULL, NULL);
 }

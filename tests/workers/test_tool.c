@@ -142,7 +142,8 @@ FIBER_TEST(a_tool_is_opened_by_its_first_call_and_keeps_its_state)
     struct sandbox *sandbox = open_host();
     struct toolbox box = {.sandbox = sandbox, .limits = &limits};
     assert_int_equal(toolbox_add(&box, "bash", NULL), 0);
-    expect_call(&box, "bash", "{}", true, "bash: the argument command is missing.");
+    expect_call(&box, "bash", "{'command': ''}", true,
+                "bash: the argument command is 0 characters, at least 1.");
     assert_null(box.states[0]);
     expect_call(&box, "bash", "{'command': 'cd /tmp; x=7'}", false, "(no output)");
     expect_call(&box, "bash", "{'command': 'echo $PWD $x'}", false, "/tmp 7\n");

@@ -42,19 +42,36 @@ static int say_output(const struct sandbox_output *output, struct tool_result *r
                        : tool_say_bytes(ret, buffer_peek(&text), fail);
 }
 
-static int bash_call(struct toolbox *box, void *state, const json_t *arguments,
-                     struct tool_result *ret, struct fail *fail)
+static int run_command(struct toolbox *box, struct shell *shell, const json_t *arguments,
+                       struct tool_result *ret, struct fail *fail)
 {
     struct sandbox_output output = {0};
-    int64_t limit_s = (int64_t)box->limits->command_s;
-    int64_t timeout_s = tool_integer(arguments, "timeout_s", limit_s);
-    int code = shell_run(state, tool_string(arguments, "command"),
-                         (timeout_s < limit_s ? timeout_s : limit_s) * 1000,
-                         box->limits->output_bytes, &output, fail);
+    const int64_t limit_s = (int64_t)box->limits->command_s;
+    const int64_t timeout_s = tool_integer(arguments, "timeout_s", limit_s);
+    struct shell_command command = {.text = tool_string(arguments, "command"),
+                                    .timeout_ms = (timeout_s < limit_s ? timeout_s : limit_s) * 1000,
+                                    .output_max = box->limits->output_bytes,
+                                    .tty = tool_boolean(arguments, "tty"),
+                                    .on_output = box->on_output,
+                                    .on_output_arg = box->on_output_arg};
+    int code = shell_run_as(shell, &command, &output, fail);
     if (code == 0)
         code = say_output(&output, ret, fail);
     free(output.text);
     return code;
+}
+
+static int bash_call(struct toolbox *box, void *state, const json_t *arguments,
+                     struct tool_result *ret, struct fail *fail)
+{
+    const bool restart = tool_boolean(arguments, "restart");
+    int code = restart ? shell_restart(state, fail) : 0;
+    if (code < 0)
+        return code;
+    if (tool_string(arguments, "command"))
+        return run_command(box, state, arguments, ret, fail);
+    return restart ? tool_say(ret, fail, "A new shell runs in /workspace.")
+                   : tool_refuse(ret, fail, "bash: give a command, or restart.");
 }
 
 const struct tool tool_bash = {
@@ -62,9 +79,13 @@ const struct tool tool_bash = {
     .doc = "Runs a command in a bash shell that keeps its directory, variables, functions and "
            "background jobs from call to call. Its standard input is empty.",
     .needs_sandbox = true,
-    .arguments = {{"command", TOOL_STRING, true, 1, 262144, NULL, "Any bash text."},
+    .arguments = {{"command", TOOL_STRING, false, 1, 262144, NULL, "Any bash text."},
                   {"timeout_s", TOOL_INTEGER, false, 1, 86400, NULL,
-                   "Seconds after which the command and all it started is killed."}},
+                   "Seconds after which the command and all it started is killed."},
+                  {"tty", TOOL_BOOLEAN, false, 0, 0, NULL,
+                   "Run it on a terminal, for programs that ask for one."},
+                  {"restart", TOOL_BOOLEAN, false, 0, 0, NULL,
+                   "Kill everything and start a new shell before the command, if there is one."}},
     .open = bash_open,
     .call = bash_call,
     .close = bash_close,

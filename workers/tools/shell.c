@@ -2,202 +2,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "common/cleanup.h"
 #include "common/clock.h"
-#include "workers/fiber.h"
-#include "workers/sandbox/output.h"
-#include "workers/sandbox/process.h"
+#include "workers/tools/shell_inside.h"
 
-enum {
-    DRIVER_FD = 200, /* of the shell: names of commands come in, "NAME STATUS DIRECTORY\0" goes out */
-    START_MS = 10000,
-    RETURN_MS = 200, /* after the kill, to come back by itself */
-    STATUS_MAX = PATH_MAX + 128,
-};
-
-struct shell {
-    struct sandbox *sandbox;
-    pid_t pid;  /* 0: none is running */
-    int socket; /* the other end of DRIVER_FD; a socket cannot be opened through /proc */
-    uint64_t count;
-    char name[32]; /* of its files: "bash1", as its error messages begin */
-    char cwd[PATH_MAX];
-    char line[STATUS_MAX]; /* the status as far as it came */
-    size_t line_len;
-};
-
-/*
- * The redirections of `.` are undone after it, whatever the command did to its own; bash's
- * copies of them are close-on-exec. The loops are two so that a stray `break` comes back, and
- * the status is said at the top so that a stray `continue` does. bash's own stdout and stderr
- * are /dev/null: `set -x` traces of these lines are lost, not mixed into an output.
- */
-static const char driver_format[] =
-    "builtin cd -- \"$1\" 2>/dev/null; shift; __sluice_n=ready __sluice_s=0\n"
-    "while :; do while :; do\n"
-    "builtin printf '%%s %%d %%s\\0' \"$__sluice_n\" \"$__sluice_s\" \"${PWD:0:4000}\" >&%d\n"
-    "IFS= builtin read -r -u %d __sluice_n || builtin exit\n"
-    "__sluice_s=0\n"
-    "builtin . /run/sluice/%s %d<&- </dev/null >\"/run/sluice/out/$__sluice_n\" 2>&1\n"
-    "__sluice_s=$?\n"
-    "done; done";
-
-/* ---- the process -------------------------------------------------------------------- */
-
-static void disconnect(struct shell *shell)
-{
-    cleanup_close(&shell->socket);
-    shell->socket = -1;
-    shell->line_len = 0;
-}
-
-static int start(struct shell *shell, struct fail *fail)
-{
-    char driver[1024];
-    int ends[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
-        return fail_set(fail, -errno, "socketpair: %s", strerror(errno));
-    AUTO_CLOSE int its_end = ends[1];
-    disconnect(shell);
-    shell->socket = ends[0];
-    fcntl(shell->socket, F_SETFL, O_NONBLOCK);
-    snprintf(driver, sizeof(driver), driver_format, DRIVER_FD, DRIVER_FD, shell->name, DRIVER_FD);
-    const char *argv[] = {"/bin/bash", "--norc", "--noprofile", "-c", driver,
-                          "bash",      shell->cwd, NULL};
-    struct sandbox_exec exec = {
-        .argv = argv, .fds = &its_end, .targets = (int[]){DRIVER_FD}, .fd_count = 1};
-    int code = sandbox_start(shell->sandbox, &exec, &shell->pid, fail);
-    if (code == -ENOENT)
-        return fail_set(fail, -EINVAL, "there is no /bin/bash in the image");
-    return code;
-}
-
-/* ---- its answers -------------------------------------------------------------------- */
-
-/* A whole line is in shell->line: is it the one about `name`? Then its status and directory. */
-static bool take_line(struct shell *shell, const char *name, int *status)
-{
-    char *end = memchr(shell->line, '\0', shell->line_len);
-    size_t name_len = strlen(name);
-    if (!end)
-        return false;
-    bool ours = strncmp(shell->line, name, name_len) == 0 && shell->line[name_len] == ' ';
-    char *directory = NULL;
-    if (ours) {
-        *status = (int)strtol(shell->line + name_len, &directory, 10) & 255;
-        ours = directory && directory[0] == ' ' && directory[1] == '/';
-    }
-    if (ours)
-        snprintf(shell->cwd, sizeof(shell->cwd), "%s", directory + 1);
-    size_t used = (size_t)(end - shell->line) + 1;
-    memmove(shell->line, shell->line + used, shell->line_len - used);
-    shell->line_len -= used;
-    return ours;
-}
-
-enum news { NEWS_NONE, NEWS_STATUS, NEWS_EXIT, NEWS_BROKEN };
-
-static enum news read_status(struct shell *shell, const char *name, int *status)
-{
-    for (;;) {
-        if (take_line(shell, name, status))
-            return NEWS_STATUS;
-        if (memchr(shell->line, '\0', shell->line_len))
-            continue; /* about another one: somebody else wrote it */
-        if (shell->line_len == sizeof(shell->line))
-            return NEWS_BROKEN;
-        ssize_t got = read(shell->socket, shell->line + shell->line_len,
-                           sizeof(shell->line) - shell->line_len);
-        if (got > 0)
-            shell->line_len += (size_t)got;
-        else if (got == 0 || (errno != EAGAIN && errno != EINTR))
-            return NEWS_BROKEN;
-        else if (errno == EAGAIN)
-            return NEWS_NONE;
-    }
-}
-
-/* Its end is looked for first: what it said before is in the socket then. */
-static int look(struct shell *shell, const char *name, int *status, struct fail *fail)
-{
-    int ended = sandbox_poll_exit(shell->sandbox, shell->pid, status, fail);
-    if (ended == 1)
-        shell->pid = 0;
-    enum news news = read_status(shell, name, status);
-    if (news == NEWS_STATUS || ended == 0)
-        return (int)news;
-    return ended < 0 ? ended : NEWS_EXIT;
-}
-
-/* Awaits a wake or until_ms; an error when the fiber's own time is over. */
-static int await_until(int64_t until_ms, struct fail *fail)
-{
-    int64_t left_ms = until_ms - clock_ms();
-    int woken = left_ms > 0 ? await_wake(left_ms) : 0;
-    if (woken == -ECANCELED || (woken == -ETIMEDOUT && clock_ms() < until_ms))
-        return fail_set(fail, woken, woken == -ECANCELED ? "cancelled" : "out of time");
-    return 0;
-}
-
-static int await_look(struct shell *shell, const char *name, int64_t until_ms, int *status,
-                      struct fail *fail)
-{
-    for (;;) {
-        int news = look(shell, name, status, fail);
-        if (news != NEWS_NONE || clock_ms() >= until_ms)
-            return news;
-        int code = await_until(until_ms, fail);
-        if (code < 0)
-            return code;
-    }
-}
-
-static void on_status(void *arg, uint32_t events)
-{
-    (void)events;
-    fiber_wake(arg);
-}
-
-/* What became of the command `name`: NEWS_NONE when it still runs at until_ms, or errno. */
-static int await_news(struct shell *shell, const char *name, int64_t until_ms, int *status,
-                      struct fail *fail)
-{
-    struct loop *loop = fiber_loop();
-    struct loop_watch *watch = loop_watch(loop, shell->socket, EPOLLIN, on_status, fiber_current());
-    if (!watch)
-        return fail_set(fail, -ENOMEM, "out of memory");
-    int news = await_look(shell, name, until_ms, status, fail);
-    loop_unwatch(loop, &watch);
-    if (shell->pid > 0)
-        sandbox_forget_exit(shell->sandbox, shell->pid);
-    return news;
-}
-
-/* After it fell silent: NEWS_EXIT, NEWS_BROKEN when it lives on all the same, or errno. */
-static int await_exit(struct shell *shell, int *status, struct fail *fail)
-{
-    int64_t until_ms = clock_ms() + RETURN_MS;
-    for (;;) {
-        int ended = sandbox_poll_exit(shell->sandbox, shell->pid, status, fail);
-        if (ended < 0)
-            return ended;
-        if (ended == 1)
-            shell->pid = 0;
-        if (ended == 1 || clock_ms() >= until_ms)
-            return ended == 1 ? NEWS_EXIT : NEWS_BROKEN;
-        int code = await_until(until_ms, fail);
-        if (code < 0)
-            return code;
-    }
-}
+enum { START_MS = 10000, SHELL_PIECE_MAX = 16384 };
 
 /* ---- life --------------------------------------------------------------------------- */
 
@@ -211,10 +25,10 @@ static int revive(struct shell *shell, struct fail *fail)
         sandbox_poll_exit(shell->sandbox, shell->pid, &status, NULL); /* its end came before */
     shell->pid = 0;
     if (code == 0)
-        code = start(shell, fail);
+        code = shell_start(shell, fail);
     if (code < 0)
         return code;
-    code = await_news(shell, "ready", clock_ms() + START_MS, &status, fail);
+    code = shell_await_news(shell, "ready", clock_ms() + START_MS, NULL, &status, fail);
     if (code == NEWS_STATUS)
         return 0;
     return code < 0 ? code : fail_set(fail, -EIO, "bash does not start");
@@ -246,7 +60,14 @@ void shell_close(struct shell **shell)
     free(take_ptr(shell));
 }
 
-/* ---- a command ---------------------------------------------------------------------- */
+int shell_restart(struct shell *shell, struct fail *fail)
+{
+    strcpy(shell->cwd, "/workspace");
+    int code = sandbox_kill_all(shell->sandbox, 0, fail);
+    return code < 0 ? code : revive(shell, fail);
+}
+
+/* ---- its text ---------------------------------------------------------------------- */
 
 static int write_all(int fd, const char *data, size_t len)
 {
@@ -280,120 +101,179 @@ static int write_command(struct shell *shell, const char *text, struct fail *fai
                     : 0;
 }
 
-static bool send_order(const struct shell *shell, const char *name)
-{
-    char line[80];
-    int len = snprintf(line, sizeof(line), "%s\n", name);
-    return shell->pid > 0 && send(shell->socket, line, (size_t)len, MSG_NOSIGNAL) == len;
-}
+/* ---- one command ------------------------------------------------------------------------ */
+
+struct run {
+    struct shell *shell;
+    const struct shell_command *command;
+    char name[64]; /* of its output */
+    struct output *output;
+    struct terminal terminal;
+    uint64_t told; /* bytes that on_output has had, or that were left out for it */
+    int status;
+    bool timed_out;
+    const char *what; /* NULL, or why there is a new shell */
+};
 
 /* The order to run it, to a new shell if the old one is gone. */
-static int order(struct shell *shell, const char *text, const char *name, struct fail *fail)
+static int order(struct run *run, struct fail *fail)
 {
+    struct shell *shell = run->shell;
+    const char *terminal = run->command->tty ? run->terminal.path : NULL;
     int code = sandbox_check(shell->sandbox, fail);
+    if (code == 0 && terminal)
+        code = terminal_open(&run->terminal, shell->sandbox, run->command, run->output, fail);
     if (code == 0)
-        code = write_command(shell, text, fail);
-    if (code < 0 || send_order(shell, name))
+        code = write_command(shell, run->command->text, fail);
+    if (code < 0 || shell_order(shell, run->name, terminal))
         return code;
     code = revive(shell, fail);
-    if (code == 0 && !send_order(shell, name))
+    if (code == 0 && !shell_order(shell, run->name, terminal))
         code = fail_set(fail, -EIO, "bash does not listen");
     return code;
 }
 
-/* The name may be anything by now: only a regular file is read. */
-static void collect(struct shell *shell, const char *name, struct output *output)
+/* Its output so far. The name may be anything by now: only a regular file is opened. */
+static int open_output(const struct run *run, uint64_t *size)
 {
     struct stat it;
-    int dir = sandbox_outputs_dir(shell->sandbox);
-    AUTO_CLOSE int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd >= 0 && fstat(fd, &it) == 0 && S_ISREG(it.st_mode))
-        output_append_file(output, fd, (uint64_t)it.st_size);
+    AUTO_CLOSE int fd = openat(sandbox_outputs_dir(run->shell->sandbox), run->name,
+                               O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &it) < 0 || !S_ISREG(it.st_mode))
+        return -1;
+    *size = (uint64_t)it.st_size;
+    return take_fd(&fd);
+}
+
+static void collect(struct run *run)
+{
+    uint64_t size = 0;
+    if (run->command->tty) {
+        terminal_drain(&run->terminal);
+        return;
+    }
+    AUTO_CLOSE int fd = open_output(run, &size);
+    if (fd >= 0)
+        output_append_file(run->output, fd, size);
     else
-        buffer_append_str(&output->head, "[the output was lost]\n");
-    unlinkat(dir, name, 0);
+        buffer_append_str(&run->output->head, "[the output was lost]\n");
+    unlinkat(sandbox_outputs_dir(run->shell->sandbox), run->name, 0);
+}
+
+/* What is new in the file, or its end where that is more than a piece. */
+static void tell_progress(struct run *run)
+{
+    const struct shell_command *command = run->command;
+    uint8_t piece[SHELL_PIECE_MAX];
+    uint64_t size = 0;
+    AUTO_CLOSE int fd = open_output(run, &size);
+    if (fd < 0 || size <= run->told)
+        return;
+    uint64_t from = size - run->told > sizeof(piece) ? size - sizeof(piece) : run->told;
+    ssize_t got = pread(fd, piece, (size_t)(size - from), (off_t)from);
+    run->told = size;
+    if (got > 0)
+        command->on_output(command->on_output_arg, slice_of(piece, (size_t)got));
+}
+
+static void tick(void *arg)
+{
+    struct run *run = arg;
+    if (run->command->tty)
+        terminal_end_input(&run->terminal);
+    else
+        tell_progress(run);
 }
 
 /* Past its time: kill all but the shell, and that too if it does not come back. */
-static int stop(struct shell *shell, const char *name, int *status, struct fail *fail)
+static int stop(struct run *run, struct fail *fail)
 {
+    struct shell *shell = run->shell;
     int code = sandbox_kill_all(shell->sandbox, shell->pid, fail);
     if (code < 0 && code != -EBUSY)
         return code;
-    return await_news(shell, name, clock_ms() + RETURN_MS, status, fail);
+    return shell_await_news(shell, run->name, clock_ms() + SHELL_RETURN_MS, NULL, &run->status,
+                            fail);
 }
 
-struct ending {
-    int status;
-    bool timed_out;
-    uint64_t total;
-    const char *what; /* NULL, or why there is a new shell */
-};
-
-static int await_ending(struct shell *shell, const char *name, int64_t timeout_ms,
-                        struct ending *ret, struct fail *fail)
+static int await_ending(struct run *run, struct fail *fail)
 {
-    int news = await_news(shell, name, clock_ms() + timeout_ms, &ret->status, fail);
+    const struct shell_command *command = run->command;
+    const struct shell_tick ticking = {tick, run};
+    int news = shell_await_news(run->shell, run->name, clock_ms() + command->timeout_ms,
+                                command->on_output || command->tty ? &ticking : NULL,
+                                &run->status, fail);
     if (news == NEWS_NONE) {
-        ret->timed_out = true;
-        news = stop(shell, name, &ret->status, fail);
+        run->timed_out = true;
+        news = stop(run, fail);
     }
     if (news == NEWS_BROKEN)
-        news = await_exit(shell, &ret->status, fail);
+        news = shell_await_exit(run->shell, &run->status, fail);
     if (news < 0)
         return news;
     if (news == NEWS_EXIT)
-        ret->what = "the shell ended";
+        run->what = "the shell ended";
     if (news == NEWS_NONE || news == NEWS_BROKEN) {
-        ret->what = "the shell did not come back";
-        ret->status = 256 + SIGKILL;
+        run->what = "the shell did not come back";
+        run->status = 256 + SIGKILL;
     }
     return 0;
 }
 
-static int run(struct shell *shell, const char *text, int64_t timeout_ms, struct output *output,
-               struct ending *ending, struct fail *fail)
+static int run_it(struct run *run, uint64_t *total, struct fail *fail)
 {
-    char name[64], note[PATH_MAX + 128];
-    snprintf(name, sizeof(name), "%s.%lu", shell->name, (unsigned long)++shell->count);
-    int code = order(shell, text, name, fail);
+    struct shell *shell = run->shell;
+    char note[PATH_MAX + 128];
+    int code = order(run, fail);
     if (code == 0)
-        code = await_ending(shell, name, timeout_ms, ending, fail);
+        code = await_ending(run, fail);
     if (code < 0) {
         sandbox_kill_all_later(shell->sandbox); /* the next one finds a new shell */
-        disconnect(shell);
+        shell_disconnect(shell);
         return code;
     }
-    collect(shell, name, output);
-    ending->total = output->total;
-    if (!ending->what)
+    collect(run);
+    *total = run->output->total;
+    if (!run->what)
         return 0;
     code = revive(shell, fail);
-    int len = snprintf(note, sizeof(note), "[%s; a new one runs in %s]\n", ending->what, shell->cwd);
-    output_append(output, note, (size_t)len);
+    int len = snprintf(note, sizeof(note), "[%s; a new one runs in %s]\n", run->what, shell->cwd);
+    output_append(run->output, note, (size_t)len);
     return code;
 }
 
-int shell_run(struct shell *shell, const char *command, int64_t timeout_ms, size_t output_max,
-              struct sandbox_output *ret, struct fail *fail)
+int shell_run_as(struct shell *shell, const struct shell_command *command,
+                 struct sandbox_output *ret, struct fail *fail)
 {
     struct output output;
-    struct ending ending = {0};
+    struct run run = {
+        .shell = shell, .command = command, .output = &output, .terminal = {.master = -1}};
     int64_t began_us = clock_us();
+    uint64_t total = 0;
+    snprintf(run.name, sizeof(run.name), "%s.%lu", shell->name, (unsigned long)++shell->count);
     sandbox_hold(shell->sandbox);
-    output_init(&output, output_max);
-    int code = run(shell, command, timeout_ms, &output, &ending, fail);
+    output_init(&output, command->output_max);
+    int code = run_it(&run, &total, fail);
+    terminal_close(&run.terminal);
     if (code < 0) {
         sandbox_release(shell->sandbox);
         output_finish(&output);
         return code;
     }
-    *ret = (struct sandbox_output){.total = ending.total,
-                                   .status = ending.status,
-                                   .timed_out = ending.timed_out,
+    *ret = (struct sandbox_output){.total = total,
+                                   .status = run.status,
+                                   .timed_out = run.timed_out,
                                    .seconds = (double)(clock_us() - began_us) / 1e6};
-    sandbox_count_command(shell->sandbox, ret, output_max);
+    sandbox_count_command(shell->sandbox, ret, command->output_max);
     sandbox_release(shell->sandbox);
     ret->text = output_take(&output, &ret->len);
     return ret->text ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+}
+
+int shell_run(struct shell *shell, const char *command, int64_t timeout_ms, size_t output_max,
+              struct sandbox_output *ret, struct fail *fail)
+{
+    struct shell_command it = {
+        .text = command, .timeout_ms = timeout_ms, .output_max = output_max};
+    return shell_run_as(shell, &it, ret, fail);
 }

@@ -7,6 +7,7 @@
 #ifndef SLUICE_WORKERS_TOOLS_SHELL_H
 #define SLUICE_WORKERS_TOOLS_SHELL_H
 
+#include "common/slice.h"
 #include "workers/sandbox/sandbox.h"
 
 struct shell;
@@ -15,12 +16,30 @@ struct shell;
 int shell_open(struct sandbox *sandbox, struct shell **ret, struct fail *fail);
 void shell_close(struct shell **shell); /* NULL-safe */
 
+/* Kills everything in the sandbox and starts anew in /workspace. */
+int shell_restart(struct shell *shell, struct fail *fail);
+
+struct shell_command {
+    const char *text; /* any bash text */
+    int64_t timeout_ms;
+    size_t output_max;
+    /* On a terminal of its own, of 200 by 50, without echo; both streams are one, and its input
+     * has ended. For programs that ask for one. */
+    bool tty;
+    /* Told what it writes while it still runs, ten times a second or, on a terminal, at once; of
+     * much that comes at a time, the end. May be NULL; must not await. */
+    void (*on_output)(void *arg, struct slice bytes);
+    void *on_output_arg;
+};
+
 /*
- * Runs one command (any bash text). After timeout_ms every process but the shell is killed;
- * if the shell does not come back, it is replaced by a new one in the same directory, and
- * ret->text says so. Also after `exit`. Result as sandbox_command; 0 or negative errno when
- * the sandbox failed.
+ * Runs one command. After timeout_ms every process but the shell is killed; if the shell does not
+ * come back, it is replaced by a new one in the same directory, and ret->text says so. Also after
+ * `exit`. Result as sandbox_command; 0 or negative errno when the sandbox failed.
  */
+int shell_run_as(struct shell *shell, const struct shell_command *command,
+                 struct sandbox_output *ret, struct fail *fail);
+/* The same without a terminal and without telling. */
 int shell_run(struct shell *shell, const char *command, int64_t timeout_ms, size_t output_max,
               struct sandbox_output *ret, struct fail *fail);
 
