@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "schemas/image_name.h"
+
 bool place_out_of_memory(const struct task_place *place)
 {
     return refuse(place->no, REFUSAL_TOO_LARGE, place->shown, "no memory to hold %s", place->shown);
@@ -97,10 +99,12 @@ static bool read_image(const struct task_place *place, const json_t *value)
     const char *image = place_bounded_text(place, value);
     if (!image)
         return false;
+    char words[IMAGE_NAME_WORDS];
+    if (image_name_explain(image, words, sizeof(words)))
+        return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s: %s", place->shown, words);
     if (strcmp(image, "host") != 0 && (image[0] != '/' || climbs(image)))
         return refuse(place->no, REFUSAL_BAD_TASK, place->shown,
-                      "%s must be \"host\" or the absolute path of a directory, without \"..\"",
-                      place->shown);
+                      "%s must be \"host\" or an absolute path, without \"..\"", place->shown);
     return place_set_text(place, place_member(place), image);
 }
 

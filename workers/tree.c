@@ -213,3 +213,8 @@ int tree_remove(const char *path)
 {
     return remove_dir(AT_FDCWD, path);
 }
+
+int tree_remove_at(int parent, const char *name)
+{
+    return remove_dir(parent, name);
+}

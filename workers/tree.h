@@ -45,5 +45,7 @@ int tree_write(int root, const char *path, struct slice content, mode_t mode, st
 int tree_hide(int root, const char *path, struct fail *fail);
 /* Removes a directory with all in it, whatever its modes. */
 int tree_remove(const char *path);
+/* The same below an open directory; `name` is a directory's, no symlink's. */
+int tree_remove_at(int parent, const char *name);
 
 #endif

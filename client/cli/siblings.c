@@ -75,6 +75,11 @@ static int run_worker(const struct invocation *in)
     return exec_sibling(in, "sluice-worker", "workers");
 }
 
+static int run_image(const struct invocation *in)
+{
+    return exec_sibling(in, "sluice-image", "workers");
+}
+
 static int run_doctor(const struct invocation *in)
 {
     char *arguments[16] = {(char *)(uintptr_t)"--doctor"};
@@ -120,4 +125,17 @@ const struct command command_worker = {
                "    --store /shared/sluice/store --cache /var/tmp/sluice\n",
     .passes_on = true,
     .run = run_worker,
+};
+
+const struct command command_image = {
+    .name = "image",
+    .arguments = "inspect|prepare|list|prune ...",
+    .brief = "Looks at images and prepares them (the program sluice-image)",
+    .doc = "What a task's `image` may be: a directory, a SIF or SquashFS file, an OCI image layout. Workers\n"
+           "prepare them by themselves; docs/images.md says more. All that follows goes to sluice-image;\n"
+           "'sluice image --help' is its help.\n",
+    .example = "sluice image inspect debian.sif\n"
+               "sluice image prepare /images/debian.sif --cache /var/tmp/sluice\n",
+    .passes_on = true,
+    .run = run_image,
 };

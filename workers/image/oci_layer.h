@@ -1,0 +1,15 @@
+/*
+ * oci_layer.h - one layer of an OCI image (layer.md) put over what those below it left: files
+ * replace files, directories merge, ".wh.NAME" removes and ".wh..wh..opq" empties what came from
+ * below, wherever in the layer they stand.
+ */
+#ifndef SLUICE_WORKERS_IMAGE_OCI_LAYER_H
+#define SLUICE_WORKERS_IMAGE_OCI_LAYER_H
+
+#include "workers/image/oci_blob.h"
+#include "workers/image/rootfs.h"
+
+/* Reads the blob to its end. */
+int oci_layer_apply(struct oci_blob *blob, struct rootfs *rootfs);
+
+#endif
