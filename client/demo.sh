@@ -3,7 +3,8 @@
 #
 # The whole of Sluice on this machine: installs what is missing, builds, starts a real llama.cpp
 # server with a small real model (or uses yours: --engine URL), brings up broker and workers,
-# submits client/demo/tasks.jsonl (arithmetic scored by \boxed{}, shell tasks scored by a command),
+# submits client/demo/tasks.jsonl (arithmetic scored by \boxed{}; work with bash, ipython and edit in
+# sandboxes on this machine's own files, on a directory image and on a SIF image, scored by commands),
 # shows progress, then rewards per task, one rollout in full, and where the trajectories are.
 # Everything it starts, it stops; what it leaves is the folder ./sluice-demo.
 set -euo pipefail
@@ -16,7 +17,7 @@ while [ $# -gt 0 ]; do
     case $1 in
     --engine) engine=${2:?--engine needs a URL}; shift 2 ;;
     --samples) samples=${2:?--samples needs a number}; shift 2 ;;
-    -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "demo: unknown option $1 (see --help)" >&2; exit 2 ;;
     esac
 done
@@ -55,7 +56,7 @@ for port in range(int("'"$1"'"), int("'"$1"'") + 200):
 say "installing what is missing, building"
 bash "$here/.ci/packages.sh"
 (cd "$here" && cmake --preset release >/dev/null &&
-    cmake --build --preset release --target sluice sluice-broker sluice-worker | tail -n 1)
+    cmake --build --preset release --target sluice sluice-broker sluice-worker sluice-image | tail -n 1)
 sluice=$here/build/release/client/sluice
 
 mkdir -p "$out"
@@ -79,6 +80,12 @@ if [ -z "$engine" ]; then
     echo "llama.cpp's server with $(basename "$SLUICE_MODEL") at $engine"
 fi
 
+say "images"
+settings=$(bash "$here/client/demo/image.sh")
+eval "$settings"
+sed -e "s|@DIRECTORY@|$SLUICE_IMAGE_DIR|" -e "s|@SIF@|$SLUICE_IMAGE_SIF|" "$here/client/demo/tasks.jsonl" >"$out/tasks.jsonl"
+echo "Debian with IPython: $SLUICE_IMAGE_DIR, and as a SIF file: $SLUICE_IMAGE_SIF"
+
 say "broker and workers"
 front=$(free_port 5750)
 export SLUICE_BROKER=tcp://127.0.0.1:$front
@@ -91,9 +98,9 @@ wait_for 60 "$sluice" status || {
 }
 echo "up at $SLUICE_BROKER; log in $out/sluice.log"
 
-say "$(wc -l <"$here/client/demo/tasks.jsonl") tasks x $samples samples"
+say "$(wc -l <"$out/tasks.jsonl") tasks x $samples samples"
 status=0
-"$sluice" submit "$here/client/demo/tasks.jsonl" --stream demo --samples "$samples" \
+"$sluice" submit "$out/tasks.jsonl" --stream demo --samples "$samples" \
     --wait --out "$out/trajectories.jsonl" || status=$?
 [ $status -eq 0 ] || [ $status -eq 3 ] || exit $status
 

@@ -11,7 +11,7 @@ import urllib.request
 from harness import SOURCE, Engine, Service, check_trajectories, free_ports, wait_until
 
 SERVER, MODEL = os.environ.get("SLUICE_LLAMA_SERVER"), os.environ.get("SLUICE_MODEL")
-TASKS = os.path.join(SOURCE, "client", "demo", "tasks.jsonl")
+DEMO = os.path.join(SOURCE, "client", "demo")
 
 
 class Llama:
@@ -39,6 +39,15 @@ class Llama:
         self.log.close()
 
 
+def demo_tasks():
+    """As client/demo.sh submits them, on a directory image and on a SIF image."""
+    made = subprocess.run(["bash", os.path.join(DEMO, "image.sh")], stdout=subprocess.PIPE, text=True, check=True, timeout=300)
+    images = dict(line.split("=", 1) for line in made.stdout.splitlines())
+    with open(os.path.join(DEMO, "tasks.jsonl"), encoding="utf-8") as lines:
+        text = lines.read().replace("@DIRECTORY@", images["SLUICE_IMAGE_DIR"]).replace("@SIF@", images["SLUICE_IMAGE_SIF"])
+    return [json.loads(line) for line in text.splitlines()]
+
+
 def recorded_calls(engine):
     """(prompt ids, sampled ids) -> log-probabilities, as the recording proxy saw the engine report them."""
     calls = {}
@@ -62,8 +71,7 @@ def agrees(ids, logprobs, reported):
 
 class RealModel(unittest.TestCase):
     def test_the_demo_is_token_exact_also_when_a_worker_and_the_broker_are_killed(self):
-        with open(TASKS, encoding="utf-8") as lines:
-            tasks = [json.loads(line) for line in lines]
+        tasks = demo_tasks()
         with Llama() as llama, Engine(proxy=llama.url) as engine, Service(engines=[engine.url]) as service:
             waiting, out = service.submit(tasks, "real", samples=2, wait=False)
             ended = lambda: sum(stream["head"] for stream in service.status()["streams"])
@@ -75,6 +83,7 @@ class RealModel(unittest.TestCase):
             check_trajectories(self, trajectories, len(tasks), 2)
             self.check_against(recorded_calls(engine), trajectories)
             self.check_boxes(tasks, trajectories)
+            self.check_replays(tasks, trajectories)
             print(f"{len(trajectories)} trajectories, rewards {[t.get('reward') for t in trajectories]}", flush=True)
 
     def check_boxes(self, tasks, trajectories):
@@ -86,6 +95,13 @@ class RealModel(unittest.TestCase):
                 if not boxes or boxes[-1].isdigit():
                     right = bool(boxes) and int(boxes[-1]) == int(answers[t["task"]])
                     self.assertEqual(t["reward"], float(right), t["messages"][-1])
+
+    def check_replays(self, tasks, trajectories):
+        """What a script does it does every time: with bash, edit and ipython, on either image."""
+        replayed = {task["task"] for task in tasks if task["agent"]["kind"] == "replay"}
+        rewards = [t.get("reward") for t in trajectories if t["task"] in replayed]
+        self.assertEqual(rewards, [1.0] * (2 * len(replayed)))
+        self.assertGreater(len(rewards), 0)
 
     def check_against(self, calls, trajectories):
         sampled = 0
