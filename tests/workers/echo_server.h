@@ -72,7 +72,8 @@ static inline void echo_start(struct echo_server *server, const char *path)
     struct sockaddr_un local = {.sun_family = AF_UNIX};
     socklen_t len = sizeof(tcp);
     *server = (struct echo_server){.port = 0};
-    snprintf(local.sun_path, sizeof(local.sun_path), "%s", path ? path : "");
+    assert_true(!path || strlen(path) < sizeof(local.sun_path));
+    memcpy(local.sun_path, path ? path : "", path ? strlen(path) + 1 : 1);
     server->listener = socket(path ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(path ? bind(server->listener, (struct sockaddr *)&local, sizeof(local))
                           : bind(server->listener, (struct sockaddr *)&tcp, sizeof(tcp)),
