@@ -47,6 +47,7 @@ make_directory() {
     printf 'root:x:0:0:root:/root:/bin/bash\nagent:x:1000:1000:agent:/workspace:/bin/bash\n' >"$root/etc/passwd"
     printf 'root:x:0:\nagent:x:1000:\n' >"$root/etc/group"
     chmod -R u+rwX "$root"
+    /usr/bin/python3 -m compileall -q -s "$root" "$root/usr/lib/python3" "$root"/usr/lib/python3.* >&2 || true
     mv "$root" "$directory"
 }
 
