@@ -93,6 +93,28 @@ static void write_message(FILE *out, const struct sluice_message *message)
     putc('}', out);
 }
 
+static void write_sandbox(FILE *out, const struct sluice_sandbox *used)
+{
+    fputs(", \"sandbox\": {\"cpu_seconds\": ", out);
+    json_number(out, used->cpu_seconds);
+    count_member(out, "peak_memory_kib", used->peak_memory_kib);
+    count_member(out, "peak_processes", used->peak_processes);
+    count_member(out, "peak_disk_bytes", used->peak_disk_bytes);
+    count_member(out, "peak_inodes", used->peak_inodes);
+    count_member(out, "commands", used->commands);
+    count_member(out, "timed_out", used->timed_out);
+    count_member(out, "output_bytes", used->output_bytes);
+    count_member(out, "cut_bytes", used->cut_bytes);
+    fputs(", \"breaches\": [", out);
+    for (size_t i = 0; i < used->breach_count; i++) {
+        fputs(i ? ", {\"limit\": " : "{\"limit\": ", out);
+        json_text(out, used->breaches[i].limit);
+        count_member(out, "count", used->breaches[i].count);
+        putc('}', out);
+    }
+    fputs("]}", out);
+}
+
 static void write_facts(FILE *out, const struct sluice_trajectory *t)
 {
     fputs("{\"rollout\": ", out);
@@ -135,5 +157,8 @@ void json_trajectory(FILE *out, const struct sluice_trajectory *trajectory)
         fputs(i ? ", " : "", out);
         write_message(out, &trajectory->messages[i]);
     }
-    fputs("]}\n", out);
+    putc(']', out);
+    if (trajectory->sandbox)
+        write_sandbox(out, trajectory->sandbox);
+    fputs("}\n", out);
 }

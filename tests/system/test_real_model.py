@@ -100,6 +100,9 @@ class RealModel(unittest.TestCase):
         """What a script does it does every time: with bash, edit and ipython, on either image."""
         replayed = {task["task"] for task in tasks if task["agent"]["kind"] == "replay"}
         rewards = [t.get("reward") for t in trajectories if t["task"] in replayed]
+        for t in trajectories:
+            if t["task"] in replayed:
+                self.assertEqual((t["sandbox"]["commands"], t["sandbox"]["breaches"]), (3, []), t["rollout"])
         self.assertEqual(rewards, [1.0] * (2 * len(replayed)))
         self.assertGreater(len(rewards), 0)
 

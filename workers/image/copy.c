@@ -255,8 +255,11 @@ static void note_owner(struct copy_owners *owners, const struct stat *it, const 
     owners->entries++;
     if (it->st_uid == geteuid() && it->st_gid == getegid())
         return;
-    if (owners->foreign++ == 0)
-        snprintf(owners->first, sizeof(owners->first), "%s/%s", above, name);
+    if (owners->foreign++ > 0)
+        return;
+    int len = snprintf(owners->first, sizeof(owners->first), "%s/%s", above, name);
+    if ((size_t)len >= sizeof(owners->first))
+        strcpy(owners->first + sizeof(owners->first) - sizeof("..."), "...");
 }
 
 static bool count_within(int dir, const char *above, uint64_t entries_max, int depth,
