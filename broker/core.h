@@ -217,6 +217,15 @@ bool core_may_read(struct core *core, const struct caller *caller, struct slice 
 /* The disk of the ledger is nearly full (or no longer): submits are refused meanwhile. */
 void core_disk_is_low(struct core *core, bool is_low);
 
+/* What is known of the store of layers, for status.get; at first nothing is deleted from it. */
+struct core_store {
+    const char *state;                  /* a word that lasts: "off", "silent", "refused" or "tended" */
+    uint64_t layers, bytes;             /* there, at the last look */
+    uint64_t freed_layers, freed_bytes; /* since the start */
+    char trouble[256];                  /* why the last look failed, or "" */
+};
+void core_tell_store(struct core *core, const struct core_store *store);
+
 /* A lane's connection broke (socket monitor): the worker is lost at once. */
 void core_lane_broke(struct core *core, int64_t now_ms, struct slice worker);
 

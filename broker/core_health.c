@@ -76,6 +76,8 @@ static void note_shortages(const struct core *core, json_t *reasons)
             core->engines_registered);
     if (parked && !core->engines_registered)
         say(reasons, "%zu run jobs wait for an engine, and none is registered", parked);
+    if (core->store.trouble[0])
+        say(reasons, "the store of layers is not tended: %s", core->store.trouble);
     if (core->is_disk_low)
         say(reasons, "the disk of the broker's data directory is nearly full");
     for (enum limit limit = 0; limit < LIMIT_COUNT; limit++)

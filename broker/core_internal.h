@@ -110,6 +110,7 @@ struct core {
     uint64_t accepted, ended[OUTCOME_COUNT];
     struct usage usage[LIMIT_COUNT];
     bool is_disk_low;
+    struct core_store store;
     struct counters counters;
 
     struct effect *effects;

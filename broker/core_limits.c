@@ -200,4 +200,6 @@ struct slice limits_warning(struct core *core, const struct client *client)
                         limits[fullest].filled, limits[fullest].remedy);
 }
 
+void core_tell_store(struct core *core, const struct core_store *store) { core->store = *store; }
+
 void core_disk_is_low(struct core *core, bool is_low) { core->is_disk_low = is_low; }

@@ -111,6 +111,20 @@ static json_t *totals(struct view view)
     return object;
 }
 
+/* What was not told of is not deleted from. */
+static json_t *store(const struct core_store *store)
+{
+    json_t *object = json_object();
+    json_object_set_new(object, "state", json_string(store->state ? store->state : "off"));
+    json_object_set_new(object, "layers", status_number(store->layers));
+    json_object_set_new(object, "bytes", status_number(store->bytes));
+    json_object_set_new(object, "freed_layers", status_number(store->freed_layers));
+    json_object_set_new(object, "freed_bytes", status_number(store->freed_bytes));
+    if (store->trouble[0])
+        json_object_set_new(object, "trouble", json_string(store->trouble));
+    return object;
+}
+
 static json_t *counters(const struct core *core)
 {
     json_t *object = json_object();
@@ -130,6 +144,7 @@ static void add_inventory(const struct core *core, json_t *status)
     json_object_set_new(status, "engines", status_engines(core));
     json_object_set_new(status, "images", status_images(core));
     json_object_set_new(status, "clients", status_clients(core));
+    json_object_set_new(status, "store", store(&core->store));
     json_object_set_new(status, "counters", counters(core));
 }
 

@@ -209,6 +209,18 @@ static int read_reserve(const struct command *command, uint64_t *ret_bytes)
     return 0;
 }
 
+static int read_store(const struct command *command, struct shell_options *ret)
+{
+    const char *text = command->values[OPTION_store_grace_s], *dir = command->values[OPTION_store];
+    uint64_t grace_s;
+    if (!parse_number(text, 1, 31536000, &grace_s))
+        return refuse_usage("--store-grace-s: '%.30s' is not a number of seconds from 1 to 31536000%s",
+                            text, "");
+    ret->store_dir = dir[0] ? dir : NULL;
+    ret->store_grace_ms = (int64_t)grace_s * 1000;
+    return 0;
+}
+
 /* ---- endpoints ---------------------------------------------------------------------------------------- */
 
 static bool print_endpoint(char ret[ENDPOINT_SIZE], const char *format, const char *a, const char *b)
@@ -316,6 +328,8 @@ int program_main(int argc, char **argv)
         code = read_ledger(&command, &shell_options.ledger);
     if (code == 0)
         code = read_reserve(&command, &shell_options.disk_reserve_bytes);
+    if (code == 0)
+        code = read_store(&command, &shell_options);
     if (code == 0)
         code = ipc[0] ? read_ipc(ipc, &shell_options.endpoints)
                       : read_ports(&command, &shell_options.endpoints);

@@ -82,6 +82,8 @@ int shell_open(struct shell **ret, const struct shell_options *options, struct f
     if (code == 0)
         code = open_ledger(shell, options, fail);
     if (code == 0)
+        code = shell_open_store(shell, options, fail);
+    if (code == 0)
         code = open_sockets(shell, options, fail);
     if (code == 0)
         code = shell_restore(shell, &options->settings, fail);
@@ -99,6 +101,7 @@ void shell_close(struct shell **closing)
     if (!shell)
         return;
     shell_cancel_backup(shell);
+    store_stop(&shell->store);
     lanes_destroy(&shell->lanes);
     shell_unbind(shell);
     gate_close(&shell->gate);
@@ -188,6 +191,7 @@ static int cycle(struct shell *shell, struct fail *fail)
     core_dispatch(shell->core, now_ms);
     int code = shell_carry_out(shell, fail);
     shell_drop_letters(shell);
+    shell_watch_store(shell, now_ms);
     return code ? code : shell_watch_disk(shell, now_ms, fail);
 }
 

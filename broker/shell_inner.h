@@ -10,6 +10,7 @@
 #include "broker/lanes.h"
 #include "broker/ledger.h"
 #include "broker/shell.h"
+#include "broker/store.h"
 
 enum {
     AWAY_MS = 1000,                 /* so late the broker itself stood still */
@@ -63,6 +64,10 @@ struct shell {
     struct buffer backup_client;
     uint64_t backup_tag;
 
+    struct store *store; /* NULL: nothing is deleted from it */
+    struct store_view store_seen;
+    int64_t store_look_ms;
+
     struct complaint bad_worker_message, undeliverable;
 };
 
@@ -97,13 +102,18 @@ int shell_answer(struct shell *shell, struct slice client, enum message_id id, c
 /* Logs `text` as event `id`, at most once a second, with how often it was not said. */
 void shell_complain(struct complaint *complaint, const char *id, const char *text);
 
-/* ---- shell_backup.c, shell_disk.c --------------------------------------------------------- */
+/* ---- shell_backup.c, shell_store.c, shell_disk.c ---------------------------------------------------- */
 
 /* Carries out BACK_UP, or refuses it. */
 int shell_back_up(struct shell *shell, const struct effect *effect, struct fail *fail);
 /* The copy has been made, or could not be: says so to who asked. */
 int shell_end_backup(struct shell *shell, struct fail *fail);
 void shell_cancel_backup(struct shell *shell);
+
+/* Opens the store where one is given, and the ledger is a file. */
+int shell_open_store(struct shell *shell, const struct shell_options *options, struct fail *fail);
+/* Once a second tells the core, and the log, what became of it. */
+void shell_watch_store(struct shell *shell, int64_t now_ms);
 
 /* Looks once a second. Negative when the ledger cannot go on. */
 int shell_watch_disk(struct shell *shell, int64_t now_ms, struct fail *fail);

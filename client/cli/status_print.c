@@ -96,6 +96,20 @@ static void print_summary(const struct sluice_client *client, const json_t *stat
     putchar('\n');
 }
 
+/* For an admin alone. */
+static void print_store(const json_t *store)
+{
+    const char *state = word(store, "state");
+    if (!*state)
+        return;
+    if (strcmp(state, "off") == 0)
+        printf("store     layers stay for ever: the broker was started without --store\n");
+    else
+        printf("store     %s: %lld layers, %lld MiB; %lld layers, %lld MiB deleted since the start\n",
+               state, number(store, "layers"), number(store, "bytes") >> 20,
+               number(store, "freed_layers"), number(store, "freed_bytes") >> 20);
+}
+
 static void print_advice(const json_t *status)
 {
     const json_t *advice = json_object_get(status, "advice");
@@ -162,6 +176,7 @@ void status_print(const struct sluice_client *client, const json_t *status)
 {
     print_health(status);
     print_summary(client, status);
+    print_store(json_object_get(status, "store"));
     print_tables(status);
     print_advice(status);
 }

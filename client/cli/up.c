@@ -46,6 +46,16 @@ static void plan_addresses(struct up *up)
     snprintf(up->grace, sizeof(up->grace), "%u", (unsigned)(options->grace_ms / 1000));
 }
 
+/* As sluice-worker chooses it. */
+static void plan_store(struct up *up)
+{
+    const char *given = getenv("SLUICE_STORE");
+    if (given)
+        snprintf(up->store_path, sizeof(up->store_path), "%s", given);
+    else
+        snprintf(up->store_path, sizeof(up->store_path), "%s/store", up->options->data);
+}
+
 static void plan_broker(struct up *up)
 {
     struct child *broker = &up->children[up->child_count++];
@@ -61,6 +71,8 @@ static void plan_broker(struct up *up)
     }
     if (up->allow_plaintext)
         child_add(broker, "--allow-plaintext");
+    child_add(broker, "--store");
+    child_add(broker, up->store_path);
 }
 
 static void plan_stages(struct up *up)
@@ -157,6 +169,7 @@ static int run_up(const struct invocation *in)
         return EXITS_FAILED;
     }
     plan_addresses(&up);
+    plan_store(&up);
     plan_broker(&up);
     plan_stages(&up);
     for (size_t i = 0; i < ROWS(up.stages); i++)

@@ -119,17 +119,45 @@ static void version_1_gets_what_later_ones_know(void **state)
     assert_int_equal(groups, 5);
 }
 
-/* The ledger's file as a broker of version 2 left it. */
-static void make_version_2(struct world *world)
+#define AS_VERSION_3 "DROP INDEX inits_stored; DROP INDEX runs_stored; PRAGMA user_version = 3;"
+#define AS_VERSION_2 AS_VERSION_3 "ALTER TABLE troubles DROP COLUMN spent; PRAGMA user_version = 2;"
+
+/* The ledger's file as a broker of an earlier version left it. */
+static void take_back(struct world *world, const char *sql)
 {
     char path[96];
     sqlite3 *db;
     ledger_close(&world->ledger);
     snprintf(path, sizeof(path), "%s/ledger.db", world->dir);
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, "ALTER TABLE troubles DROP COLUMN spent;"
-                                      "PRAGMA user_version = 2", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static int count_stored_indexes(struct world *world)
+{
+    char path[96];
+    sqlite3 *db;
+    sqlite3_stmt *ask;
+    snprintf(path, sizeof(path), "%s/ledger.db", world->dir);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, "SELECT count(*) FROM sqlite_schema WHERE type = 'index'"
+                                        " AND name LIKE '%_stored'", -1, &ask, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(ask), SQLITE_ROW);
+    int count = sqlite3_column_int(ask, 0);
+    sqlite3_finalize(ask);
+    sqlite3_close(db);
+    return count;
+}
+
+static void version_3_did_not_know_which_layers_lie_in_the_store(void **state)
+{
+    struct world *world = *state;
+    assert_int_equal(count_stored_indexes(world), 2);
+    take_back(world, AS_VERSION_3);
+    assert_int_equal(count_stored_indexes(world), 0);
+    open_ledger(world);
+    assert_int_equal(count_stored_indexes(world), 2);
 }
 
 static void version_2_knew_troubles_and_not_which_dispatches_they_were_of(void **state)
@@ -140,7 +168,7 @@ static void version_2_knew_troubles_and_not_which_dispatches_they_were_of(void *
         {.kind = PERSIST_TROUBLE, .trouble = {.job = S("run:a/0"), .attempt = 3, .infras = 2,
                                               .history = S("once, twice"), .spent = 7}}};
     commit(world, effects, 3);
-    make_version_2(world);
+    take_back(world, AS_VERSION_2);
     open_ledger(world);
     assert_non_null(strstr(restored(world), " run:a/0 attempt=3 infras=2 faults=0 blames=0 deaths=0"
                                             " spent=0 'once, twice'\n"));
@@ -187,6 +215,7 @@ int main(void)
         TEST(version_1_restores_what_it_held_and_goes_on),
         TEST(version_1_gets_what_later_ones_know),
         TEST(version_2_knew_troubles_and_not_which_dispatches_they_were_of),
+        TEST(version_3_did_not_know_which_layers_lie_in_the_store),
         TEST(an_upgraded_file_has_the_columns_of_a_new_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
