@@ -26,6 +26,7 @@ struct http {
 struct request {
     struct fiber *fiber;
     CURL *easy;
+    struct curl_slist *headers; /* its own; NULL: those of all */
     struct buffer body;
     size_t body_max;
     int64_t heard_ms; /* the last byte of the answer; 0: none yet */
@@ -201,16 +202,32 @@ static size_t on_body(char *bytes, size_t one, size_t len, void *arg)
     return buffer_append(&request->body, bytes, len) ? len : 0;
 }
 
+/* Those of all and one more. */
+static bool add_headers(struct request *request, const struct http *http, const char *header)
+{
+    const struct curl_slist *at = http->headers;
+    for (; header; header = at ? at->data : NULL, at = at ? at->next : NULL) {
+        struct curl_slist *more = curl_slist_append(request->headers, header);
+        if (!more)
+            return false;
+        request->headers = more;
+    }
+    return true;
+}
+
 static bool request_init(struct request *request, struct http *http, const char *url,
-                         const char *body)
+                         const char *header, const char *body)
 {
     CURL *easy = request->easy = curl_easy_init();
-    if (!easy)
+    if (!easy || (header && !add_headers(request, http, header)))
         return false;
+    if (header)
+        curl_easy_setopt(easy, CURLOPT_HTTPHEADER, request->headers);
     if (body) {
         curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(body));
         curl_easy_setopt(easy, CURLOPT_POSTFIELDS, body);
-        curl_easy_setopt(easy, CURLOPT_HTTPHEADER, http->headers);
+        if (!header)
+            curl_easy_setopt(easy, CURLOPT_HTTPHEADER, http->headers);
     }
     curl_easy_setopt(easy, CURLOPT_PRIVATE, request);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, request->words);
@@ -295,10 +312,16 @@ static void read_reply(CURL *easy, struct http_reply *reply)
 int http_request(struct http *http, const char *url, const char *body, size_t body_max,
                  struct http_reply *reply, struct fail *fail)
 {
+    return http_request_with(http, url, NULL, body, body_max, reply, fail);
+}
+
+int http_request_with(struct http *http, const char *url, const char *header, const char *body,
+                      size_t body_max, struct http_reply *reply, struct fail *fail)
+{
     struct request request = {.fiber = fiber_current(), .body_max = body_max};
     *reply = (struct http_reply){0};
     int error = -ENOMEM;
-    if (!request_init(&request, http, url, body) ||
+    if (!request_init(&request, http, url, header, body) ||
         curl_multi_add_handle(http->multi, request.easy) != CURLM_OK)
         fail_set(fail, error, "out of memory");
     else
@@ -309,6 +332,7 @@ int http_request(struct http *http, const char *url, const char *body, size_t bo
         curl_multi_remove_handle(http->multi, request.easy); /* unfinished: its connection closes */
         curl_easy_cleanup(request.easy);
     }
+    curl_slist_free_all(request.headers);
     if (error < 0) {
         buffer_finish(&request.body);
         return fail_wrap(fail, "%s", url), error;

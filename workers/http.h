@@ -40,4 +40,8 @@ struct http_reply {
 int http_request(struct http *http, const char *url, const char *body, size_t body_max,
                  struct http_reply *reply, struct fail *fail);
 
+/* The same with one more header line, "Name: value", which no error names. NULL: none. */
+int http_request_with(struct http *http, const char *url, const char *header, const char *body,
+                      size_t body_max, struct http_reply *reply, struct fail *fail);
+
 #endif

@@ -26,6 +26,8 @@
 
 enum { JOB_PREPARE_MS = 8000, JOB_PACK_MS = 20000, JOB_OVERDUE_MS = 1000 };
 
+struct search;
+
 /* What a worker's jobs share. */
 struct job_context {
     struct loop *loop;
@@ -33,6 +35,7 @@ struct job_context {
     struct engines *engines;
     struct spawner *spawner;
     struct layers layers;
+    struct search *search; /* NULL: none */
     const struct grants *grants; /* what tasks may reach; NULL: nothing */
 };
 

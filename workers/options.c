@@ -9,6 +9,7 @@
 #include "common/cleanup.h"
 #include "workers/layer_cache.h"
 #include "workers/sandbox/tier.h"
+#include "workers/tools/search_service.h"
 
 enum { PORT_MAX = 32767, HOST_MAX = 120, GRACE_MAX_S = 86400, OUTBOX_MAX_MIB = 65536, CACHE_MAX_MIB = 1 << 30 };
 
@@ -162,6 +163,12 @@ static int take_option(int id, const char *word, const char *value, struct optio
         return 0;
     case OPTION_grant:
         return grants_add(&plan->grants, value, fail);
+    case OPTION_search:
+        plan->search = value;
+        return 0;
+    case OPTION_search_key:
+        ret->search_key_path = value;
+        return 0;
     case OPTION_with_parent:
         ret->with_parent = true;
         return 0;
@@ -196,6 +203,24 @@ static int take_key(struct options *ret, struct fail *fail)
     return code;
 }
 
+/* The first line of the file, or the environment's; neither is ever said. */
+static int take_search(struct options *ret, struct fail *fail)
+{
+    const char *path = ret->search_key_path, *given = getenv("SLUICE_SEARCH_KEY");
+    char line[SEARCH_KEY_MAX + 2] = "";
+    if (!ret->plan.search)
+        return path ? fail_set(fail, -EINVAL, "--search-key goes with --search") : 0;
+    AUTO_FCLOSE FILE *file = path ? fopen(path, "re") : NULL;
+    if (path && (!file || !fgets(line, sizeof(line), file)))
+        return fail_set(fail, -EINVAL, "--search-key %s: it cannot be read or is empty", path);
+    line[strcspn(line, "\r\n")] = '\0';
+    if (path || (given && *given))
+        ret->search_key = strdup(path ? line : given);
+    explicit_bzero(line, sizeof(line));
+    ret->plan.search_key = ret->search_key;
+    return search_check(ret->plan.search, ret->search_key, fail);
+}
+
 /* A directory given, or one under --data. */
 static char *choose_directory(const char *given, const char *data, const char *name)
 {
@@ -223,7 +248,7 @@ int options_parse(int argc, char **argv, struct options *ret, struct fail *fail)
             return error;
     if (ret->help)
         return 0;
-    if ((error = take_key(ret, fail)))
+    if ((error = take_key(ret, fail)) || (error = take_search(ret, fail)))
         return error;
     if (!ret->plan.broker)
         ret->plan.broker = "tcp://127.0.0.1:5750";
@@ -242,6 +267,9 @@ void options_finish(struct options *options)
     free(take_ptr(&options->cache));
     free(take_ptr(&options->mount_point));
     key_wipe(&options->key);
+    if (options->search_key)
+        explicit_bzero(options->search_key, strlen(options->search_key));
+    free(take_ptr(&options->search_key));
 }
 
 /* ---- directories ------------------------------------------------------------------------ */

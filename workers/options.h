@@ -12,6 +12,8 @@ struct options {
     const char *sandbox; /* a tier's word, or "auto" */
     const char *key_path;
     struct key key; /* plan.key points here, where there is one */
+    const char *search_key_path;
+    char *search_key; /* plan.search_key points here, where there is one */
     char *store, *cache;
     char *mount_point; /* an empty directory of the cache that every sandbox covers with its tmpfs */
 };

@@ -22,3 +22,23 @@ struct slice text_cut(const char *text, size_t max)
             ;
     return slice_of(text, len);
 }
+
+bool text_is_shallow(struct slice json, int levels)
+{
+    int depth = 0;
+    bool in_string = false;
+    for (size_t i = 0; i < json.len; i++) {
+        const uint8_t c = json.data[i];
+        if (in_string && c == '\\')
+            i++;
+        else if (c == '"')
+            in_string = !in_string;
+        else if (!in_string && (c == '{' || c == '['))
+            depth++;
+        else if (!in_string && (c == '}' || c == ']'))
+            depth--;
+        if (depth > levels)
+            return false;
+    }
+    return true;
+}

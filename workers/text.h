@@ -11,4 +11,12 @@ void text_repair(char *text);
 /* The longest start of text of at most `max` bytes that cuts no character in two. */
 struct slice text_cut(const char *text, size_t max);
 
+/*
+ * Whether brackets of this JSON are nested no deeper than `levels`. Asked before it is parsed in a
+ * fiber: the parser recurses at every level, and its own limit is beyond a fiber's stack.
+ */
+bool text_is_shallow(struct slice json, int levels);
+
+enum { TEXT_LEVELS_MAX = 64 }; /* of what others send */
+
 #endif

@@ -11,6 +11,7 @@
 #include "common/log.h"
 #include "workers/result.h"
 #include "workers/worker_inside.h"
+#include "workers/tools/search_service.h"
 
 enum {
     BEAT_MS = 1000,
@@ -208,6 +209,10 @@ static int make_context(struct worker *worker, struct fail *fail)
     context->http = http_create(context->loop, &limits, fail);
     if (!context->http)
         return fail->code;
+    if (worker->plan.search && !(context->search = search_create(
+                                     context->http, worker->plan.search, worker->plan.search_key,
+                                     fail)))
+        return fail->code;
     context->engines = engines_create(context->http);
     return context->engines ? 0 : fail_set(fail, -ENOMEM, "out of memory");
 }
@@ -284,6 +289,7 @@ bool worker_destroy(struct worker **worker)
         loop_unwatch(old->context.loop, &old->watches[i]);
     outbox_finish(&old->outbox);
     engines_destroy(&old->context.engines);
+    search_destroy(&old->context.search);
     http_destroy(&old->context.http);
     loop_destroy(&old->context.loop);
     if (old->signals >= 0)

@@ -31,6 +31,7 @@ struct worker_plan {
     int64_t grace_ms;
     size_t outbox_bytes; /* as in outbox_init */
     struct grants grants; /* what tasks may reach */
+    const char *search, *search_key; /* as in search_create; NULL: no web search */
 };
 
 struct worker;

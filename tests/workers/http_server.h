@@ -32,7 +32,8 @@ static struct http *http;
 static char base[64];
 static int listener, connections, open_now, living, serving;
 static struct fiber *acceptor;
-static char last_head[4096];
+static char last_head[4096], last_body[4096];
+static const char *canned_status, *canned_body; /* for /search, however it is asked */
 
 /* ---- the server ------------------------------------------------------------------------- */
 
@@ -91,6 +92,13 @@ static inline bool answer_in_drops(int fd)
 static inline bool serve_one(int fd, const char *head, const char *body)
 {
     snprintf(last_head, sizeof(last_head), "%s", head);
+    snprintf(last_body, sizeof(last_body), "%s", body);
+    if (strstr(head, "/search?") || strstr(head, "/search ")) {
+        if (canned_status)
+            return answer(fd, canned_status, canned_body);
+        await_fd(fd, EPOLLIN | EPOLLRDHUP, 5000); /* until the client closes */
+        return false;
+    }
     if (strstr(head, "/echo "))
         return answer(fd, "200 OK", body);
     if (strstr(head, "/busy "))

@@ -57,8 +57,8 @@ static const struct ending {
      TASK(", 'sampling': {'max_tokens': 20}"), OUTCOME_OK, "2 turns", ".", 2, 1},
     {RULES("'" BASH("head -c 2G /dev/zero | tail") "'"), TASK(""), OUTCOME_AGENT, "memory", NULL, 1,
      0},
-    {RULES("'.'"), "{'task': 't', 'prompt': 'x', 'agent': {'tools': ['search']}}", OUTCOME_TASK,
-     "search", NULL, 0, 0},
+    {RULES("'.'"), "{'task': 't', 'prompt': 'x', 'agent': {'tools': ['search']}}", OUTCOME_INFRA,
+     "no web search", NULL, 0, 0},
 };
 
 static void the_agent_ends_in_each_of_its_ways(void **state)

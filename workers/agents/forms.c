@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "workers/agents/form.h"
+#include "workers/text.h"
 
 extern const struct form form_hermes;
 
@@ -40,31 +41,10 @@ bool form_add_call(struct form_reply *reply, const char *name, json_t *arguments
     return true;
 }
 
-/* The parser recurses at every level, on a fiber's stack. */
-static bool is_shallow(struct slice text)
-{
-    int depth = 0;
-    bool in_string = false;
-    for (size_t i = 0; i < text.len; i++) {
-        const uint8_t c = text.data[i];
-        if (in_string && c == '\\')
-            i++;
-        else if (c == '"')
-            in_string = !in_string;
-        else if (!in_string && (c == '{' || c == '['))
-            depth++;
-        else if (!in_string && (c == '}' || c == ']') && --depth == 0)
-            return true;
-        if (depth > FORM_DEPTH_MAX)
-            return false;
-    }
-    return true;
-}
-
 json_t *form_read_json(struct slice text, size_t *used, char *wrong, size_t size)
 {
     json_error_t error;
-    if (!is_shallow(text)) {
+    if (!text_is_shallow(text, FORM_DEPTH_MAX)) {
         snprintf(wrong, size, "more than %d levels of brackets", FORM_DEPTH_MAX);
         return NULL;
     }

@@ -5,6 +5,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "workers/fiber.h"
+#include "workers/text.h"
 
 /* ---- what refusals mean ------------------------------------------------------------------ */
 
@@ -93,7 +94,9 @@ int call_json(const struct call *call, json_t **ret, struct fail *fail)
         return error;
     }
     AUTO_JSON json_t *json =
-        json_loadb((const char *)reply.body.data, reply.body.len, JSON_ALLOW_NUL, NULL);
+        text_is_shallow(buffer_peek(&reply.body), TEXT_LEVELS_MAX)
+            ? json_loadb((const char *)reply.body.data, reply.body.len, JSON_ALLOW_NUL, NULL)
+            : NULL;
     buffer_finish(&reply.body);
     if (reply.retry_after_s > 0 && call->ret_pause_ms)
         *call->ret_pause_ms = reply.retry_after_s * 1000;

@@ -171,6 +171,7 @@ static void run_agent(struct job *job, const struct agent *agent, struct engine 
                             .sample = job->start.sample,
                             .engine = engine,
                             .sandbox = room->sandbox,
+                            .search = job->context->search,
                             .record = &record};
     job_begin_work(job);
     enum outcome outcome = agent->run(&run);

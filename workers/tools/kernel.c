@@ -129,7 +129,9 @@ static enum kernel_news take_frame(struct kernel *kernel, json_t **ret)
     size_t used = sizeof(len) + len;
     if (kernel->frame_len < used)
         return KERNEL_SILENT;
-    *ret = json_loadb((char *)kernel->frame + sizeof(len), len, 0, NULL);
+    const bool is_shallow =
+        text_is_shallow(slice_of(kernel->frame + sizeof(len), len), TEXT_LEVELS_MAX);
+    *ret = is_shallow ? json_loadb((char *)kernel->frame + sizeof(len), len, 0, NULL) : NULL;
     kernel->frame_len -= used;
     memmove(kernel->frame, kernel->frame + used, kernel->frame_len);
     return *ret ? KERNEL_SAID : KERNEL_BROKEN;

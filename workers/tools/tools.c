@@ -1,7 +1,8 @@
 /* tools.c - the table of tools. */
 #include "workers/tools/tools.h"
 
-static const struct tool *const tools[] = {&tool_bash, &tool_ipython, &tool_edit, &tool_think, &tool_submit};
+static const struct tool *const tools[] = {&tool_bash,   &tool_ipython, &tool_edit,
+                                          &tool_search, &tool_think,   &tool_submit};
 
 const struct tool *tool_at(size_t i)
 {

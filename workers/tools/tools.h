@@ -4,6 +4,6 @@
 
 #include "workers/tools/tool.h"
 
-extern const struct tool tool_bash, tool_ipython, tool_edit, tool_submit, tool_think;
+extern const struct tool tool_bash, tool_ipython, tool_edit, tool_search, tool_submit, tool_think;
 
 #endif
