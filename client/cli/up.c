@@ -110,6 +110,14 @@ static void plan_workers(struct up *up, const struct up_stage *stage)
             child_add(worker, "--grant");
             child_add(worker, up->options->grants.items[k]);
         }
+        if (up->options->search) {
+            child_add(worker, "--search");
+            child_add(worker, up->options->search);
+        }
+        if (up->options->search && up->options->search_key) {
+            child_add(worker, "--search-key");
+            child_add(worker, up->options->search_key);
+        }
         if (stage->slots) {
             child_add(worker, "--slots");
             child_add(worker, stage->slots_text);
@@ -210,6 +218,10 @@ static const struct option options[] = {
      "Asks everybody for a key: a directory of `sluice keys init`. Makes up-worker and up-admin in it, for itself."},
     {"grant", OPTION_LIST, offsetof(struct up_options, grants), "NAME=TO",
      "What tasks may reach by that name: unix:/path/of/a/socket or tcp:HOST:PORT."},
+    {"search", OPTION_TEXT, offsetof(struct up_options, search), "FORM=URL",
+     "The web search of the tool search: tavily=https://api.tavily.com or searxng=URL."},
+    {"search-key", OPTION_TEXT, offsetof(struct up_options, search_key), "FILE",
+     "Its key, in a file. Default: $SLUICE_SEARCH_KEY."},
     {"ready-file", OPTION_TEXT, offsetof(struct up_options, ready_file), "FILE",
      "Written with the broker's URL once everything is up."},
 };

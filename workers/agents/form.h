@@ -35,6 +35,7 @@ struct form {
 };
 
 const struct form *form_find(const char *name); /* NULL: no such form */
+const struct form *form_at(size_t i);           /* NULL: no more */
 void form_reply_finish(struct form_reply *reply);
 
 /* ---- for forms --------------------------------------------------------------------------- */

@@ -9,11 +9,16 @@ extern const struct form form_hermes;
 
 static const struct form *const forms[] = {&form_hermes};
 
+const struct form *form_at(size_t i)
+{
+    return i < sizeof(forms) / sizeof(*forms) ? forms[i] : NULL;
+}
+
 const struct form *form_find(const char *name)
 {
-    for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++)
-        if (strcmp(forms[i]->name, name) == 0)
-            return forms[i];
+    for (size_t i = 0; form_at(i); i++)
+        if (strcmp(form_at(i)->name, name) == 0)
+            return form_at(i);
     return NULL;
 }
 

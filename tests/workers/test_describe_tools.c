@@ -1,0 +1,78 @@
+/* The page of tools is what the tables say. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/cleanup.h"
+#include "schemas/task.h"
+#include "workers/tools/tool.h"
+
+static void read_all(FILE *file, struct buffer *out)
+{
+    assert_non_null(file);
+    for (size_t got = 1; got > 0; out->len += got) {
+        uint8_t *room = buffer_reserve(out, 4096);
+        assert_non_null(room);
+        got = fread(room, 1, 4096, file);
+    }
+}
+
+static const char *folder(const char *variable)
+{
+    const char *path = getenv(variable);
+    if (!path)
+        fail_msg("%s is not set", variable);
+    return path;
+}
+
+static void the_page_of_tools_is_what_the_tables_say(void **state)
+{
+    (void)state;
+    AUTO_BUFFER page = {0}, printed = {0};
+    char path[4096], command[4096];
+    snprintf(path, sizeof(path), "%s/docs/tools.md", folder("SLUICE_SOURCE_DIR"));
+    snprintf(command, sizeof(command), "'%s/workers/sluice-describe-tools'", folder("SLUICE_BINARY_DIR"));
+    AUTO_FCLOSE FILE *file = fopen(path, "r");
+    read_all(file, &page);
+    FILE *pipe = popen(command, "r");
+    read_all(pipe, &printed);
+    assert_int_equal(pclose(pipe), 0);
+    if (!slice_equal(buffer_peek(&page), buffer_peek(&printed)))
+        fail_msg("docs/tools.md is behind: sluice-describe-tools > docs/tools.md");
+}
+
+/* A task may name each tool there is, and no other. */
+static void tasks_know_the_tools_of_the_table(void **state)
+{
+    (void)state;
+    AUTO_BUFFER json = {0};
+    struct refusal no = {0};
+    size_t count = 0;
+    buffer_append_str(&json, "{\"task\": \"t\", \"prompt\": \"p\", \"agent\": {\"kind\": \"tools\", \"tools\": [");
+    for (; tool_at(count); count++)
+        buffer_printf(&json, "%s\"%s\"", count ? ", " : "", tool_at(count)->name);
+    buffer_append_str(&json, "]}}");
+    struct task *task = task_parse(buffer_peek(&json), &no);
+    if (!task)
+        fail_msg("%s", no.text);
+    assert_int_equal(task->tool_count, count);
+    task_destroy(task);
+    static const char *const names[] = {
+#define TOOL(name) #name,
+#include "schemas/tools.def"
+#undef TOOL
+    };
+    assert_int_equal(sizeof(names) / sizeof(names[0]), count);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_page_of_tools_is_what_the_tables_say),
+        cmocka_unit_test(tasks_know_the_tools_of_the_table),
+    };
+    return cmocka_run_group_tests_name("describe_tools", tests, NULL, NULL);
+}
