@@ -1,0 +1,265 @@
+/* OCI image layouts: layers put over each other, what is chosen, what is refused. */
+#include "tests/workers/oci_fixture.h"
+
+static const char *unpack_good(const char *image, const char *name)
+{
+    struct image_trouble trouble = {0};
+    struct rootfs_counts counts;
+    if (unpack_into(image, name, &wide, &counts, &trouble) < 0)
+        fail_msg("%s: %s", image, trouble.fail.text);
+    return in_directory(name);
+}
+
+static void expect_bad(const char *image, enum image_refusal refusal, const char *words)
+{
+    struct image_trouble trouble = {0};
+    struct rootfs_counts counts;
+    assert_int_equal(unpack_into(image, "bad", &wide, &counts, &trouble), -EBADMSG);
+    expect_refusal(&trouble, refusal, words);
+    assert_false(is_there(in_directory("bad")));
+}
+
+static const struct tar_item base[] = {
+    {"./", S_IFDIR},
+    {"usr/", S_IFDIR},
+    {"usr/lib/", S_IFDIR},
+    {"usr/lib/a", S_IFREG, "a of below"},
+    {"lib", S_IFLNK, "usr/lib"},
+    {"d/", S_IFDIR},
+    {"d/gone", S_IFREG, "gone"},
+    {"d/kept", S_IFREG, "kept"},
+    {"o/", S_IFDIR},
+    {"o/old", S_IFREG, "old"},
+    {"o/sub/deep", S_IFREG, "deep"},
+    {"f", S_IFREG, "a file"},
+    {"tree/x/y", S_IFREG, "y"},
+    {"link", S_IFREG, "d/kept", true},
+    {0},
+};
+
+static void layers_of_every_packing_lie_over_each_other(void **state)
+{
+    (void)state;
+    static const struct tar_item second[] = {
+        {"d/.wh.gone", S_IFREG},
+        {"o/new", S_IFREG, "new"},
+        {"o/sub/new", S_IFREG, "new, too"},
+        {"o/.wh..wh..opq", S_IFREG}, /* late: what this layer brought stays */
+        {"f/", S_IFDIR},
+        {"f/in", S_IFREG, "in"},
+        {"tree", S_IFREG, "a file now"},
+        {"lib/b", S_IFREG, "through the symlink"},
+        {"null", S_IFCHR},
+        {0},
+    };
+    static const struct tar_item third[] = {{"d/.wh.never", S_IFREG}, {"usr/lib/a", S_IFREG, "a"}, {0}};
+    make_layout("image");
+    const enum packing packings[] = {GZIP, ZSTD, PLAIN};
+    struct blob blobs[] = {put_layer("image", GZIP, base), put_layer("image", ZSTD, second),
+                           put_layer("image", PLAIN, third)};
+    struct indexed one = {.blob = put_manifest("image", blobs, packings, 3, NULL)};
+    put_index("image", &one, 1);
+    unpack_good(in_directory("image"), "out");
+    expect_file(in_directory("out/d/kept"), "kept");
+    expect_file(in_directory("out/link"), "kept");
+    assert_false(is_there(in_directory("out/d/gone")));
+    assert_false(is_there(in_directory("out/o/old")));
+    assert_false(is_there(in_directory("out/o/sub/deep")));
+    expect_file(in_directory("out/o/new"), "new");
+    expect_file(in_directory("out/o/sub/new"), "new, too");
+    expect_file(in_directory("out/f/in"), "in");
+    expect_file(in_directory("out/tree"), "a file now");
+    expect_file(in_directory("out/usr/lib/a"), "a");
+    expect_file(in_directory("out/usr/lib/b"), "through the symlink");
+    assert_false(is_there(in_directory("out/null")));
+    assert_false(is_there(in_directory("out/d/.wh.never")));
+    assert_int_equal(stat_of(in_directory("out/f/in")).st_uid, geteuid());
+    assert_int_equal(stat_of(in_directory("out/f/in")).st_mtime, 1000000000);
+}
+
+static void names_in_any_language_come_out_as_they_are(void **state)
+{
+    (void)state;
+    static const struct tar_item items[] = {{"h\u00e9 \u4e2d", S_IFREG, "1"}, {0}};
+    const struct tar_item *const layers[] = {items};
+    unpack_good(make_image("image", layers, 1), "out");
+    expect_file(in_directory("out/h\u00e9 \u4e2d"), "1");
+}
+
+/* What a layer may hold to get out of its directory. */
+static const struct tar_item escapes[][3] = {
+    {{"../x", S_IFREG, "x"}},
+    {{"a/../../x", S_IFREG, "x"}},
+    {{"/etc/x", S_IFREG, "x"}},
+    {{"a/../.wh.x", S_IFREG}},
+    {{"h", S_IFREG, "../../etc/passwd", true}},
+    {{"h", S_IFREG, "/etc/passwd", true}},
+    {{"h", S_IFREG, "not/there", true}},
+    {{"way", S_IFLNK, "nowhere/at/all"}, {"way/x", S_IFREG, "x"}},
+    {{"way", S_IFLNK, "way"}, {"way/x", S_IFREG, "x"}},
+};
+
+static void a_layer_that_leads_out_is_refused_and_leaves_nothing(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(escapes) / sizeof(*escapes); i++) {
+        char name[32];
+        struct tar_item items[4] = {escapes[i][0], escapes[i][1], escapes[i][2], {0}};
+        const struct tar_item *const layers[] = {items};
+        snprintf(name, sizeof(name), "image%zu", i);
+        expect_bad(make_image(name, layers, 1), IMAGE_REFUSAL_OCI_LAYER, "holds");
+    }
+}
+
+/* An absolute symlink, or one with "..", is one within the image: its root is "/" there. */
+static void symlinks_never_lead_out(void **state)
+{
+    (void)state;
+    char text[80];
+    write_image("outside", "here before", 11);
+    snprintf(text, sizeof(text), "..%s", directory);
+    struct tar_item first[] = {{"up", S_IFLNK, ".."},       {"abs", S_IFLNK, directory},
+                               {"far", S_IFLNK, text},      {"root", S_IFLNK, "/"},
+                               {directory + 1, S_IFDIR, 0}, {0}};
+    static const struct tar_item second[] = {{"up/outside", S_IFREG, "1"},
+                                             {"abs/outside", S_IFREG, "2"},
+                                             {"root/inside", S_IFREG, "3"},
+                                             {"far/.wh.outside", S_IFREG},
+                                             {0}};
+    const struct tar_item *const layers[] = {first, second};
+    unpack_good(make_image("image", layers, 2), "out");
+    expect_file(in_directory("outside"), "here before");
+    expect_file(in_directory("out/outside"), "1");
+    expect_file(in_directory("out/inside"), "3");
+}
+
+static void a_blob_that_is_not_what_its_digest_says_is_refused(void **state)
+{
+    (void)state;
+    const struct tar_item *const layers[] = {base};
+    char path[320];
+    const char *image = make_image("image", layers, 1);
+    struct blob layer = put_layer("image", PLAIN, base);
+    snprintf(path, sizeof(path), "image/blobs/sha256/%s", layer.digest + 7);
+    AUTO_FREE char *zeros = calloc(1, layer.size);
+    write_image(path, zeros, layer.size);
+    expect_bad(image, IMAGE_REFUSAL_OCI_BLOB, "is damaged: it is sha256:");
+    write_image(path, zeros, layer.size - 1);
+    expect_bad(image, IMAGE_REFUSAL_OCI_BLOB, "bytes long, not the");
+    assert_int_equal(unlink(in_directory(path)), 0);
+    expect_bad(image, IMAGE_REFUSAL_OCI_BLOB, "there is no blob");
+}
+
+/* The tar's end comes before the damage, so only reading on finds it. */
+static void damage_behind_the_end_of_a_tar_counts_too(void **state)
+{
+    (void)state;
+    static const enum packing plain = PLAIN;
+    static char bytes[1 << 16];
+    char path[320];
+    memset(bytes, 0, sizeof(bytes));
+    make_layout("image");
+    struct blob small = put_layer("image", PLAIN, (const struct tar_item[]){{"f", S_IFREG, "f"}, {0}});
+    snprintf(path, sizeof(path), "%s/image/blobs/sha256/%s", directory, small.digest + 7);
+    AUTO_FCLOSE FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    assert_int_equal(fread(bytes, 1, small.size, file), small.size);
+    struct blob layer = put_blob("image", bytes, sizeof(bytes));
+    struct indexed one = {.blob = put_manifest("image", &layer, &plain, 1, NULL)};
+    put_index("image", &one, 1);
+    unpack_good(in_directory("image"), "good");
+    bytes[sizeof(bytes) - 1] = 'x';
+    snprintf(path, sizeof(path), "image/blobs/sha256/%s", layer.digest + 7);
+    write_image(path, bytes, sizeof(bytes));
+    expect_bad(in_directory("image"), IMAGE_REFUSAL_OCI_BLOB, "is damaged");
+}
+
+static void the_image_for_this_machine_is_chosen_or_the_one_that_is_named(void **state)
+{
+    (void)state;
+    static const enum packing plain = PLAIN;
+    make_layout("image");
+    struct indexed many[3];
+    const char *const texts[] = {"0", "1", "2"};
+    const char *const tags[] = {"one", "two", "two"};
+    const char *const for_whom[] = {NULL, "s390x", image_architecture()};
+    for (size_t i = 0; i < 3; i++) {
+        const struct tar_item items[] = {{"which", S_IFREG, texts[i]}, {0}};
+        struct blob layer = put_layer("image", PLAIN, items);
+        many[i] = (struct indexed){put_manifest("image", &layer, &plain, 1, for_whom[i]), tags[i],
+                                   for_whom[i]};
+    }
+    put_index("image", many, 3);
+    unpack_good(in_directory("image:one"), "one");
+    expect_file(in_directory("one/which"), "0");
+    unpack_good(in_directory("image:two"), "two");
+    expect_file(in_directory("two/which"), "2");
+    expect_bad(in_directory("image:three"), IMAGE_REFUSAL_OCI_CHOICE,
+               "holds no image \"three\"; it holds: one, two, two");
+    expect_bad(in_directory("image"), IMAGE_REFUSAL_OCI_CHOICE,
+               "holds 2 images: say which, as DIR:NAME, of: one, two, two");
+    put_index("image", many + 1, 1);
+    expect_bad(in_directory("image"), IMAGE_REFUSAL_ARCHITECTURE, "no image for linux/");
+    many[1].architecture = NULL; /* the index does not say, the config does */
+    put_index("image", many + 1, 1);
+    expect_bad(in_directory("image"), IMAGE_REFUSAL_ARCHITECTURE, "is for linux/s390x");
+}
+
+static void documents_that_are_not_what_they_should_be_are_refused(void **state)
+{
+    (void)state;
+    const struct tar_item *const layers[] = {base};
+    const char *image = make_image("image", layers, 1);
+    const struct {
+        const char *file, *text;
+        enum image_refusal refusal;
+        const char *words;
+    } rows[] = {
+        {"oci-layout", "{\"imageLayoutVersion\":\"2.0.0\"}", IMAGE_REFUSAL_OCI_LAYOUT, "\"2.0.0\""},
+        {"oci-layout", "[]", IMAGE_REFUSAL_OCI_DOCUMENT, "oci-layout is no JSON object"},
+        {"oci-layout", "", IMAGE_REFUSAL_OCI_DOCUMENT, "oci-layout is no JSON object"},
+        {"index.json", "{", IMAGE_REFUSAL_OCI_DOCUMENT, "index.json is no JSON object"},
+        {"index.json", "{}", IMAGE_REFUSAL_ARCHITECTURE, "no image for linux/"},
+        {"index.json",
+         "{\"manifests\":[{\"mediaType\":\"application/vnd.oci.image.manifest.v1+json\","
+         "\"digest\":\"sha256:../../../etc/passwd\",\"size\":10}]}",
+         IMAGE_REFUSAL_OCI_DOCUMENT, "no valid digest"},
+        {"index.json",
+         "{\"manifests\":[{\"mediaType\":\"application/vnd.oci.image.manifest.v1+json\","
+         "\"digest\":\"md5:abc\",\"size\":10}]}",
+         IMAGE_REFUSAL_OCI_DOCUMENT, "another digest than sha256"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        char path[320];
+        if (i == 3) {
+            snprintf(path, sizeof(path), "image/oci-layout");
+            write_image(path, "{\"imageLayoutVersion\":\"1.0.0\"}", 30);
+        }
+        snprintf(path, sizeof(path), "image/%s", rows[i].file);
+        write_image(path, rows[i].text, strlen(rows[i].text));
+        expect_bad(image, rows[i].refusal, rows[i].words);
+    }
+    assert_int_equal(unlink(in_directory("image/index.json")), 0);
+    expect_bad(image, IMAGE_REFUSAL_OCI_LAYOUT, "cannot read the OCI layout's index.json");
+}
+
+static int group(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_images, tear_down_images)
+    const struct CMUnitTest tests[] = {
+        TEST(layers_of_every_packing_lie_over_each_other),
+        TEST(names_in_any_language_come_out_as_they_are),
+        TEST(a_layer_that_leads_out_is_refused_and_leaves_nothing),
+        TEST(symlinks_never_lead_out),
+        TEST(a_blob_that_is_not_what_its_digest_says_is_refused),
+        TEST(damage_behind_the_end_of_a_tar_counts_too),
+        TEST(the_image_for_this_machine_is_chosen_or_the_one_that_is_named),
+        TEST(documents_that_are_not_what_they_should_be_are_refused),
+    };
+    return cmocka_run_group_tests_name("image_oci", tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return run_as_everyone(group);
+}
