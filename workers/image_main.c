@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "workers/image/verbs.h"
 
@@ -21,6 +23,7 @@
 #endif
 
 static atomic_bool stop;
+static uint64_t parent; /* 0: nobody's */
 
 static const struct verb {
     const char *name, *argument, *doc;
@@ -142,6 +145,8 @@ static int take_option(int id, const char *word, const char *value, struct image
     case OPTION_all:
         call->all = true;
         return 0;
+    case OPTION_with_parent:
+        return take_number(value, 0, &parent, word);
     case OPTION_help:
         *help = true;
         return 0;
@@ -223,6 +228,15 @@ static void set_up_process(void)
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
 }
 
+/* False when the parent was gone before it could be asked for. */
+static bool follow_parent(void)
+{
+    if (!parent)
+        return true;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    return (uint64_t)getppid() == parent;
+}
+
 int main(int argc, char **argv)
 {
     struct image_call call = {.cache = "./sluice-data/cache",
@@ -238,6 +252,8 @@ int main(int argc, char **argv)
         print_help(stdout);
         return IMAGE_EXIT_OK;
     }
+    if (!follow_parent())
+        return IMAGE_EXIT_STOPPED;
     set_up_process();
     status = verb->run(&call);
     if (fflush(stdout) != 0 || ferror(stdout)) {

@@ -20,6 +20,7 @@
 #include "schemas/message.h"
 #include "schemas/task.h"
 #include "workers/engines/engine.h"
+#include "workers/images.h"
 #include "workers/layer.h"
 #include "workers/network/grants.h"
 #include "workers/sandbox/sandbox.h"
@@ -34,6 +35,7 @@ struct job_context {
     struct http *http;
     struct engines *engines;
     struct spawner *spawner;
+    struct images *images;
     struct layers layers;
     struct search *search; /* NULL: none */
     const struct grants *grants; /* what tasks may reach; NULL: nothing */

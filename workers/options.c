@@ -11,7 +11,7 @@
 #include "workers/sandbox/tier.h"
 #include "workers/tools/search_service.h"
 
-enum { PORT_MAX = 32767, HOST_MAX = 120, GRACE_MAX_S = 86400, OUTBOX_MAX_MIB = 65536, CACHE_MAX_MIB = 1 << 30 };
+enum { PORT_MAX = 32767, HOST_MAX = 120, GRACE_MAX_S = 86400, OUTBOX_MAX_MIB = 65536, IMAGES_MAX_GIB = 65536, CACHE_MAX_MIB = 1 << 30 };
 
 enum option_id {
     OPTION_NONE = 256, /* above every character, as getopt_long wants */
@@ -152,6 +152,12 @@ static int take_option(int id, const char *word, const char *value, struct optio
             return fail_set(fail, -EINVAL, "--outbox %s: not a number of MiB in 1-%d", value,
                             OUTBOX_MAX_MIB);
         plan->outbox_bytes = (size_t)number << 20;
+        return 0;
+    case OPTION_images_gib:
+        if (!parse_number(value, 1, IMAGES_MAX_GIB, &number))
+            return fail_set(fail, -EINVAL, "--images-gib %s: not a number of GiB in 1-%d", value,
+                            IMAGES_MAX_GIB);
+        plan->images_gib = (unsigned)number;
         return 0;
     case OPTION_sandbox:
         return take_tier(value, ret, fail);

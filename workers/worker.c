@@ -214,7 +214,8 @@ static int make_context(struct worker *worker, struct fail *fail)
                                      fail)))
         return fail->code;
     context->engines = engines_create(context->http);
-    return context->engines ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+    context->images = images_create(context->loop, worker->plan.cache, worker->plan.images_gib);
+    return context->engines && context->images ? 0 : fail_set(fail, -ENOMEM, "out of memory");
 }
 
 static int open_lane(struct worker *worker, struct fail *fail)
@@ -288,6 +289,7 @@ bool worker_destroy(struct worker **worker)
     for (int i = 0; old->context.loop && i < 3; i++)
         loop_unwatch(old->context.loop, &old->watches[i]);
     outbox_finish(&old->outbox);
+    images_destroy(&old->context.images);
     engines_destroy(&old->context.engines);
     search_destroy(&old->context.search);
     http_destroy(&old->context.http);

@@ -30,6 +30,7 @@ struct worker_plan {
     uint64_t cache_bytes;      /* what unpacked layers may take; 0: no limit */
     int64_t grace_ms;
     size_t outbox_bytes; /* as in outbox_init */
+    unsigned images_gib; /* prepared images, all together; 0: what the disk holds */
     struct grants grants; /* what tasks may reach */
     const char *search, *search_key; /* as in search_create; NULL: no web search */
 };

@@ -84,14 +84,15 @@ void worker_drain(struct worker *worker, int64_t grace_ms, const char *why)
 
 /* ---- signals ---------------------------------------------------------------------------- */
 
-/* The spawner is the only child; without it every job would fail here, and fast. */
+/* Without the spawner every job would fail here, and fast; other children come and go. */
 static void child_ended(struct worker *worker)
 {
+    pid_t pid = spawner_pid(worker->context.spawner);
     siginfo_t child = {0};
-    if (waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) < 0 || child.si_pid == 0 ||
+    if (waitid(P_PID, (id_t)pid, &child, WEXITED | WNOHANG | WNOWAIT) < 0 || child.si_pid == 0 ||
         worker->is_broken)
         return;
-    log_event(LOG_ERROR, "spawner.died", "pid=%d action=leaving", (int)child.si_pid);
+    log_event(LOG_ERROR, "spawner.died", "pid=%d action=leaving", (int)pid);
     worker->is_broken = true;
     leave(worker, LEAVE_MS);
 }

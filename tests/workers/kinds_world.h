@@ -23,12 +23,15 @@ static int set_up_kinds(void **state)
         return -1;
     make_dir(store, sizeof(store), "store");
     make_dir(cache, sizeof(cache), "cache");
-    context = (struct job_context){.loop = loop, .spawner = spawner, .layers = {store, cache}};
+    context = (struct job_context){.loop = loop, .spawner = spawner,
+                                   .images = images_create(loop, cache, 0),
+                                   .layers = {store, cache}};
     return 0;
 }
 
 static int tear_down_kinds(void **state)
 {
+    images_destroy(&context.images);
     assert_int_equal(tree_remove(cache), 0);
     return tear_down(state);
 }

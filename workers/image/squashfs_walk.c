@@ -214,8 +214,8 @@ static int take_node(const struct place *place)
 /* Directories of the one that is read, visited after it: the reader reads one at a time. */
 struct subdir {
     struct subdir *next;
+    char *name;
     sqfs_inode_generic_t inode; /* without its payload, which only look-ups by name need */
-    char name[];
 };
 
 static bool is_file_name(const char *name, size_t len)
@@ -240,13 +240,13 @@ static int check_inode(const struct place *place, bool is_dir)
 static int push_subdir(const struct place *place, const sqfs_dir_entry_t *found,
                        struct subdir **subdirs)
 {
-    size_t len = (size_t)found->size + 1;
-    struct subdir *subdir = calloc(1, sizeof(*subdir) + len + 1);
-    if (!subdir)
+    struct subdir *subdir = calloc(1, sizeof(*subdir));
+    if (!subdir || !(subdir->name = strndup((const char *)found->name, (size_t)found->size + 1))) {
+        free(subdir);
         return image_fail(place->walk->rootfs->trouble, -ENOMEM, "out of memory");
+    }
     subdir->inode = *place->inode;
     subdir->inode.payload_bytes_used = subdir->inode.payload_bytes_available = 0;
-    memcpy(subdir->name, found->name, len);
     subdir->next = *subdirs;
     *subdirs = subdir;
     return 0;
@@ -324,6 +324,7 @@ static int take_dir(const struct place *place, int depth)
         struct subdir *subdir = subdirs;
         subdirs = subdir->next;
         code = code < 0 ? code : take_subdir(place, subdir, depth + 1);
+        free(subdir->name);
         free(subdir);
     }
     return code;

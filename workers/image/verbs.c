@@ -257,6 +257,14 @@ static int prepare_to(const struct image_call *call, struct image *image,
     return say_path(call, json, path ? path : call->to, true);
 }
 
+/* The file whose change means another image: for the worker, which looks at it again and again. */
+static json_t *watched(const struct image *image)
+{
+    char path[4096 + 16];
+    snprintf(path, sizeof(path), "%.4096s%s", image->path, image->oci ? "/index.json" : "");
+    return json_string(path);
+}
+
 static int prepare_in_cache(const struct image_call *call, struct image *image,
                             const struct image_order *order, struct image_trouble *trouble)
 {
@@ -270,8 +278,9 @@ static int prepare_in_cache(const struct image_call *call, struct image *image,
     end_bar(order->progress_arg);
     if (code < 0)
         return complain(call, trouble);
-    int status =
-        say_path(call, image_about_json(&prepared.about), prepared.path, prepared.is_new);
+    json_t *json = image_about_json(&prepared.about);
+    json_object_set_new(json, "watch", watched(image));
+    int status = say_path(call, json, prepared.path, prepared.is_new);
     image_prepared_finish(&prepared);
     return status;
 }

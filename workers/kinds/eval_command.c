@@ -27,7 +27,7 @@ enum { OUTPUT_MAX = 16384, TAIL_MAX = 1200, NUMBER_MAX = 64, FAILED_MAX = 125 };
  * A path of the sandbox within a layer. Where the image has merged /usr (/bin is a symlink to
  * usr/bin), the layer must say usr/bin: a directory "bin" of its own would cover the symlink.
  */
-static char *path_in_layer(const struct task *task, const char *path)
+static char *path_in_layer(const char *image, const char *path)
 {
     char link[PATH_MAX], to[64];
     char *result = NULL;
@@ -35,8 +35,8 @@ static char *path_in_layer(const struct task *task, const char *path)
         return asprintf(&result, "workspace/%s", path) < 0 ? NULL : result;
     path += strspn(path, "/");
     size_t first = strcspn(path, "/");
-    const char *image = strcmp(task->image, "host") == 0 ? "" : task->image;
-    snprintf(link, sizeof(link), "%s/%.*s", image, (int)first, path);
+    snprintf(link, sizeof(link), "%s/%.*s", strcmp(image, "host") == 0 ? "" : image, (int)first,
+             path);
     ssize_t len = path[first] ? readlink(link, to, sizeof(to) - 1) : -1;
     to[len < 0 ? 0 : len] = '\0';
     const char *usr = to + strspn(to, "/");
@@ -45,32 +45,33 @@ static char *path_in_layer(const struct task *task, const char *path)
     return asprintf(&result, "%s%s", usr, path + first) < 0 ? NULL : result;
 }
 
-static int put_file(int root, const struct task *task, const struct task_file *file,
-                    struct fail *fail)
+static int put_file(int root, const char *image, const struct task_file *file, struct fail *fail)
 {
-    AUTO_FREE char *path = path_in_layer(task, file->path);
+    AUTO_FREE char *path = path_in_layer(image, file->path);
     if (!path)
         return fail_set(fail, -ENOMEM, "out of memory");
     return tree_write(root, path, slice_of(file->content, file->content_len), file->mode, fail);
 }
 
-static int hide_reward_file(int root, const struct task *task, struct fail *fail)
+static int hide_reward_file(int root, const char *image, const struct task *task,
+                            struct fail *fail)
 {
     if (!task->eval_reward_file)
         return 0;
-    AUTO_FREE char *path = path_in_layer(task, task->eval_reward_file);
+    AUTO_FREE char *path = path_in_layer(image, task->eval_reward_file);
     return path ? tree_hide(root, path, fail) : fail_set(fail, -ENOMEM, "out of memory");
 }
 
-static int fill_own_layer(const char *dir, const struct task *task, struct fail *fail)
+static int fill_own_layer(const char *dir, const char *image, const struct task *task,
+                          struct fail *fail)
 {
     AUTO_CLOSE int root = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (root < 0)
         return tree_refuse(fail, "open", dir);
     int code = 0;
     for (size_t i = 0; i < task->eval_file_count && code == 0; i++)
-        code = put_file(root, task, &task->eval_files[i], fail);
-    return code < 0 ? code : hide_reward_file(root, task, fail);
+        code = put_file(root, image, &task->eval_files[i], fail);
+    return code < 0 ? code : hide_reward_file(root, image, task, fail);
 }
 
 struct own { /* for the thread that fills it: the image is looked at, which may be far away */
@@ -85,7 +86,7 @@ static int own_work(void *arg, const atomic_bool *stop)
     const char *path;
     (void)stop;
     int code = stage_room_add_own(own->room, own->job, &path, own->fail);
-    if (code == 0 && (code = fill_own_layer(path, own->job->task, own->fail)) < 0 &&
+    if (code == 0 && (code = fill_own_layer(path, own->room->image.path, own->job->task, own->fail)) < 0 &&
         code != -ENOSPC && stage_is_file_fault(code)) {
         fail_wrap(own->fail, "eval.files");
         return -EINVAL; /* of the plan: the task's fault */
@@ -96,7 +97,9 @@ static int own_work(void *arg, const atomic_bool *stop)
 static int open_room(struct job *job, struct stage_room *room, struct fail *fail)
 {
     struct own own = {.job = job, .room = room, .fail = fail};
-    int code = stage_room_add_init(room, job, fail);
+    int code = stage_room_find_image(room, job, fail);
+    if (code == 0)
+        code = stage_room_add_init(room, job, fail);
     if (code == 0)
         code = stage_room_add_run(room, job, fail);
     if (code == 0 && (job->task->eval_file_count || job->task->eval_reward_file))

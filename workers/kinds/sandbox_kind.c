@@ -92,7 +92,7 @@ static void sandbox_init(struct job *job)
     struct fail fail = {0};
     char limits[96];
     bool is_empty = job->task->file_count == 0 && job->task->setup_count == 0;
-    int code = is_empty ? stage_room_check(&room, job, &fail) : stage_room_open(&room, job, &fail);
+    int code = is_empty ? stage_room_find_image(&room, job, &fail) : stage_room_open(&room, job, &fail);
     job_begin_work(job);
     if (code < 0)
         stage_end_failed(job, &room, code, OUTCOME_TASK, OUTCOME_TASK, &fail);

@@ -3,14 +3,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/digest.h"
 #include "workers/fiber.h"
 #include "workers/network/gate.h"
-#include "workers/offload.h"
 
 enum { COMMAND_RESERVE_MS = 500 };
 
@@ -100,17 +98,29 @@ static int open_gates(struct stage_room *room, const struct job *job, const stru
     return 0;
 }
 
+int stage_room_find_image(struct stage_room *room, const struct job *job, struct fail *fail)
+{
+    if (room->image.path)
+        return 0;
+    int code = images_hold(job->context->images, job->task->image, &room->image, fail);
+    if (code < 0)
+        room->fault = code == -EINVAL || code == -ENOMEDIUM ? FAULT_IMAGE : FAULT_NODE;
+    return code;
+}
+
 int stage_room_open(struct stage_room *room, const struct job *job, struct fail *fail)
 {
     const struct task *task = job->task;
     struct reach reach;
     int code = find_grants(room, job, &reach, fail);
+    if (code == 0)
+        code = stage_room_find_image(room, job, fail);
     if (code < 0)
         return code;
     const char *layers[STAGE_LAYERS_MAX];
     for (size_t i = 0; i < room->layer_count; i++)
         layers[i] = room->layers[i].path;
-    struct sandbox_plan plan = {.image = task->image,
+    struct sandbox_plan plan = {.image = room->image.path,
                                 .layers = layers,
                                 .layer_count = room->layer_count,
                                 .memory_mib = task->limits.memory_mib,
@@ -138,29 +148,7 @@ void stage_room_close(struct stage_room *room)
         else
             layer_dir_discard(&room->layers[i]);
     room->layer_count = 0;
-}
-
-/* The image may lie on a file system that does not answer. */
-static int check_work(void *arg, const atomic_bool *stop)
-{
-    struct stat it;
-    (void)stop;
-    if (stat(arg, &it) < 0)
-        return errno == ENOENT || errno == ENOTDIR ? -EINVAL : -errno;
-    return S_ISDIR(it.st_mode) ? 0 : -EINVAL;
-}
-
-int stage_room_check(struct stage_room *room, const struct job *job, struct fail *fail)
-{
-    char *image = job->task->image;
-    struct fail why = {0};
-    int code = strcmp(image, "host") == 0 ? 0 : offload_run(check_work, image, &why);
-    if (code == 0)
-        return 0;
-    room->fault = FAULT_IMAGE;
-    if (code == -EINVAL)
-        return fail_set(fail, code, "there is no image %.400s", image);
-    return fail_set(fail, code, "the image %.400s: %s", image, strerror(-code));
+    image_hold_release(&room->image);
 }
 
 /* ---- endings ------------------------------------------------------------------------------ */

@@ -16,6 +16,7 @@ struct stage_room {
     struct layer_dir layers[STAGE_LAYERS_MAX]; /* lowest first */
     bool keeps[STAGE_LAYERS_MAX];              /* false: nobody else will want it unpacked */
     size_t layer_count;
+    struct image_hold image; /* no path until it was found */
     struct sandbox *sandbox;
     struct gate *gates[TASK_GRANTS_MAX]; /* closed with the sandbox */
     size_t gate_count;
@@ -29,12 +30,11 @@ int stage_room_add_run(struct stage_room *room, const struct job *job, struct fa
 /* Adds an empty directory to fill by hand (tree.h), gone with the room. */
 int stage_room_add_own(struct stage_room *room, const struct job *job, const char **ret_path,
                        struct fail *fail);
-/* Opens the sandbox on the layers added so far. */
+/* Finds the directory of the task's image, unpacked if it must be, and holds it; once. */
+int stage_room_find_image(struct stage_room *room, const struct job *job, struct fail *fail);
+/* Opens the sandbox on the image and the layers added so far. */
 int stage_room_open(struct stage_room *room, const struct job *job, struct fail *fail);
 void stage_room_close(struct stage_room *room);
-
-/* Instead of opening, when nothing is to be done inside: -EINVAL when the image is not there. */
-int stage_room_check(struct stage_room *room, const struct job *job, struct fail *fail);
 
 /*
  * Ends the job after a call that returned `code`: cancelled; `late` past the deadline; `breach`

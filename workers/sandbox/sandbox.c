@@ -229,6 +229,11 @@ bool spawner_attach(struct spawner *spawner, struct loop *loop)
     return channel_open(&spawner->channel, loop, take_fd(&spawner->socket));
 }
 
+pid_t spawner_pid(const struct spawner *spawner)
+{
+    return spawner->pid;
+}
+
 void spawner_stop(struct spawner **spawner)
 {
     struct spawner *it = *spawner;

@@ -34,6 +34,8 @@ struct sandbox;
 struct spawner *spawner_start(const char *scratch, struct fail *fail);
 /* Binds it to the loop that its calls will await on. */
 bool spawner_attach(struct spawner *spawner, struct loop *loop);
+/* For whoever watches it: a child of the process that started it. */
+pid_t spawner_pid(const struct spawner *spawner);
 /* Kills every sandbox, waits for the spawner. */
 void spawner_stop(struct spawner **spawner);
 
