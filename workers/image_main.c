@@ -91,6 +91,29 @@ static void print_help(FILE *out)
           out);
 }
 
+/* The end of docs/images.md. */
+static void print_markdown(FILE *out)
+{
+    fputs("| refusal (`--json`) | outcome | meaning |\n|---|---|---|\n", out);
+    for (int i = IMAGE_REFUSAL_NONE + 1; i < IMAGE_REFUSAL_COUNT; i++)
+        fprintf(out, "| `%s` | %s | %s |\n", image_refusal_wire((enum image_refusal)i),
+                outcome_wire(image_refusal_outcome((enum image_refusal)i)),
+                image_refusal_doc((enum image_refusal)i));
+    fputs("\n## The program\n\n`sluice image` is the program `sluice-image`.\n\n"
+          "| verb | what it does |\n|---|---|\n",
+          out);
+    for (size_t i = 0; i < VERBS; i++)
+        fprintf(out, "| `%s%s%s` | %s |\n", verbs[i].name, *verbs[i].argument ? " " : "",
+                verbs[i].argument, verbs[i].doc);
+    fputs("\n| option | of | meaning |\n|---|---|---|\n", out);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+        fprintf(out, "| `--%s%s%s` | %s | %s |\n", rows[i].word, rows[i].argument ? " " : "",
+                rows[i].argument ? rows[i].argument : "", rows[i].verbs, rows[i].doc);
+    fputs("\nIt exits with 0 when done, 1 when this node could not (disk, memory, rights), 2 for a wrong command line, 3 when the\n"
+          "image is refused, 4 when a signal stopped it.\n",
+          out);
+}
+
 static int wrong(const char *format, const char *word, const char *more)
 {
     fputs("sluice-image: ", stderr);
@@ -245,6 +268,10 @@ int main(int argc, char **argv)
                               .stop = &stop};
     const struct verb *verb = NULL;
     bool help = false;
+    if (argc == 2 && strcmp(argv[1], "--help-markdown") == 0) {
+        print_markdown(stdout);
+        return IMAGE_EXIT_OK;
+    }
     int status = parse(argc, argv, &verb, &call, &help);
     if (status)
         return status;

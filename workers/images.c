@@ -1,6 +1,7 @@
 #include "workers/images.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -172,21 +173,18 @@ static void remember(struct images *images, const char *name, const char *path, 
 struct look {
     const char *path;
     struct stat it;
-    bool is_layout;
+    bool is_packed; /* a directory that may be no root, but hold one: sluice-image knows */
 };
 
 static int look_work(void *arg, const atomic_bool *stop)
 {
     struct look *look = arg;
-    AUTO_FREE char *mark = NULL;
     (void)stop;
-    if (stat(look->path, &look->it) < 0)
+    AUTO_CLOSE int dir = open(look->path, O_PATH | O_CLOEXEC);
+    if (dir < 0 || fstat(dir, &look->it) < 0)
         return 1; /* an answer, too: sluice-image says it in words */
-    if (asprintf(&mark, "%s/oci-layout", look->path) < 0) {
-        mark = NULL;
-        return -ENOMEM;
-    }
-    look->is_layout = access(mark, F_OK) == 0;
+    look->is_packed = faccessat(dir, "oci-layout", F_OK, 0) == 0 ||
+                      faccessat(dir, "manifest.json", F_OK, 0) == 0;
     return 0;
 }
 
@@ -196,7 +194,7 @@ static bool is_same(const struct stat *a, const struct stat *b)
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-static bool is_plain(const struct look *look) { return S_ISDIR(look->it.st_mode) && !look->is_layout; }
+static bool is_plain(const struct look *look) { return S_ISDIR(look->it.st_mode) && !look->is_packed; }
 
 /* 1: it is what it was; 0: it is not, or was never seen. */
 static int recall(struct images *images, const char *name, struct fail *fail)

@@ -294,6 +294,8 @@ static void rules_of_single_fields_hold(void **state)
         {"\"eval\":{\"kind\":\"judge\"}", REFUSAL_BAD_TASK, "eval.kind"},
         {"\"image\":\"debian:12\"", REFUSAL_BAD_TASK, "image"},
         {"\"image\":\"/a/../b\"", REFUSAL_BAD_TASK, "image"},
+        {"\"image\":\"docker://debian:12\"", REFUSAL_BAD_TASK, "image"},
+        {"\"image\":\"images/a.sif\"", REFUSAL_BAD_TASK, "image"},
         {"\"files\":{\"../x\":\"\"}", REFUSAL_BAD_TASK, "files[0].path"},
         {"\"files\":{\"a/../../x\":\"\"}", REFUSAL_BAD_TASK, "files[0].path"},
         {"\"files\":{\"a/..\":\"\"}", REFUSAL_BAD_TASK, "files[0].path"},

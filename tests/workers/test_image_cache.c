@@ -339,6 +339,26 @@ static void exit_statuses_and_refusals_tell_the_image_from_the_node(void **state
     assert_non_null(strstr(help, "apptainer build debian.sif docker://debian:12"));
 }
 
+static void the_page_about_images_ends_with_what_the_program_says(void **state)
+{
+    (void)state;
+    char path[512];
+    AUTO_FREE char *said = NULL;
+    AUTO_BUFFER page = {0};
+    struct run run = RUN("--help-markdown");
+    assert_int_equal(finish(&run, &said), 0);
+    snprintf(path, sizeof(path), "%s/docs/images.md", getenv("SLUICE_SOURCE_DIR"));
+    AUTO_FCLOSE FILE *file = fopen(path, "rb");
+    char bytes[4096];
+    assert_non_null(file);
+    for (size_t got; (got = fread(bytes, 1, sizeof(bytes), file)) > 0;)
+        buffer_append(&page, bytes, got);
+    size_t len = strlen(said);
+    assert_true(len > 1000 && page.len > len);
+    buffer_append(&page, "", 1);
+    assert_string_equal((const char *)page.data + page.len - 1 - len, said);
+}
+
 static void a_directory_of_others_is_told_and_copied(void **state)
 {
     (void)state;
@@ -370,6 +390,7 @@ static int group(void)
         TEST(the_least_recently_used_go_first_and_what_is_held_stays),
         TEST(a_new_image_makes_room_within_the_size_or_is_refused),
         TEST(exit_statuses_and_refusals_tell_the_image_from_the_node),
+        TEST(the_page_about_images_ends_with_what_the_program_says),
         TEST(a_directory_of_others_is_told_and_copied),
     };
     return cmocka_run_group_tests_name("image_cache", tests, NULL, NULL);

@@ -162,6 +162,8 @@ static void what_is_no_image_is_refused_with_what_to_do(void **state)
     (void)state;
     write_image("text", "#!/bin/sh\n", 10);
     assert_int_equal(mkfifo(in_directory("fifo"), 0600), 0);
+    assert_int_equal(mkdir(in_directory("saved"), 0755), 0);
+    write_image("saved/manifest.json", "[]", 2);
     const struct {
         const char *name;
         enum image_refusal refusal;
@@ -171,6 +173,7 @@ static void what_is_no_image_is_refused_with_what_to_do(void **state)
         {in_directory("none:tag"), IMAGE_REFUSAL_MISSING, "there is no image"},
         {in_directory("text"), IMAGE_REFUSAL_UNKNOWN, "neither a SIF nor a SquashFS"},
         {in_directory("fifo"), IMAGE_REFUSAL_UNKNOWN, "neither a file nor a directory"},
+        {in_directory("saved"), IMAGE_REFUSAL_OCI_LAYOUT, "`docker save` wrote before Docker 25"},
         {"docker://debian:12", IMAGE_REFUSAL_REMOTE,
          "`apptainer build debian_12.sif docker://debian:12` or "
          "`skopeo copy docker://debian:12 oci:debian_12:latest`"},

@@ -97,6 +97,13 @@ static int open_file(struct image *image, struct image_trouble *trouble)
     return open_squashfs(image, image->sif.root_offset, image->sif.root_size, trouble);
 }
 
+/* An archive of `docker save` before Docker 25, unpacked: layers in a layout of its own. */
+static bool is_docker_archive(int dir)
+{
+    return faccessat(dir, "manifest.json", F_OK, 0) == 0 && faccessat(dir, "usr", F_OK, 0) < 0 &&
+           faccessat(dir, "bin", F_OK, 0) < 0;
+}
+
 static int open_directory(struct image *image, struct image_trouble *trouble)
 {
     bool is_layout = oci_is(image->file);
@@ -106,7 +113,11 @@ static int open_directory(struct image *image, struct image_trouble *trouble)
                             "%.200s is no OCI layout, so it has no image \"%.64s\"", image->path,
                             image->tag);
     if (!is_layout)
-        return 0;
+        return !is_docker_archive(image->file)
+                   ? 0
+                   : image_refuse(trouble, IMAGE_REFUSAL_OCI_LAYOUT,
+                                  "what `docker save` wrote before Docker 25: run `skopeo copy "
+                                  "docker-archive:FILE.tar oci:DIR:latest`, and name DIR");
     image->oci = oci_open(image->file, image->tag, trouble);
     return image->oci ? 0 : trouble->fail.code;
 }
