@@ -1,7 +1,9 @@
 #include "workers/doctor.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
@@ -43,9 +45,15 @@ static void use_sandbox(void *arg)
 
 static void end_trial(void *arg) { loop_stop(((struct trial *)arg)->loop); }
 
-static void run_trial(struct trial *trial, const char *scratch)
+static void run_trial(struct trial *trial, const char *scratch, enum tier tier)
 {
-    trial->spawner = spawner_start(scratch, &trial->fail);
+    char mount_point[PATH_MAX], disks[PATH_MAX];
+    snprintf(mount_point, sizeof(mount_point), "%s/mount", scratch);
+    snprintf(disks, sizeof(disks), "%s/disks", scratch);
+    if (mkdir(mount_point, 0700) < 0)
+        fail_set(&trial->fail, -errno, "%s: %s", mount_point, strerror(errno));
+    else
+        trial->spawner = spawner_start_tier(mount_point, tier, disks, &trial->fail);
     trial->loop = trial->spawner ? loop_create() : NULL;
     if (!trial->loop || !spawner_attach(trial->spawner, trial->loop) ||
         !fiber_start(trial->loop, use_sandbox, end_trial, trial))
@@ -64,7 +72,7 @@ static void try_sandbox(struct doctor_report *report)
     if (!mkdtemp(scratch))
         trial.code = fail_set(&trial.fail, -errno, "cannot write to %s: %s", report->cache, strerror(errno));
     else {
-        run_trial(&trial, scratch);
+        run_trial(&trial, scratch, report->tier);
         tree_remove(scratch);
     }
     report->sandbox_code = trial.code;

@@ -19,8 +19,8 @@ static void print_checks(const struct doctor_report *report, FILE *out)
         const struct probe_result *it = &report->probe.results[i];
         bool best = tier_needs((enum tier)0) & (1u << i);
         const char *note = it->is_ok ? it->text : "", *why = it->is_ok ? "" : it->text;
-        fprintf(out, "  %-4s %-24s %s%s%s%s%s\n", mark(it->is_ok, best), probe_title((enum check)i), why,
-                *why ? " - " : "", probe_use((enum check)i), *note ? ": " : "", note);
+        fprintf(out, "  %-4s %-24s %s%s%s%s%s\n", mark(it->is_ok, best), probe_title((enum probe_check)i), why,
+                *why ? " - " : "", probe_use((enum probe_check)i), *note ? ": " : "", note);
         print_cure(it->cure, out);
     }
 }
@@ -52,7 +52,7 @@ static void print_tiers(const struct doctor_report *report, FILE *out)
         const char *before = ": lacks ";
         for (int c = 0; c < CHECK_COUNT; c++)
             if (missing & (1u << c)) {
-                fprintf(out, "%s%s", before, probe_title((enum check)c));
+                fprintf(out, "%s%s", before, probe_title((enum probe_check)c));
                 before = ", ";
             }
         fputs("\n", out);
@@ -80,7 +80,7 @@ static json_t *make_checks(const struct doctor_report *report)
     json_t *list = json_array();
     for (int i = 0; i < CHECK_COUNT; i++) {
         const struct probe_result *it = &report->probe.results[i];
-        json_array_append_new(list, json_pack("{s:s, s:b, s:b, s:i, s:o, s:o}", "name", probe_word((enum check)i),
+        json_array_append_new(list, json_pack("{s:s, s:b, s:b, s:i, s:o, s:o}", "name", probe_word((enum probe_check)i),
                                               "ok", it->is_ok, "tried", it->is_tried, "errno", -it->code,
                                               "text", text_or_null(it->text), "cure", text_or_null(it->cure)));
     }
@@ -95,7 +95,7 @@ static json_t *make_tiers(const struct doctor_report *report)
         json_t *lacks = json_array();
         for (int c = 0; c < CHECK_COUNT; c++)
             if (missing & (1u << c))
-                json_array_append_new(lacks, json_string(probe_word((enum check)c)));
+                json_array_append_new(lacks, json_string(probe_word((enum probe_check)c)));
         json_array_append_new(list, json_pack("{s:s, s:b, s:o}", "name", tier_word((enum tier)i), "ok",
                                               missing == 0, "lacks", lacks));
     }

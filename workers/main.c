@@ -84,7 +84,7 @@ static int run(struct options *options)
     enum tier tier;
     if (choose_tier(options, &tier, &fail) < 0)
         return complain(END_NO_SPAWNER, &fail);
-    struct spawner *spawner = spawner_start(options->mount_point, &fail);
+    struct spawner *spawner = spawner_start_tier(options->mount_point, tier, options->disks, &fail);
     int status =
         spawner ? work(&options->plan, spawner, &is_clean) : complain(END_NO_SPAWNER, &fail);
     if (!is_clean)

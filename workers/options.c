@@ -272,6 +272,7 @@ void options_finish(struct options *options)
     free(take_ptr(&options->store));
     free(take_ptr(&options->cache));
     free(take_ptr(&options->mount_point));
+    free(take_ptr(&options->disks));
     key_wipe(&options->key);
     if (options->search_key)
         explicit_bzero(options->search_key, strlen(options->search_key));
@@ -310,6 +311,10 @@ int options_make_directories(struct options *options, struct fail *fail)
     }
     if (error == 0)
         error = make_directory(&options->mount_point, fail);
+    if (error == 0 && asprintf(&options->disks, "%s/.disks", options->cache) < 0) {
+        options->disks = NULL;
+        error = fail_set(fail, -ENOMEM, "out of memory");
+    }
     options->plan.store = options->store;
     options->plan.cache = options->cache;
     if (error == 0) {

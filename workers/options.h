@@ -15,6 +15,7 @@ struct options {
     const char *search_key_path;
     char *search_key; /* plan.search_key points here, where there is one */
     char *store, *cache;
+    char *disks;       /* a directory of the cache for what sandboxes write, where they write to a disk */
     char *mount_point; /* an empty directory of the cache that every sandbox covers with its tmpfs */
 };
 

@@ -32,6 +32,7 @@ enum { FIXTURE_USER = 1001, FIXTURE_LIMIT_MS = 60000, COMMAND_MS = 20000 };
 static struct spawner *spawner;
 static struct loop *loop;
 static char directory[64];
+static enum tier fixture_tier; /* of the sandboxes that set_up's spawner makes */
 
 static inline void make_dir(char *ret, size_t size, const char *name)
 {
@@ -48,7 +49,9 @@ static inline int set_up(void **state)
     if (!mkdtemp(directory))
         return -1;
     make_dir(scratch, sizeof(scratch), "scratch");
-    spawner = spawner_start(scratch, &fail);
+    char disks[128];
+    snprintf(disks, sizeof(disks), "%s/disks", directory);
+    spawner = spawner_start_tier(scratch, fixture_tier, disks, &fail);
     loop = loop_create();
     return spawner && loop && spawner_attach(spawner, loop) ? 0 : -1;
 }
@@ -161,6 +164,28 @@ static inline void write_host_file(const char *dir, const char *name, const char
     close(fd);
 }
 
+/* Whether this user has what the tier needs of the machine beyond what all tests need. */
+static inline bool fixture_can_use(enum tier tier)
+{
+    static const char program[] = "/usr/bin/fuse-overlayfs";
+    return tier != TIER_fuse_overlayfs || (access("/dev/fuse", R_OK | W_OK) == 0 && access(program, X_OK) == 0);
+}
+
+static int (*fixture_group)(void);
+
+static inline int fixture_run_tiers(void)
+{
+    int failed = 0;
+    for (int i = 0; i < TIER_COUNT; i++) {
+        fixture_tier = (enum tier)i;
+        printf("%s, sandboxes of the tier %s\n",
+               fixture_can_use(fixture_tier) ? "now" : "SKIPPED: no FUSE for this user", tier_word(fixture_tier));
+        fflush(stdout);
+        failed |= fixture_can_use(fixture_tier) ? fixture_group() : 0;
+    }
+    return failed;
+}
+
 static inline int run_as_everyone(int (*group)(void))
 {
     int failed = group();
@@ -179,6 +204,13 @@ static inline int run_as_everyone(int (*group)(void))
     int status = 0;
     waitpid(pid, &status, 0);
     return failed || status != 0;
+}
+
+/* As run_as_everyone, once for each tier that can be had. */
+static inline int run_in_every_tier(int (*group)(void))
+{
+    fixture_group = group;
+    return run_as_everyone(fixture_run_tiers);
 }
 
 #endif

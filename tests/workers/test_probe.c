@@ -46,7 +46,7 @@ static void probe_after(bool (*spoil)(void))
     assert_int_equal(status, 0);
 }
 
-static void expect_no(enum check check, const char *text, const char *cure)
+static void expect_no(enum probe_check check, const char *text, const char *cure)
 {
     const struct probe_result *it = &probe->results[check];
     if (it->is_ok || !strstr(it->text, text) || !strstr(it->cure, cure))
@@ -81,7 +81,7 @@ static void where_all_is_well_the_best_tier_is_chosen_and_nothing_is_left(void *
     assert_int_equal(probe_run(directory, probe, &fail), 0);
     for (int i = 0; i < CHECK_COUNT; i++)
         if ((tier_needs((enum tier)0) & (1u << i)) && !probe->results[i].is_ok)
-            fail_msg("%s: %s", probe_title((enum check)i), probe->results[i].text);
+            fail_msg("%s: %s", probe_title((enum probe_check)i), probe->results[i].text);
     assert_int_equal(probe_choose(probe), 0);
     assert_int_equal(probe_missing(probe, (enum tier)0), 0);
     assert_int_equal(rmdir(directory), 0); /* empty */
@@ -277,7 +277,7 @@ static void what_the_kernel_says_is_read(void **state)
     assert_true(facts.is_container);
 }
 
-static struct probe_result find_cure(enum check check, int code, struct facts facts)
+static struct probe_result find_cure(enum probe_check check, int code, struct facts facts)
 {
     struct probe_result result = {.is_tried = true, .code = code, .text = "why"};
     cure_find(check, &facts, &result);
@@ -295,7 +295,7 @@ static void each_machine_has_its_cure(void **state)
     rhel8.kernel_major = 4, rhel8.kernel_minor = 18;
     rhel9.kernel_major = 5, rhel9.kernel_minor = 14;
     const struct {
-        enum check check;
+        enum probe_check check;
         int code;
         struct facts facts;
         const char *text, *cure;

@@ -393,4 +393,4 @@ static int group(void)
     return cmocka_run_group_tests_name("sandbox", tests, NULL, NULL);
 }
 
-int main(void) { return run_as_everyone(group); }
+int main(void) { return run_in_every_tier(group); }

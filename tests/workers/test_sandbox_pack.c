@@ -218,7 +218,7 @@ FIBER_TEST(times_are_kept_to_the_nanosecond)
                  {"workspace/d", 100000000000, 1}};
     struct sandbox *sandbox = open_host();
     uint64_t bytes;
-    size_t seen = 0;
+    size_t seen = 0, count = fixture_tier == TIER_overlay_disk ? 3 : 4; /* a disk may end in 2446 */
     expect_status(sandbox,
                   "touch -d @1000000000.123456789 a; touch -d @1000000000 b; touch -d @-1.75 c;"
                   "touch -d @100000000000.000000001 d",
@@ -229,13 +229,13 @@ FIBER_TEST(times_are_kept_to_the_nanosecond)
     archive_read_support_format_tar(archive);
     archive_read_open_fd(archive, fd, 65536);
     while (archive_read_next_header(archive, &entry) == ARCHIVE_OK) {
-        if (strcmp(archive_entry_pathname(entry), times[seen].name) != 0)
+        if (seen == count || strcmp(archive_entry_pathname(entry), times[seen].name) != 0)
             continue;
         assert_int_equal(archive_entry_mtime(entry), times[seen].seconds);
         assert_int_equal(archive_entry_mtime_nsec(entry), times[seen].nanoseconds);
         seen++;
     }
-    assert_int_equal(seen, 4);
+    assert_int_equal(seen, count);
     archive_read_free(archive);
     sandbox_close(&sandbox);
 }
@@ -395,8 +395,11 @@ FIBER_TEST(a_layer_that_has_files_for_our_directories_does_not_keep_the_room_shu
     sandbox_close(&sandbox);
 }
 
+/* fuse-overlayfs notes every directory as opaque: its own test is in test_tiers.c. */
 static int group(void)
 {
+    if (fixture_tier == TIER_fuse_overlayfs)
+        return 0;
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(nothing_written_is_nothing_packed),
@@ -421,4 +424,4 @@ static int group(void)
     return cmocka_run_group_tests_name("sandbox pack", tests, NULL, NULL);
 }
 
-int main(void) { return run_as_everyone(group); }
+int main(void) { return run_in_every_tier(group); }

@@ -123,11 +123,11 @@ static bool parse_reward(char *text, double *ret)
 }
 
 /* Up to NUMBER_MAX bytes of a regular file; false when it is none, or longer, or holds a NUL. */
-static bool read_short(int file, char text[NUMBER_MAX + 1])
+static bool read_short(struct sandbox *sandbox, int file, char text[NUMBER_MAX + 1])
 {
     struct stat it;
     size_t len = 0;
-    if (fstat(file, &it) < 0 || !S_ISREG(it.st_mode) || it.st_size > NUMBER_MAX)
+    if (sandbox_stat_file(sandbox, file, &it, NULL) < 0 || !S_ISREG(it.st_mode) || it.st_size > NUMBER_MAX)
         return false;
     for (ssize_t got = 1; got > 0 && len < NUMBER_MAX; len += (size_t)got)
         if ((got = pread(file, text + len, NUMBER_MAX - len, (off_t)len)) < 0)
@@ -147,7 +147,7 @@ static void judge_file(struct job *job, struct stage_room *room)
         stage_end_failed(job, room, file, OUTCOME_TASK, OUTCOME_TASK, &fail);
     else if (file < 0)
         job_end(job, OUTCOME_TASK, "the evaluator left no reward: %s", fail.text);
-    else if (!read_short(file, text) || !parse_reward(text, &reward))
+    else if (!read_short(room->sandbox, file, text) || !parse_reward(text, &reward))
         job_end(job, OUTCOME_TASK, "the reward file %.200s holds no finite number", path);
     else
         evaluator_reward(job, reward, "the reward file says %g", reward);

@@ -41,7 +41,9 @@ void room_limit(const struct room_plan *plan)
 {
     limit(RLIMIT_NPROC, plan->processes + 1); /* pid 1 counts too */
     limit(RLIMIT_NOFILE, ROOM_FILES_MAX);
-    limit(RLIMIT_FSIZE, plan->file_mib << 20); /* holes count: data is bounded by the disk too */
+    bool is_watched = plan->tier == TIER_overlay_disk && plan->disk_mib < plan->file_mib;
+    /* holes count: data is bounded by the disk too, or watched and better bounded here */
+    limit(RLIMIT_FSIZE, (is_watched ? plan->disk_mib : plan->file_mib) << 20);
 }
 
 int room_bind_cpus(const struct room_plan *plan, struct fail *fail)

@@ -144,7 +144,7 @@ static void write_cure(const char *text, char *ret, size_t size)
                  self, path + 2);
 }
 
-void cure_find(enum check check, const struct facts *facts, struct probe_result *result)
+void cure_find(enum probe_check check, const struct facts *facts, struct probe_result *result)
 {
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         if (!(rows[i].checks & (1u << check)) ||

@@ -248,6 +248,23 @@ static void serve_rename(struct init *init)
         answer(init, 0, NULL, 0);
 }
 
+static void serve_state(struct init *init)
+{
+    struct fail fail = {0};
+    struct stat it;
+    const int64_t what = init->message.head.number[0], mode = init->message.head.number[1];
+    int fd = init->message.fd_count == 1 ? init->message.fds[0] : -1;
+    if (what == STATE_CHANGE_MODE && fchmod(fd, (mode_t)mode & 07777) < 0)
+        fail_set(&fail, -errno, "%s", strerror(errno));
+    else if (fstat(fd, &it) < 0)
+        fail_set(&fail, -errno, "%s", strerror(errno));
+    if (fail.code < 0)
+        refuse(init, &fail);
+    else
+        answer(init, what == STATE_SIZE ? it.st_size : what == STATE_LINKS ? (int64_t)it.st_nlink : it.st_mode,
+               NULL, 0);
+}
+
 static void serve_terminal(struct init *init)
 {
     struct fail fail = {0};
@@ -267,7 +284,8 @@ static void serve_pack(struct init *init)
         fail_set(&fail, -EINVAL, "no file to pack into");
     else {
         kill_others(init, 0);
-        pack_upper(init->room.upper, init->message.fds[0], &bytes, &fail);
+        pack_upper(init->room.upper, init->message.fds[0],
+                   init->plan.tier == TIER_fuse_overlayfs, &bytes, &fail);
     }
     if (fail.code < 0)
         refuse(init, &fail);
@@ -286,6 +304,7 @@ static const struct {
     {WIRE_FILE, serve_file},
     {WIRE_PACK, serve_pack},
     {WIRE_RENAME, serve_rename},
+    {WIRE_STATE, serve_state},
     {WIRE_TERMINAL, serve_terminal},
 };
 

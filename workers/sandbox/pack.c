@@ -27,6 +27,7 @@ struct pack {
     struct buffer records; /* of the entry in hand's attributes */
     char path[PACK_PATH_MAX + 1]; /* of the entry in hand, relative to the root, as the tar has it */
     size_t path_len, depth;
+    bool has_markers;
     bool is_merged; /* what lies below shows through in the directory in hand */
     struct fail *fail;
 };
@@ -85,6 +86,7 @@ struct attributes { /* what the overlay's own say */
 };
 
 #define OVERLAY_PREFIX "user.overlay."
+#define FUSE_PREFIX "user.fuseoverlayfs."
 
 /* How many bytes were kept of the one called `name`. */
 static size_t keep_attribute(struct pack *pack, int fd, const char *name, size_t room)
@@ -114,7 +116,8 @@ static void read_attributes(struct pack *pack, int fd, struct attributes *ret)
             ret->is_opaque = fgetxattr(fd, name, &value, 1) == 1 && value == 'y';
         else if (strcmp(name, OVERLAY_PREFIX "origin") == 0)
             ret->has_origin = true; /* copied up from below */
-        else if (strncmp(name, OVERLAY_PREFIX, strlen(OVERLAY_PREFIX)) != 0)
+        else if (strncmp(name, OVERLAY_PREFIX, strlen(OVERLAY_PREFIX)) != 0 &&
+                 strncmp(name, FUSE_PREFIX, strlen(FUSE_PREFIX)) != 0)
             room -= keep_attribute(pack, fd, name, room);
 }
 
@@ -210,12 +213,22 @@ static int put_nothing(struct pack *pack, const char *name, const struct stat *i
     return is_whiteout || pack->is_merged ? put_marker(pack, MARKER, name) : 0;
 }
 
+/* fuse-overlayfs writes both of its names for an opaque directory: one is enough. */
+static int put_noted(struct pack *pack, const char *name)
+{
+    if (strcmp(name, MARKER_OPAQUE) == 0)
+        return put_marker(pack, MARKER_OPAQUE, "");
+    return strcmp(name, MARKER ".opq") == 0 ? 0 : put_marker(pack, MARKER, name + strlen(MARKER));
+}
+
 static int pack_one(struct pack *pack, int dir, const char *name)
 {
     struct stat it;
     size_t path_len = pack->path_len;
     if (fstatat(dir, name, &it, AT_SYMLINK_NOFOLLOW) < 0)
         return refuse(pack, "cannot look at an entry of");
+    if (pack->has_markers && strncmp(name, MARKER, strlen(MARKER)) == 0)
+        return put_noted(pack, name);
     if (!is_kept(&it))
         return put_nothing(pack, name, &it);
     int code = enter_name(pack, "", name);
@@ -290,9 +303,9 @@ static int pack_dir(struct pack *pack, int dir)
     return code;
 }
 
-int pack_upper(int upper, int fd, uint64_t *bytes, struct fail *fail)
+int pack_upper(int upper, int fd, bool has_markers, uint64_t *bytes, struct fail *fail)
 {
-    struct pack pack = {.tar = {.fd = fd}, .is_merged = true, .fail = fail};
+    struct pack pack = {.tar = {.fd = fd}, .is_merged = true, .has_markers = has_markers, .fail = fail};
     int code = pack_dir(&pack, upper);
     *bytes = 0;
     if (code == 0 && pack.tar.bytes > 0)

@@ -9,6 +9,7 @@
 #ifndef SLUICE_WORKERS_SANDBOX_PACK_H
 #define SLUICE_WORKERS_SANDBOX_PACK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/fail.h"
@@ -18,9 +19,10 @@ enum { PACK_PATH_MAX = 4096, PACK_DEPTH_MAX = 256, PACK_ATTRIBUTES_MAX = 2048 };
 #define PACK_BYTES_MAX (UINT64_C(8) << 30) /* of the tar */
 
 /*
- * 0 bytes when the directory is empty. Beyond the limits above: -ENAMETOOLONG for paths and depth,
+ * `has_markers`: what is gone was noted by names as in markers.h, which fuse-overlayfs does and
+ * hides from those inside, not as the kernel notes it. 0 bytes when the directory is empty. Beyond the limits above: -ENAMETOOLONG for paths and depth,
  * -EFBIG for sizes.
  */
-int pack_upper(int upper, int fd, uint64_t *bytes, struct fail *fail);
+int pack_upper(int upper, int fd, bool has_markers, uint64_t *bytes, struct fail *fail);
 
 #endif

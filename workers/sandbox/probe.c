@@ -20,7 +20,7 @@
 static const struct {
     const char *word, *title, *use;
     uint64_t namespaces;
-    enum check after;
+    enum probe_check after;
     int (*try)(const struct probe_place *place, struct fail *fail);
 } checks[] = {
 #define CHECK(name, title, namespaces, after, use)                                                \
@@ -29,9 +29,9 @@ static const struct {
 #undef CHECK
 };
 
-const char *probe_word(enum check check) { return checks[check].word; }
-const char *probe_title(enum check check) { return checks[check].title; }
-const char *probe_use(enum check check) { return checks[check].use; }
+const char *probe_word(enum probe_check check) { return checks[check].word; }
+const char *probe_title(enum probe_check check) { return checks[check].title; }
+const char *probe_use(enum probe_check check) { return checks[check].use; }
 
 /* ---- one check, in a process of its own ---------------------------------------------- */
 
@@ -87,7 +87,7 @@ static void try_all(const struct probe_place *place, struct probe *probe)
 {
     for (int i = 0; i < CHECK_COUNT; i++) {
         struct probe_result *result = &probe->results[i];
-        enum check after = checks[i].after;
+        enum probe_check after = checks[i].after;
         if (after != CHECK_NONE && !probe->results[after].is_ok) {
             *result = (struct probe_result){.code = -ENOTSUP};
             snprintf(result->text, sizeof(result->text), "not tried: it needs %s", checks[after].title);
@@ -95,7 +95,7 @@ static void try_all(const struct probe_place *place, struct probe *probe)
         }
         probe_try(checks[i].try, checks[i].namespaces, place, PROBE_LIMIT_MS, result);
         if (!result->is_ok)
-            cure_find((enum check)i, &probe->facts, result);
+            cure_find((enum probe_check)i, &probe->facts, result);
     }
 }
 

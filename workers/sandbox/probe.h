@@ -43,9 +43,9 @@ enum tier probe_choose(const struct probe *probe);
 /* The first thing that `tier` wants here, in a sentence; -ENOTSUP. */
 int probe_refuse(const struct probe *probe, enum tier tier, struct fail *fail);
 
-const char *probe_word(enum check check);  /* "overlay_tmpfs" */
-const char *probe_title(enum check check); /* "overlay on tmpfs" */
-const char *probe_use(enum check check);   /* what it is for */
+const char *probe_word(enum probe_check check);  /* "overlay_tmpfs" */
+const char *probe_title(enum probe_check check); /* "overlay on tmpfs" */
+const char *probe_use(enum probe_check check);   /* what it is for */
 
 /* ---- for probe.c and its parts ------------------------------------ */
 
@@ -61,6 +61,6 @@ void probe_try(int (*check)(const struct probe_place *place, struct fail *fail),
                struct probe_result *ret);
 
 /* cure.c: says in result->text and ->cure what stands in the way of a check that failed. */
-void cure_find(enum check check, const struct facts *facts, struct probe_result *result);
+void cure_find(enum probe_check check, const struct facts *facts, struct probe_result *result);
 
 #endif

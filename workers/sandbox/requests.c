@@ -91,6 +91,43 @@ int sandbox_open_terminal(struct sandbox *sandbox, int *number, struct fail *fai
     return answer.fds[0];
 }
 
+static int ask_state(struct sandbox *sandbox, int fd, enum wire_state what, mode_t mode, int64_t *ret,
+                     struct fail *fail)
+{
+    struct channel_answer answer = {0};
+    struct wire_head head = {.verb = WIRE_STATE, .number = {what, mode}};
+    int code = call(sandbox, head, (struct slice){0}, &fd, 1, &answer, fail);
+    *ret = answer.result;
+    return code < 0 ? code : 0;
+}
+
+int sandbox_stat_file(struct sandbox *sandbox, int fd, struct stat *ret, struct fail *fail)
+{
+    HOLD(sandbox);
+    int64_t mode = 0, size = 0, links = 0;
+    if (fstat(fd, ret) == 0)
+        return 0;
+    if (errno != EACCES)
+        return say(fail, -errno, "fstat");
+    int code = ask_state(sandbox, fd, STATE_MODE, 0, &mode, fail);
+    if (code == 0)
+        code = ask_state(sandbox, fd, STATE_SIZE, 0, &size, fail);
+    if (code == 0)
+        code = ask_state(sandbox, fd, STATE_LINKS, 0, &links, fail);
+    *ret = (struct stat){.st_mode = (mode_t)mode, .st_size = size, .st_nlink = (nlink_t)links};
+    return code;
+}
+
+int sandbox_chmod_file(struct sandbox *sandbox, int fd, mode_t mode, struct fail *fail)
+{
+    HOLD(sandbox);
+    int64_t now;
+    if (fchmod(fd, mode & 07777) == 0)
+        return 0;
+    return errno == EACCES ? ask_state(sandbox, fd, STATE_CHANGE_MODE, mode, &now, fail)
+                           : say(fail, -errno, "fchmod");
+}
+
 int sandbox_write_file(struct sandbox *sandbox, const char *path, const void *data, size_t len,
                        mode_t mode, struct fail *fail)
 {
@@ -106,7 +143,7 @@ int sandbox_write_file(struct sandbox *sandbox, const char *path, const void *da
             return say(fail, wrote < 0 ? -errno : -EIO, path);
         done += (size_t)wrote;
     }
-    return fchmod(fd, mode & 07777) < 0 ? say(fail, -errno, path) : 0;
+    return sandbox_chmod_file(sandbox, fd, mode, fail);
 }
 
 /* ---- processes ---------------------------------------------------------------------- */

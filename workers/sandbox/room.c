@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <net/if.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -56,7 +57,7 @@ static const struct {
     {"shm", 01777},  {"commands", 0755}, {"outputs", 0755},
 };
 
-static uint64_t disk_inodes(const struct room_plan *plan)
+uint64_t room_disk_inodes(const struct room_plan *plan)
 {
     uint64_t inodes = plan->disk_mib * INODES_PER_MIB;
     if (plan->inodes > 0)
@@ -69,7 +70,7 @@ static int make_disk(const struct room_plan *plan, int stock, struct fail *fail)
 {
     char options[96];
     snprintf(options, sizeof(options), "mode=0755,size=%lum,nr_inodes=%lu",
-             (unsigned long)plan->disk_mib, (unsigned long)disk_inodes(plan));
+             (unsigned long)plan->disk_mib, (unsigned long)room_disk_inodes(plan));
     if (fchdir(stock) < 0 || mount("tmpfs", "room", "tmpfs", MS_NOSUID | MS_NODEV, options) < 0)
         return refuse(fail, "tmpfs");
     AUTO_CLOSE int disk = openat(stock, "room", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -133,20 +134,41 @@ static int add_lowers(const struct room_plan *plan, int stock, struct buffer *op
                                              host_image_is(plan->image) ? "host" : "skeleton", fail);
 }
 
+/* Where the room's writing goes: upper, work and, with FUSE, merged. */
+static int open_written(const struct room_plan *plan, int disk, const char *name, int flags)
+{
+    char path[PATH_MAX];
+    if (!plan->disk)
+        return openat(disk, name, flags | O_DIRECTORY | O_CLOEXEC);
+    int len = snprintf(path, sizeof(path), "%s/%s", plan->disk, name);
+    return len < PATH_MAX ? open(path, flags | O_DIRECTORY | O_CLOEXEC) : -1;
+}
+
+/* The spawner mounted it (fuse.c); the first look waits until its process answers. */
+static int attach_merged(const struct room_plan *plan, int disk, struct fail *fail)
+{
+    AUTO_CLOSE int merged = open_written(plan, disk, "merged", O_PATH);
+    if (merged < 0 || room_attach_clone(merged, "", 0, disk, "root") < 0)
+        return refuse(fail, "fuse-overlayfs");
+    return 0;
+}
+
 static int mount_overlay(const struct room_plan *plan, int stock, int disk, struct fail *fail)
 {
     AUTO_BUFFER options = {0};
     int lowers[ROOM_LAYERS_MAX + 2];
     size_t count = 0;
-    AUTO_CLOSE int upper = openat(disk, "upper", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    AUTO_CLOSE int work = openat(disk, "work", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    AUTO_CLOSE int upper = open_written(plan, disk, "upper", O_PATH);
+    AUTO_CLOSE int work = open_written(plan, disk, "work", O_PATH);
     int code = add_lowers(plan, stock, &options, lowers, &count, fail);
     buffer_printf(&options, ",upperdir=/proc/self/fd/%d,workdir=/proc/self/fd/%d,userxattr", upper,
                   work);
     if (code == 0 && !buffer_append(&options, "", 1))
         code = fail_set(fail, -ENOMEM, "overlay: out of memory");
-    if (code == 0 && mount_at(disk, "root", "overlay", MS_NOSUID | MS_NODEV,
-                              (const char *)options.data) < 0)
+    if (code == 0 && plan->tier == TIER_fuse_overlayfs)
+        code = attach_merged(plan, disk, fail);
+    else if (code == 0 && mount_at(disk, "root", "overlay", MS_NOSUID | MS_NODEV,
+                                   (const char *)options.data) < 0)
         code = blame_image(plan, refuse(fail, "overlay"), fail);
     while (count > 0)
         close(lowers[--count]);
@@ -289,7 +311,7 @@ static int furnish(const struct room_plan *plan, int stock, int disk, int root,
     if (code < 0)
         return code;
     room->proc = room_open(root, "proc", O_RDONLY | O_DIRECTORY, 0);
-    room->upper = room_open(disk, "upper", O_RDONLY | O_DIRECTORY, 0);
+    room->upper = open_written(plan, disk, "upper", O_RDONLY);
     if (room->proc < 0 || room->upper < 0)
         return refuse(fail, "/proc");
     code = set_kernel_limits(plan, room->proc, fail);

@@ -14,6 +14,7 @@
 
 #include "common/fail.h"
 #include "workers/sandbox/listener.h"
+#include "workers/sandbox/tier.h"
 
 enum { ROOM_LAYERS_MAX = 64, ROOM_UID = 1000, ROOM_FILES_MAX = 4096 };
 
@@ -28,6 +29,8 @@ struct room_plan {
     struct gauge *gauge;
     struct listener listeners[LISTENERS_MAX];
     size_t listener_count;
+    enum tier tier;
+    const char *disk;    /* of disks.h, or NULL: it is made in the room's own tmpfs */
     const char *scratch; /* where the stock is (stock.h) */
     uid_t uid;           /* the spawner's, in its own user namespace; ROOM_UID inside */
     gid_t gid;
@@ -43,6 +46,8 @@ struct room {
     char variables[LISTENERS_MAX][LISTENER_VARIABLE_SIZE]; /* what they tell those inside */
 };
 
+/* How many files and directories it may make, by the plan. */
+uint64_t room_disk_inodes(const struct room_plan *plan);
 int room_build(const struct room_plan *plan, struct room *ret, struct fail *fail);
 /* Makes the system call filter of all rooms; once, before any. */
 void room_prepare_filter(void);

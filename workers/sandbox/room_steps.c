@@ -65,7 +65,7 @@ int room_make_dirs(int root, const char *path, mode_t mode)
 int room_clone_tree(int dir, const char *path, uint64_t attributes)
 {
     AUTO_CLOSE int tree =
-        open_tree(dir, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+        open_tree(dir, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH);
     struct mount_attr attr = {.attr_set = attributes};
     if (tree < 0)
         return -1;

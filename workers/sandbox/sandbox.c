@@ -106,6 +106,9 @@ int sandbox_check(const struct sandbox *sandbox, struct fail *fail)
     if (strcmp(sandbox->breach, "memory") == 0)
         return fail_set(fail, -EIO, "the sandbox used more than its %lu MiB of memory and was killed",
                         (unsigned long)sandbox->memory_mib);
+    if (strcmp(sandbox->breach, "disk") == 0 || strcmp(sandbox->breach, "inodes") == 0)
+        return fail_set(fail, -EIO, "the sandbox wrote more than its limit, %s, and was killed",
+                        sandbox->breach);
     if (sandbox->breach[0])
         return fail_set(fail, -EIO, "the sandbox had more than its %lu processes and was killed",
                         (unsigned long)sandbox->processes_max);
@@ -172,6 +175,11 @@ void sandbox_count_command(struct sandbox *sandbox, const struct sandbox_output 
 
 struct spawner *spawner_start(const char *scratch, struct fail *fail)
 {
+    return spawner_start_tier(scratch, TIER_overlay_tmpfs, NULL, fail);
+}
+
+struct spawner *spawner_start_tier(const char *scratch, enum tier tier, const char *disks, struct fail *fail)
+{
     int sockets[2];
     if (access(scratch, F_OK) < 0) {
         fail_set(fail, -errno, "scratch directory %s: %s", scratch, strerror(errno));
@@ -189,11 +197,15 @@ struct spawner *spawner_start(const char *scratch, struct fail *fail)
         free(spawner);
         return NULL;
     }
-    bool is_apart, is_root = geteuid() == 0;
-    spawner->pid = apart_fork(&is_apart);
+    struct spawner_setup setup = {.scratch = scratch,
+                                  .disks = disks,
+                                  .tier = tier,
+                                  .gauges = spawner->gauges,
+                                  .is_host_root = geteuid() == 0};
+    spawner->pid = apart_fork(&setup.is_apart);
     if (spawner->pid == 0) {
         close(sockets[0]);
-        spawner_run(sockets[1], scratch, spawner->gauges, is_apart, is_root);
+        spawner_run(sockets[1], &setup);
     }
     close(sockets[1]);
     spawner->socket = sockets[0];

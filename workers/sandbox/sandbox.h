@@ -23,6 +23,7 @@
 #include "schemas/limits.h"
 #include "workers/loop.h"
 #include "workers/sandbox/listener.h"
+#include "workers/sandbox/tier.h"
 
 struct spawner;
 struct sandbox;
@@ -32,6 +33,10 @@ struct sandbox;
  * `scratch` is an existing private directory used only as a mount point.
  */
 struct spawner *spawner_start(const char *scratch, struct fail *fail);
+/* The same with another tier than overlay-tmpfs; `disks`: a directory of the cache, made where it
+ * is missing, for tiers that write to a disk (workers with one cache share it). */
+struct spawner *spawner_start_tier(const char *scratch, enum tier tier, const char *disks,
+                                   struct fail *fail);
 /* Binds it to the loop that its calls will await on. */
 bool spawner_attach(struct spawner *spawner, struct loop *loop);
 /* For whoever watches it: a child of the process that started it. */
@@ -94,6 +99,14 @@ int sandbox_open_file(struct sandbox *sandbox, const char *path, int flags, mode
 /* Writes a whole file; 0 or negative errno. */
 int sandbox_write_file(struct sandbox *sandbox, const char *path, const void *data, size_t len,
                        mode_t mode, struct fail *fail);
+
+/*
+ * fstat (type, mode, size and links only) and fchmod of what was handed out: a file system that is
+ * served by a process answers those inside alone, so pid 1 is asked where we are refused.
+ */
+struct stat;
+int sandbox_stat_file(struct sandbox *sandbox, int fd, struct stat *ret, struct fail *fail);
+int sandbox_chmod_file(struct sandbox *sandbox, int fd, mode_t mode, struct fail *fail);
 
 /* Renames as rename(2) does, or removes a file; with the rights of the processes inside. */
 int sandbox_rename(struct sandbox *sandbox, const char *from, const char *to, struct fail *fail);

@@ -18,6 +18,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "workers/sandbox/gauge.h"
+#include "workers/sandbox/disks.h"
 #include "workers/sandbox/init.h"
 #include "workers/sandbox/proc.h"
 #include "workers/sandbox/room.h"
@@ -45,10 +46,9 @@ struct spawner_state {
     int worker;       /* wire to the worker */
     int births[2];    /* new pid 1s write to [1] */
     int children;     /* signalfd of SIGCHLD */
-    const char *scratch;
+    const struct spawner_setup *setup;
     struct fail stock; /* why there is none, and so no rooms */
-    bool is_host_root;
-    struct gauge *gauges;
+    struct disks disks;
     cpu_set_t cpus;               /* ours */
     uint32_t cpu_load[CPU_SETSIZE]; /* sandboxes bound to each */
     struct tenant *tenants;
@@ -97,11 +97,12 @@ static bool read_plan(const struct spawner_state *state, struct room_plan *ret)
                               .processes = wanted.processes,
                               .inodes = wanted.inodes,
                               .file_mib = wanted.file_mib,
-                              .gauge = &state->gauges[wanted.gauge],
-                              .scratch = state->scratch,
+                              .gauge = &state->setup->gauges[wanted.gauge],
+                              .tier = state->setup->tier,
+                              .scratch = state->setup->scratch,
                               .uid = geteuid(),
                               .gid = getegid(),
-                              .is_host_root = state->is_host_root};
+                              .is_host_root = state->setup->is_host_root};
     choose_cpus(state, wanted.cpus, &ret->cpus);
     memcpy(ret->listeners, wanted.listeners, sizeof(ret->listeners));
     ret->listener_count = wanted.listener_count;
@@ -152,46 +153,76 @@ static int refuse(const struct spawner_state *state, uint32_t id, int code, cons
     return answer(state, id, code, sentence, NULL, 0);
 }
 
+static int fork_room(struct spawner_state *state, const struct room_plan *plan)
+{
+    int control[2] = {-1, -1}, pidfd = -1;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0)
+        return refuse(state, plan->id, -errno, "socketpair");
+    pid_t pid = clone_into_namespaces(&pidfd);
+    if (pid == 0)
+        init_main(plan, control[1], state->births[1]);
+    int code = pid < 0 ? -errno : 0;
+    close(control[1]);
+    AUTO_CLOSE int ours = control[0];
+    AUTO_CLOSE int its_pidfd = pidfd;
+    if (code < 0) {
+        disks_remove(&state->disks, plan->id);
+        return refuse(state, plan->id, code, "cannot make namespaces (are they switched off on this machine?)");
+    }
+    state->tenants[state->count++] = (struct tenant){.id = plan->id,
+                                                     .pid = pid,
+                                                     .proc = -1,
+                                                     .disk = -1,
+                                                     .segments = -1,
+                                                     .memory_kib = plan->memory_mib * 1024,
+                                                     .processes = plan->processes,
+                                                     .cpus = plan->cpus,
+                                                     .gauge = plan->gauge};
+    load_cpus(state, &plan->cpus, 1);
+    return answer(state, plan->id, 0, "", (int[]){its_pidfd, ours}, 2);
+}
+
 static int open_room(struct spawner_state *state)
 {
     struct room_plan plan;
-    int control[2] = {-1, -1}, pidfd = -1;
+    struct fail fail;
+    char disk[DISKS_PATH_MAX];
     uint32_t id = state->message.head.id;
     if (!read_plan(state, &plan) || !add_tenant(state))
         return refuse(state, id, -EINVAL, "plan");
     if (state->stock.code < 0)
         return answer(state, id, state->stock.code, state->stock.text, NULL, 0);
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0)
-        return refuse(state, id, -errno, "socketpair");
-    pid_t pid = clone_into_namespaces(&pidfd);
-    if (pid == 0)
-        init_main(&plan, control[1], state->births[1]);
-    int code = pid < 0 ? -errno : 0;
-    close(control[1]);
-    AUTO_CLOSE int ours = control[0];
-    AUTO_CLOSE int its_pidfd = pidfd;
-    if (code < 0)
-        return refuse(state, id, code, "cannot make namespaces (are they switched off on this machine?)");
-    state->tenants[state->count++] = (struct tenant){.id = id,
-                                                     .pid = pid,
-                                                     .proc = -1,
-                                                     .disk = -1,
-                                                     .segments = -1,
-                                                     .memory_kib = plan.memory_mib * 1024,
-                                                     .processes = plan.processes,
-                                                     .cpus = plan.cpus,
-                                                     .gauge = plan.gauge};
-    load_cpus(state, &plan.cpus, 1);
-    return answer(state, id, 0, "", (int[]){its_pidfd, ours}, 2);
+    if (disks_make(&state->disks, &plan, disk, &fail) < 0)
+        return answer(state, id, fail.code, fail.text, NULL, 0);
+    return fork_room(state, &plan);
 }
 
 /* ---- events ------------------------------------------------------------------------- */
+
+/* The worker hears of the breach before the sandbox falls silent. */
+static void end_for(struct spawner_state *state, struct tenant *tenant, enum limit_id limit)
+{
+    struct wire_head head = {.verb = WIRE_BREACH, .id = tenant->id};
+    wire_send(state->worker, &head, slice_from_str(limit_get(limit)->name), NULL, 0);
+    kill(tenant->pid, SIGKILL);
+    tenant->breached = true;
+}
+
+/* The keeper's word on who wrote too much. */
+static void take_breach(struct spawner_state *state, const struct wire_head *head)
+{
+    for (size_t i = 0; i < state->count; i++)
+        if (state->tenants[i].id == head->id && !state->tenants[i].breached)
+            end_for(state, &state->tenants[i], (enum limit_id)head->number[0]);
+}
 
 static void take_birth(struct spawner_state *state)
 {
     struct wire_message *message = &state->message;
     if (wire_receive(state->births[0], message) <= 0)
         return;
+    if (message->head.verb == WIRE_BREACH)
+        take_breach(state, &message->head);
     for (size_t i = 0; i < state->count && message->fd_count > 1; i++)
         if (state->tenants[i].id == message->head.id && state->tenants[i].proc < 0) {
             state->tenants[i].proc = take_fd(&message->fds[0]);
@@ -212,6 +243,7 @@ static void reap(struct spawner_state *state)
         for (size_t i = 0; i < state->count; i++)
             if (state->tenants[i].pid == pid) {
                 load_cpus(state, &state->tenants[i].cpus, -1);
+                disks_remove(&state->disks, state->tenants[i].id);
                 cleanup_close(&state->tenants[i].proc);
                 cleanup_close(&state->tenants[i].disk);
                 cleanup_close(&state->tenants[i].segments);
@@ -267,7 +299,6 @@ static enum limit_id find_breach(const struct tenant *tenant)
     return weight.kib > tenant->memory_kib ? LIMIT_MEMORY : LIMIT_COUNT;
 }
 
-/* The worker hears of the breach before the sandbox falls silent. */
 static void watch(struct spawner_state *state)
 {
     int64_t began_ms = clock_ms();
@@ -275,12 +306,8 @@ static void watch(struct spawner_state *state)
         struct tenant *tenant = &state->tenants[i];
         enum limit_id breach =
             tenant->proc < 0 || tenant->breached ? LIMIT_COUNT : find_breach(tenant);
-        if (breach == LIMIT_COUNT)
-            continue;
-        struct wire_head head = {.verb = WIRE_BREACH, .id = tenant->id};
-        wire_send(state->worker, &head, slice_from_str(limit_get(breach)->name), NULL, 0);
-        kill(tenant->pid, SIGKILL);
-        tenant->breached = true;
+        if (breach != LIMIT_COUNT)
+            end_for(state, tenant, breach);
     }
     int64_t pause_ms = WATCH_SHARE * (clock_ms() - began_ms);
     state->watch_at_ms = began_ms + (pause_ms > WATCH_EVERY_MS ? pause_ms : WATCH_EVERY_MS);
@@ -292,8 +319,10 @@ static _Noreturn void end(struct spawner_state *state)
 {
     for (size_t i = 0; i < state->count; i++)
         kill(state->tenants[i].pid, SIGKILL);
-    while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
-        ;
+    for (size_t i = 0; i < state->count; i++)
+        while (waitpid(state->tenants[i].pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    disks_close(&state->disks);
     _exit(0);
 }
 
@@ -349,17 +378,23 @@ static int until_watch_ms(const struct spawner_state *state)
     return left > 0 ? (int)left : 0;
 }
 
-_Noreturn void spawner_run(int socket, const char *scratch, struct gauge *gauges,
-                            bool is_apart, bool is_host_root)
+static void prepare_rooms(struct spawner_state *state)
+{
+    const struct spawner_setup *setup = state->setup;
+    if (!setup->is_apart)
+        return; /* clones fail, and say why */
+    if (stock_make(setup->scratch, &state->stock) == 0)
+        disks_open(&state->disks, setup->tier, setup->scratch, setup->disks, state->births[1], &state->stock);
+}
+
+_Noreturn void spawner_run(int socket, const struct spawner_setup *setup)
 {
     static struct spawner_state state;
     state.worker = socket;
-    state.scratch = scratch;
-    state.gauges = gauges;
-    state.is_host_root = is_host_root;
+    state.setup = setup;
+    state.disks.keeper = -1;
     prepare(&state);
-    if (is_apart) /* else clones fail, and say why */
-        stock_make(scratch, &state.stock);
+    prepare_rooms(&state);
     for (;;) {
         struct pollfd on[] = {
             {state.worker, POLLIN, 0}, {state.births[0], POLLIN, 0}, {state.children, POLLIN, 0}};

@@ -12,10 +12,17 @@
 
 #include <stdbool.h>
 
+#include "workers/sandbox/tier.h"
+
 struct gauge;
 
+struct spawner_setup {
+    const char *scratch, *disks; /* disks: where tiers that write to a disk do so */
+    enum tier tier;
+    struct gauge *gauges;
+    bool is_apart, is_host_root;
+};
 /* Serves `socket` (wire.h) until its other end is gone; then kills every sandbox and ends. */
-_Noreturn void spawner_run(int socket, const char *scratch, struct gauge *gauges,
-                            bool is_apart, bool is_host_root);
+_Noreturn void spawner_run(int socket, const struct spawner_setup *setup);
 
 #endif

@@ -22,7 +22,7 @@ struct dir {
 };
 
 static const struct dir stock_dirs[] = {
-    {"skeleton", 0755}, {"host", 0755}, {"dev", 0755}, {"empty", 0555}, {"room", 0755},
+    {"skeleton", 0755}, {"host", 0755}, {"dev", 0755}, {"empty", 0555}, {"room", 0755}, {"disks", 0700},
 };
 
 static const struct dir skeleton_dirs[] = {
@@ -111,7 +111,7 @@ int stock_make(const char *scratch, struct fail *fail)
 {
     if (mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL) < 0)
         return refuse(fail, "private mounts");
-    if (mount("tmpfs", scratch, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m,nr_inodes=256") < 0)
+    if (mount("tmpfs", scratch, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=4m,nr_inodes=65536") < 0)
         return refuse(fail, "tmpfs");
     mode_t mask = umask(0);
     int code = fill(scratch, fail);

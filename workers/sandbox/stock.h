@@ -8,6 +8,7 @@
  *   dev/       /dev but for its ptys and shared memory: the host's device nodes, links
  *   empty/     to cover directories with
  *   room/      where each room mounts its disk
+ *   disks/     what rooms write by fuse-overlayfs (disks.h); the spawner's
  */
 #ifndef SLUICE_WORKERS_SANDBOX_STOCK_H
 #define SLUICE_WORKERS_SANDBOX_STOCK_H

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum check {
+enum probe_check {
 #define CHECK(name, title, namespaces, after, use) CHECK_##name,
 #include "workers/sandbox/checks.def"
 #undef CHECK
@@ -27,7 +27,7 @@ enum tier {
 
 const char *tier_word(enum tier tier); /* "overlay-tmpfs"; "none" */
 bool tier_parse(const char *word, enum tier *ret);
-uint32_t tier_needs(enum tier tier); /* bits 1 << enum check */
+uint32_t tier_needs(enum tier tier); /* bits 1 << enum probe_check */
 
 /* One line each for --help; a Markdown table for docs/sandbox.md. */
 void tier_print_help(FILE *out);

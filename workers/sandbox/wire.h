@@ -26,8 +26,11 @@ enum wire_verb {
     WIRE_BREACH,   /* spawner -> worker: `id` of the room, text the limit's name */
     WIRE_BORN,     /* a new pid 1 -> spawner: `id` of the room; descriptors of its /proc, its disk and, if any, sysvipc/shm */
     WIRE_RENAME,   /* worker -> pid 1: number[0] 1: text from\0to\0; 0: text path\0, which is removed */
+    WIRE_STATE,    /* worker -> pid 1: one file's descriptor, number[0] an enum wire_state, number[1] a mode; answers its value */
     WIRE_TERMINAL, /* worker -> pid 1: answers with the master's descriptor and N of /dev/pts/N */
 };
+
+enum wire_state { STATE_MODE, STATE_SIZE, STATE_LINKS, STATE_CHANGE_MODE };
 
 /* The id under which a new pid 1 says unasked that the room is ready, or why it is not. */
 enum { WIRE_READY_ID = 1 };

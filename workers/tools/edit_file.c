@@ -18,14 +18,17 @@ static int say(struct fail *fail, int code, const char *path)
 /* ---- opening ---------------------------------------------------------------------------- */
 
 /* Its path inside, as the kernel knows it. */
-static int learn(struct edit_file *file, struct fail *fail)
+static int learn(struct edit_file *file, struct sandbox *sandbox, struct fail *fail)
 {
     struct stat it;
     char link[64], real[PATH_MAX];
     snprintf(link, sizeof(link), "/proc/self/fd/%d", file->fd);
     ssize_t len = readlink(link, real, sizeof(real) - 1);
-    if (len <= 0 || fstat(file->fd, &it) < 0)
+    if (len <= 0)
         return say(fail, len < 0 ? -errno : -EIO, file->path);
+    int code = sandbox_stat_file(sandbox, file->fd, &it, fail);
+    if (code < 0)
+        return code;
     real[len] = '\0';
     if (real[0] == '/')
         memcpy(file->path, real, (size_t)len + 1);
@@ -50,7 +53,7 @@ int edit_file_open(struct edit_file *file, struct sandbox *sandbox, const char *
         file->fd = -1;
         return code == -ENOENT ? 0 : code;
     }
-    return learn(file, fail);
+    return learn(file, sandbox, fail);
 }
 
 void edit_file_close(struct edit_file *file)
@@ -134,8 +137,8 @@ static int finish(struct sandbox *sandbox, const struct edit_file *file, int fd,
                   struct slice bytes, struct fail *fail)
 {
     int code = write_all(fd, bytes, file->path, fail);
-    if (code == 0 && fchmod(fd, file->mode) < 0)
-        code = say(fail, -errno, file->path);
+    if (code == 0)
+        code = sandbox_chmod_file(sandbox, fd, file->mode, fail);
     if (code == 0)
         code = sandbox_rename(sandbox, beside, file->path, fail);
     if (code < 0)

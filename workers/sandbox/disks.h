@@ -1,0 +1,52 @@
+/*
+ * disks.h - the spawner's part of tiers whose rooms do not write to a tmpfs of their own mount
+ * namespace: for each room a directory <id>/ with upper/ and work/.
+ *
+ * overlay-disk: below the cache, held by a lock; what killed spawners left there is removed by the
+ * next. A process beside the spawner, the *keeper*, looks at how much each room has written, tells
+ * the spawner of who wrote too much, and removes what is no longer needed.
+ *
+ * fuse-overlayfs: a tmpfs for each in the spawner's mount namespace, so that its limits are the
+ * kernel's, with the program fuse-overlayfs over it on merged/.
+ *
+ * Other tiers have none: every call does nothing.
+ */
+#ifndef SLUICE_WORKERS_SANDBOX_DISKS_H
+#define SLUICE_WORKERS_SANDBOX_DISKS_H
+
+#include "workers/sandbox/room.h"
+
+enum { DISKS_PATH_MAX = 512 };
+
+struct disks {
+    enum tier tier;
+    char path[DISKS_PATH_MAX];
+    int lock, keeper; /* descriptors, or -1 */
+    pid_t keeper_pid;
+};
+
+/* `parent`: below the cache, made where it is missing; breaches are told on `births` as WIRE_BREACH. */
+int disks_open(struct disks *disks, enum tier tier, const char *scratch, const char *parent, int births,
+               struct fail *fail);
+/* Makes the room's and sets plan->disk to `path`, which it writes. */
+int disks_make(struct disks *disks, struct room_plan *plan, char path[DISKS_PATH_MAX], struct fail *fail);
+/* Its room has ended. */
+void disks_remove(struct disks *disks, uint32_t id);
+/* All rooms have ended: waits until everything is removed. */
+void disks_close(struct disks *disks);
+
+/* ---- parts ------------------------------------------------------------ */
+
+/* keeper.c: in the process of its own; ends when `orders` does. */
+struct keeper_order {
+    uint32_t id;
+    bool is_end;
+    uint64_t bytes, inodes; /* at most */
+    struct gauge *gauge;
+};
+_Noreturn void keeper_run(const char *path, const char *parent, int orders, int births);
+
+/* fuse.c: a mount on <plan->disk>/merged, served by a process that ends with it. */
+int fuse_mount(const struct room_plan *plan, const char *scratch, struct fail *fail);
+
+#endif
