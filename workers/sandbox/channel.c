@@ -40,6 +40,10 @@ static void hear_answer(struct channel *channel, struct wire_message *message)
     if (!call)
         return;
     *at = call->next;
+    if (message->is_short) {
+        end_call(call, -EMFILE, "this process has too many open files");
+        return;
+    }
     call->answer.result = message->head.number[1];
     for (size_t i = 0; i < CHANNEL_FDS_MAX && i < message->fd_count; i++)
         call->answer.fds[i] = take_fd(&message->fds[i]);

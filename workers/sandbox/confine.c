@@ -90,7 +90,12 @@ static const uint32_t denied_ioctls[] = {TIOCSTI, TIOCLINUX};
 static const uint32_t new_namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET |
                                        CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
 
+/* pid 1 has the same user: its limits and its share of the CPUs are not for those inside. */
+static const uint32_t own_process = 0, first_process = 1;
+
 #define COUNT(table) (sizeof(table) / sizeof(*(table)))
+#define NOT_OF_FIRST(call, number)                                                                 \
+    {call, number, BPF_JEQ, &first_process, 1, SECCOMP_RET_ERRNO | EPERM, SECCOMP_RET_ALLOW}
 
 /* What one call's argument decides: `found` where it is one of the table (for BPF_JSET: shares a
  * bit with it), `otherwise` where not. */
@@ -108,6 +113,11 @@ static const struct argument_rule argument_rules[] = {
      SECCOMP_RET_ALLOW},
     {__NR_socket, 0, BPF_JEQ, socket_families, COUNT(socket_families), SECCOMP_RET_ALLOW,
      SECCOMP_RET_ERRNO | EAFNOSUPPORT},
+    {__NR_prlimit64, 0, BPF_JEQ, &own_process, 1, SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO | EPERM},
+    NOT_OF_FIRST(__NR_setpriority, 1),
+    NOT_OF_FIRST(__NR_sched_setscheduler, 0),
+    NOT_OF_FIRST(__NR_sched_setparam, 0),
+    NOT_OF_FIRST(__NR_sched_setattr, 0),
 };
 
 struct rule {
@@ -119,7 +129,7 @@ enum {
     RULES = COUNT(denied_calls) + COUNT(unknown_calls) + COUNT(argument_rules),
     /* an end of the search has at most 3 instructions, and so many less one branches lead there */
     FILTER_MAX = 8 + 4 * RULES + 3 * COUNT(argument_rules) +
-                 2 * (1 + COUNT(denied_ioctls) + COUNT(socket_families)),
+                 2 * (COUNT(argument_rules) + COUNT(denied_ioctls) + COUNT(socket_families)),
 };
 
 /* Made once, for all rooms: room_prepare_filter. */

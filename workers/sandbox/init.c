@@ -315,6 +315,11 @@ static void serve(struct init *init)
         _exit(0);
     if (got < 0)
         return;
+    if (init->message.is_short) {
+        struct fail fail = {.code = -EMFILE, .text = "pid 1 has too many open files"};
+        refuse(init, &fail);
+        return;
+    }
     for (size_t i = 0; i < sizeof(services) / sizeof(*services); i++)
         if (services[i].verb == init->message.head.verb)
             services[i].serve(init);

@@ -114,28 +114,31 @@ bool proc_weigh(int proc, pid_t pid, uint64_t *kib, uint64_t *threads)
     return true;
 }
 
-uint64_t proc_proportional_kib(int proc, pid_t pid)
+static uint64_t read_kib(const char *text, const char *key)
+{
+    const char *at = strstr(text, key);
+    return at ? strtoull(at + strlen(key), NULL, 10) : 0;
+}
+
+struct proportions proc_proportions(int proc, pid_t pid)
 {
     char text[4096];
     uint64_t kib, threads;
     if (!read_file(proc, pid, "smaps_rollup", text, sizeof(text)))
-        return proc_weigh(proc, pid, &kib, &threads) ? kib : 0;
-    const char *pss = strstr(text, "\nPss:");
-    return pss ? strtoull(pss + 5, NULL, 10) : 0;
+        return (struct proportions){proc_weigh(proc, pid, &kib, &threads) ? kib : 0, 0};
+    return (struct proportions){read_kib(text, "\nPss:"), read_kib(text, "\nPss_Shmem:")};
 }
 
-uint64_t proc_detached_kib(int segments)
+uint64_t proc_segments_kib(int segments)
 {
     char line[512];
     uint64_t total = 0;
     int own = segments < 0 || lseek(segments, 0, SEEK_SET) < 0 ? -1 : dup(segments);
     AUTO_FCLOSE FILE *file = own < 0 ? NULL : fdopen(own, "r");
     while (file && fgets(line, sizeof(line), file)) {
-        unsigned long attached, resident;
+        unsigned long resident;
         /* key shmid perms size cpid lpid nattch uid gid cuid cgid atime dtime ctime rss swap */
-        if (sscanf(line, "%*d %*d %*o %*u %*u %*u %lu %*u %*u %*u %*u %*u %*u %*u %lu", &attached,
-                   &resident) == 2 &&
-            attached == 0)
+        if (sscanf(line, "%*d %*d %*o %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %lu", &resident) == 1)
             total += resident / 1024;
     }
     return total;

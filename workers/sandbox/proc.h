@@ -15,10 +15,14 @@ char proc_state(int proc, pid_t pid);
 size_t proc_tree(int proc, pid_t root, pid_t *ret, size_t max);
 /* Resident memory in KiB, shared pages counted whole, and threads; cheap. False when it is gone. */
 bool proc_weigh(int proc, pid_t pid, uint64_t *kib, uint64_t *threads);
-/* The memory with shared pages divided among who shares them; exact and ten times dearer. */
-uint64_t proc_proportional_kib(int proc, pid_t pid);
-/* System V shared memory that is attached nowhere and so in no process's account, from a
- * descriptor of /proc/sysvipc/shm (it stays with the ipc namespace that it was opened in). */
-uint64_t proc_detached_kib(int segments);
+/* The memory with shared pages divided among who shares them, and what of it is shared memory;
+ * exact and ten times dearer. */
+struct proportions {
+    uint64_t kib, shared_kib;
+};
+struct proportions proc_proportions(int proc, pid_t pid);
+/* All System V shared memory, from a descriptor of /proc/sysvipc/shm (it stays with the ipc
+ * namespace that it was opened in): who has it attached need not have it in his account. */
+uint64_t proc_segments_kib(int segments);
 
 #endif

@@ -258,10 +258,10 @@ struct weight {
     uint64_t kib, threads;
 };
 
-/* All but pid 1; shared pages counted whole. */
+/* All but pid 1; shared pages counted whole, segments of shared memory once more. */
 static struct weight weigh(const struct tenant *tenant, const pid_t *pids, size_t count)
 {
-    struct weight total = {.kib = proc_detached_kib(tenant->segments)};
+    struct weight total = {.kib = proc_segments_kib(tenant->segments)};
     for (size_t i = 0; i < count; i++) {
         uint64_t kib, threads;
         if (pids[i] == 1 || !proc_weigh(tenant->proc, pids[i], &kib, &threads))
@@ -274,11 +274,16 @@ static struct weight weigh(const struct tenant *tenant, const pid_t *pids, size_
 
 static uint64_t weigh_exactly_kib(const struct tenant *tenant, const pid_t *pids, size_t count)
 {
-    uint64_t total = proc_detached_kib(tenant->segments);
-    for (size_t i = 0; i < count; i++)
-        if (pids[i] != 1)
-            total += proc_proportional_kib(tenant->proc, pids[i]);
-    return total;
+    uint64_t segments = proc_segments_kib(tenant->segments);
+    struct proportions total = {0, 0};
+    for (size_t i = 0; i < count; i++) {
+        if (pids[i] == 1)
+            continue;
+        struct proportions one = proc_proportions(tenant->proc, pids[i]);
+        total.kib += one.kib;
+        total.shared_kib += one.shared_kib;
+    }
+    return total.kib + (segments > total.shared_kib ? segments - total.shared_kib : 0);
 }
 
 /* The limit that it must be killed for, or LIMIT_COUNT. */
@@ -326,13 +331,15 @@ static _Noreturn void end(struct spawner_state *state)
     _exit(0);
 }
 
-/* Terminal signals are for the worker, which decides when we end. */
+/* Terminal signals are for the worker, which decides when we end. No handler is inherited: a pid 1
+ * hears no signal from those inside but the ones that it handles. */
 static void set_signals(struct spawner_state *state)
 {
     static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2};
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL);
     for (size_t i = 0; i < sizeof(ignored) / sizeof(*ignored); i++)
         signal(ignored[i], SIG_IGN);
-    signal(SIGCHLD, SIG_DFL);
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);

@@ -67,12 +67,15 @@ int wire_receive(int socket, struct wire_message *ret)
     if (got <= 0)
         return got == 0 || errno == ECONNRESET ? 0 : -errno;
     take_fds(&packet, ret);
-    if ((size_t)got < sizeof(ret->head) || packet.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
+    ret->is_short = packet.msg_flags & MSG_CTRUNC;
+    if ((size_t)got < sizeof(ret->head) || packet.msg_flags & MSG_TRUNC) {
         wire_close_fds(ret);
         return -EMSGSIZE;
     }
     ret->text_len = (size_t)got - sizeof(ret->head);
     ret->text[ret->text_len] = '\0';
+    if (ret->is_short)
+        wire_close_fds(ret);
     return 1;
 }
 

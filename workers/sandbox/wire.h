@@ -6,6 +6,7 @@
 #ifndef SLUICE_WORKERS_SANDBOX_WIRE_H
 #define SLUICE_WORKERS_SANDBOX_WIRE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/slice.h"
@@ -53,6 +54,7 @@ struct wire_message {
     char text[WIRE_TEXT_MAX + 1]; /* NUL-terminated beyond text_len */
     int fds[WIRE_FDS_MAX];        /* the receiver's: take_fd or wire_close_fds */
     size_t fd_count;
+    bool is_short; /* descriptors were sent that this process has no room for */
 };
 
 /* 0 or negative errno (-EAGAIN on a full non-blocking socket, -EMSGSIZE over the limits). */
