@@ -1,188 +1,42 @@
 #!/usr/bin/env python3
-"""measure.py BUILD [--quick]: what bench/run.sh prints and writes to docs/benchmarks.md.
+"""measure.py BUILD [--quick] [PART...]: what bench/run.sh prints and writes to docs/benchmarks.md, part by part.
 
-Everything is measured in turn, round after round, so that what else the machine does falls on all alike.
+Everything of a part is measured in turn, round after round, so that what else the machine does falls on all alike.
 """
-import datetime
-import os
-import platform
-import re
-import shutil
-import signal
-import statistics
-import subprocess
 import sys
-import tempfile
 
-from parts import FEED, FRONT, Broker, StandIn, url
+import page
+import sandbox
+import service
+import tools
 
-SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-TASK_BYTES = 1024
-
-
-class Plan:
-    """How much of each; `quick` is for seeing that everything works."""
-
-    def __init__(self, quick):
-        self.rounds = 2 if quick else 5
-        self.count = 4000 if quick else 20000
-        self.idle_count = 100 if quick else 500
-        self.held = 50 if quick else 200
-        self.in_flight = 2000 if quick else 10000
-        self.queued = 50000 if quick else 1000000
+PARTS = {"service": service, "sandbox": sandbox, "tools": tools}
 
 
-class Bench:
-    def __init__(self, build, plan):
-        self.build, self.plan = build, plan
-        self.root = tempfile.mkdtemp(prefix="sluice-bench-")
-        self.values, self.serial = {}, 0
-
-    def note(self, what, value):
-        self.values.setdefault(what, []).append(value)
-        print(f"  {what}: {value:g}", flush=True)
-
-    def broker(self, **options):
-        self.serial += 1
-        return Broker(self.build, f"{self.root}/{self.serial}", **options)
-
-    def program(self, name, *arguments):
-        done = subprocess.run([f"{self.build}/bench/bench_{name}", *map(str, arguments)], check=True, text=True,
-                              stdout=subprocess.PIPE, timeout=900)
-        return [float(word) for word in done.stdout.split()]
-
-    def rollouts(self, mode, count, window):
-        return self.program("rollouts", mode, url(FRONT), url(FEED), count, window, TASK_BYTES)
-
-    # ---- what is measured -------------------------------------------------------------------------------------
-
-    def ceiling(self):
-        rate, = self.program("ceiling", 4, self.plan.count, 4000, 64, TASK_BYTES, f"{self.root}/ceiling")
-        self.note("raw ceiling (libzmq + group-committed file), jobs/s", rate)
-        return rate
-
-    def flow(self, durability, ceiling):
-        with self.broker(durability=durability, workers=4):
-            self.rollouts("flow", self.plan.idle_count, 16)  # everything is up and warm
-            rate = self.rollouts("flow", self.plan.count, 4000)[0]
-            self.note(f"Sluice, rollouts/s, --durability {durability}", rate)
-            if durability != "full":
-                return
-            self.note("of the ceiling, --durability full", rate / ceiling)
-            for window, count in ((1, self.plan.idle_count), (64, self.plan.count // 4), (4096, self.plan.count)):
-                _, p50, p99 = self.rollouts("flow", count, window)
-                self.note(f"submit to trajectory, {window} in flight, p50 ms", p50)
-                self.note(f"submit to trajectory, {window} in flight, p99 ms", p99)
-
-    def redispatch(self, what, number):
-        """A worker holds jobs and is killed or frozen; until another has all of them."""
-        count = self.plan.held
-        with self.broker() as broker:
-            holder = broker.spawn(sys.executable, os.path.abspath(__file__), "--hold", str(count))
-            rescuer = StandIn(1, count)
-            self.rollouts("queue", count, count)
-            while broker.status()["stages"]["init"]["leased"] < count:
-                pass
-            rescuer.work(lambda: rescuer.beats > 1 and rescuer.epoch)
-            holder.send_signal(number)
-            took = rescuer.work(lambda: len(rescuer.held) == count)
-            self.note(f"{what} of a worker to the last of its {count} jobs handed out again, s", took)
-            rescuer.close()
-
-    def restart(self):
-        """The broker is killed while a worker holds many jobs."""
-        count = self.plan.in_flight
-        with self.broker() as broker:
-            holder = StandIn(2, count)
-            self.rollouts("queue", count, count)
-            holder.work(lambda: len(holder.held) == count)
-            broker.kill()
-            self.note(f"start of a broker with {count:,} in flight to its first answer, s", broker.start())
-            adopted = lambda: broker.status()["stages"]["init"]["leased"] == count
-            self.note(f"... and until all {count:,} are adopted from their worker's beat, s", holder.work(adopted))
-            holder.close()
-
-    def memory(self):
-        count = self.plan.queued
-        with self.broker() as broker:
-            before = broker.memory_bytes()
-            accepted, = self.rollouts("queue", count, 4000)
-            after = broker.memory_bytes()
-            self.note(f"accepted to {count:,} queued, rollouts/s", accepted)
-            self.note(f"memory of the broker with {count:,} rollouts of 1 KiB queued, MiB", after / 2**20)
-            self.note("... bytes for each of them", (after - before) / count)
-            broker.kill()
-            self.note("... and start of a broker with them to its first answer, s", broker.start())
-            self.note("... and its memory then, MiB", broker.memory_bytes() / 2**20)
-
-    # ---- all of it --------------------------------------------------------------------------------------------
-
-    def run(self):
-        for number in range(1, self.plan.rounds + 1):
-            print(f"round {number} of {self.plan.rounds}", flush=True)
-            ceiling = self.ceiling()
-            for durability in ("full", "process", "none"):
-                self.flow(durability, ceiling)
-            self.redispatch("kill -9", signal.SIGKILL)
-            self.redispatch("freeze (SIGSTOP)", signal.SIGSTOP)
-            self.restart()
-            if number == 1: # takes minutes, and memory hardly differs from run to run
-                self.memory()
-            for name in os.listdir(self.root):
-                shutil.rmtree(os.path.join(self.root, name), ignore_errors=True)
-
-    def table(self):
-        def show(value):
-            return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-        rows = ["| what | median | spread |", "|---|---|---|"]
-        for what, values in self.values.items():
-            rows.append(f"| {what} | {show(statistics.median(values))} | {show(min(values))} to {show(max(values))} |")
-        return "\n".join(rows)
-
-
-def machine(load):
-    def said(*command):
-        return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
-    with open("/proc/cpuinfo", encoding="utf-8") as text:
-        model = re.search(r"model name\s*: (.*)", text.read())
-    return (f"{os.cpu_count()} cores, {model.group(1) if model else platform.machine()},\nLinux {platform.release()}, "
-            f"libzmq {said('pkg-config', '--modversion', 'libzmq')}, "
-            f"SQLite {said('pkg-config', '--modversion', 'sqlite3')}; load average before: {load:.2f}")
-
-
-def hold(count):
-    """A worker that takes jobs and keeps them, until it is killed."""
-    StandIn(0, count).work(lambda: False)
+def notes(name):
+    """What people have written about the part, below its figures."""
+    try:
+        with open(f"{page.SOURCE}/bench/notes_{name}.md", encoding="utf-8") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
 
 
 def main():
     if sys.argv[1] == "--hold":
-        hold(int(sys.argv[2]))
+        service.hold(int(sys.argv[2]))
         return
-    quick = "--quick" in sys.argv
-    load = os.getloadavg()[0]
-    bench = Bench(sys.argv[1], Plan(quick))
-    try:
-        bench.run()
-    finally:
-        shutil.rmtree(bench.root, ignore_errors=True)
-    with open(f"{SOURCE}/bench/notes.md", encoding="utf-8") as notes:
-        page = f"""# Benchmarks
-
-Made by `bash bench/run.sh` on {datetime.date.today()}: {machine(load)}; {bench.plan.rounds} rounds.
-
-No-op rollouts of 1 KiB through init, run and eval; 4 + 4 + 4 worker processes over tcp on one machine; 4,000
-outstanding where nothing else is said. With `--durability full` every submit, stage result and end is on disk
-before it is acknowledged, and survives a power cut; `process` survives the end of the broker's process only;
-`none` keeps no ledger at all.
-
-{bench.table()}
-
-{notes.read()}"""
-    print(page)
-    if not quick:
-        with open(f"{SOURCE}/docs/benchmarks.md", "w", encoding="utf-8") as file:
-            file.write(page)
+    words = sys.argv[2:]
+    names = [word for word in words if not word.startswith("-")] or list(PARTS)
+    unknown = [name for name in names if name not in PARTS]
+    if unknown:
+        raise SystemExit(f"there is no part {', '.join(unknown)}; the parts are {', '.join(PARTS)}")
+    for name in names:
+        print(f"{name}:", flush=True)
+        text = f"{PARTS[name].measure(sys.argv[1], '--quick' in words)}\n{notes(name)}"
+        print(text)
+        if "--quick" not in words:
+            page.write(name, text)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,22 @@
 #!/usr/bin/env bash
-# bash bench/run.sh [--quick]
+# bash bench/run.sh [--quick] [PART...]
 #
-# What Sluice costs and how soon it is itself again: throughput with and without a ledger beside the raw
-# ceiling (libzmq with credits and a group-committed file: no schema, no leases, no database), latency,
-# the time from a worker's end to its jobs' next dispatch, from the broker's start to its first answer,
-# and its memory. Prints machine, date, medians and spread, and writes them to docs/benchmarks.md;
-# --quick writes nothing.
+# What Sluice costs and how soon it is itself again, in three parts; all of them if none is named:
+#   service   throughput with and without a ledger beside the raw ceiling (libzmq with credits and a
+#             group-committed file: no schema, no leases, no database), latency, the time from a worker's
+#             end to its jobs' next dispatch, from the broker's start to its first answer, and its memory
+#   sandbox   until a sandbox is ready, how many a second, what one costs, and a layer packed and unpacked,
+#             beside fork and exec, and bubblewrap
+#   tools     calls of bash, edit and ipython beside tmux, pexpect, a Jupyter kernel over tcp and one behind
+#             jupyter_server; what of these is not installed is skipped by name
+# Prints machine, date, medians and spread, and writes each part to docs/benchmarks.md; --quick writes nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 bash .ci/packages.sh
 cmake --preset release >/dev/null
-cmake --build --preset release --target sluice-broker sluice-worker bench_ceiling bench_rollouts | tail -n 1
+cmake --build --preset release --target sluice-broker sluice-worker bench_ceiling bench_rollouts bench_sandbox \
+    bench_layers bench_tools | tail -n 1
 # Debian's own python3 comes first: its packages are what .ci/packages.sh installs.
 python=/usr/bin/python3
 [ -x $python ] || python=python3

@@ -1,0 +1,65 @@
+"""The tools: a call of bash, edit and ipython, beside the machine's floor and the ways that others go."""
+import os
+import subprocess
+import sys
+import tempfile
+
+import page
+
+RIVALS = f"{page.SOURCE}/bench/rivals.py"
+PACKAGES = ("jupyter_server", "ipykernel", "pexpect")
+
+
+def cache():
+    directory = f"{os.environ.get('XDG_CACHE_HOME') or os.path.expanduser('~/.cache')}/sluice/bench"
+    os.makedirs(directory, exist_ok=True)
+    return directory
+
+
+def rivals_python():
+    """Where the rivals' packages are; installed once, and what cannot be is what rivals.py then misses."""
+    directory = f"{cache()}/python{sys.version_info[0]}.{sys.version_info[1]}"
+    if not os.path.isdir(directory):
+        done = subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-cache-dir",
+                               "--disable-pip-version-check", "--root-user-action=ignore", "--target",
+                               f"{directory}.new", *PACKAGES], timeout=600)
+        if done.returncode == 0:
+            os.rename(f"{directory}.new", directory)
+    return directory
+
+
+def versions(environment):
+    """Of what is compared, as far as it is there."""
+    script = ("import importlib.metadata as m, sys\n"
+              "print('Python ' + sys.version.split()[0])\n"
+              "for name in ('ipython', 'ipykernel', 'jupyter_client', 'jupyter_server', 'tornado', 'pexpect'):\n"
+              "    try: print(name, m.version(name))\n"
+              "    except m.PackageNotFoundError: pass\n")
+    found = page.said("env", f"PYTHONPATH={environment['PYTHONPATH']}", sys.executable, "-c", script).splitlines()
+    for command in (["tmux", "-V"], ["bash", "--version"]):
+        try:
+            found.append(page.said(*command).splitlines()[0].replace("GNU bash, version", "bash").split("(")[0])
+        except OSError:
+            pass
+    return ",\n" + ", ".join(found)
+
+
+def measure(build, quick):
+    """The part's text."""
+    rounds, count, rivals_count = (2, 200, 100) if quick else (5, 2000, 200)
+    environment = {**os.environ, "PYTHONPATH": rivals_python(), "PYTHONDONTWRITEBYTECODE": "1"}
+    values = page.Values()
+    with tempfile.TemporaryDirectory(prefix="sluice-bench-") as directory:
+        for number in range(1, rounds + 1):
+            values.begin(number, rounds)
+            page.note_lines(values, [f"{build}/bench/bench_tools", directory, str(count)])
+            page.note_lines(values, [sys.executable, RIVALS, str(rivals_count)], environment)
+    return f"""## Tools
+
+{values.circumstances(versions(environment))}
+
+A call of a tool as an agent makes it, in a sandbox of the host's own files, until its result is there; the others run
+on the host itself, without a sandbox. Fresh: from the first call, in a sandbox that is ready, to its answer.
+
+{values.percentile_rows()}
+"""
