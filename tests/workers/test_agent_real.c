@@ -170,6 +170,56 @@ static void bash_turns_extend_one_another_id_for_id(void **state)
     world_close(&world);
 }
 
+#define CALLED(command)                                                                            \
+    "{'role': 'assistant', 'content': '<tool_call>\\n{\\\"name\\\": \\\"bash\\\", \\\"arguments\\\": "   \
+    "{\\\"command\\\": \\\"" command "\\\"}}\\n</tool_call>'},"
+#define TOLD(text)                                                                                 \
+    "{'role': 'user', 'content': '" text "'},"
+#define SHOWN_CALLS                                                                                \
+    "{'role': 'user', 'content': 'Write hi into a.txt'}," CALLED("echo hi > a.txt") TOLD("(no output)") \
+    CALLED("cat a.txt") TOLD("hi") CALLED("ls") TOLD("a.txt") CALLED("wc a.txt") TOLD("1 1 3 a.txt") \
+    CALLED("echo hi > c.txt") TOLD("(no output)") CALLED("cat c.txt") TOLD("hi")
+
+static size_t calls_made(const struct record *record)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < record->message_count; i++)
+        count += strcmp(record->messages[i].role, "tool") == 0;
+    return count;
+}
+
+/* Whether a model this small does anything useful with a tool is not the question. */
+static void turns_of_calls_extend_one_another_id_for_id(void **state)
+{
+    (void)state;
+    open_world();
+    size_t most = 0, calls = 0;
+    for (int seed = 1; seed <= 4; seed++) {
+        char json[4096];
+        snprintf(json, sizeof(json),
+                 "{'task': 't', 'agent': {'kind': 'tools', 'tools': ['bash'], 'max_turns': 5}, "
+                 "'messages': [" SHOWN_CALLS "{'role': 'user', 'content': 'Write hello into b.txt'}], "
+                 "'limits': {'command_s': 2}, 'sampling': {'temperature': 0.3, 'max_tokens': 60, "
+                 "'seed': %d}}",
+                 seed);
+        world_close(&world); /* a new proxy and log for each rollout */
+        open_world();
+        struct attempt attempt = {.json = json};
+        attempt_run(&world, &attempt);
+        assert_true(attempt.outcome == OUTCOME_OK || attempt.outcome == OUTCOME_AGENT);
+        assert_record_is_the_log(&attempt.record, &world);
+        size_t turns = sampled_turns(&attempt.record);
+        calls += calls_made(&attempt.record);
+        print_message("seed %d: %s, %zu turns, %zu calls in all, %zu tokens sampled: %s\n", seed,
+                      outcome_wire(attempt.outcome), turns, calls, sampled_tokens(&attempt.record),
+                      attempt.run.detail);
+        most = turns > most ? turns : most;
+        attempt_finish(&attempt);
+    }
+    assert_true(most >= 2 && calls >= 3); /* or nothing was shown about turns after calls */
+    world_close(&world);
+}
+
 /* Emoji are several tokens each, and the server reports no log-probability inside of them. */
 static void tokens_inside_characters_have_logprobs_too(void **state)
 {
@@ -256,6 +306,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(chat_records_what_the_server_sampled, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bash_turns_extend_one_another_id_for_id, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(turns_of_calls_extend_one_another_id_for_id, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(tokens_inside_characters_have_logprobs_too, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_greedy_dialogue_is_what_the_template_renders_whole,

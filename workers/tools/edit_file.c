@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "workers/offload.h"
-#include "workers/sandbox/process.h"
 
 static int say(struct fail *fail, int code, const char *path)
 {
@@ -158,7 +158,7 @@ int edit_file_replace(struct edit_file *file, struct sandbox *sandbox, struct sl
     const bool is_there = file->fd >= 0;
     if (is_there && file->links > 1)
         return write_all(file->fd, bytes, file->path, fail);
-    if (!name_beside(beside, file->path, sandbox_next_number(sandbox)))
+    if (!name_beside(beside, file->path, (uint64_t)clock_us()))
         return say(fail, -ENAMETOOLONG, file->path);
     AUTO_CLOSE int fd = sandbox_open_file(
         sandbox, beside, O_WRONLY | O_CREAT | O_EXCL | SANDBOX_AS_USER, 0600, fail);
