@@ -7,34 +7,16 @@
 #include <stdlib.h>
 
 #include "common/cleanup.h"
-#include "schemas/utf8.h"
 #include "workers/fiber.h"
-#include "workers/tools/edit_file.h"
-#include "workers/tools/edit_text.h"
-#include "workers/tools/edit_undo.h"
+#include "workers/tools/edit_call.h"
 #include "workers/tools/tools.h"
 
 enum { CONTEXT_LINES = 4, NAMED_LINES = 10 };
 
-struct edit_call {
-    struct toolbox *box;
-    struct undo *undo;
-    const json_t *arguments;
-    const char *path; /* as asked */
-    struct edit_file file;
-    struct buffer plain; /* its text without CRs, where is_crlf */
-    bool is_crlf;
-    struct tool_result *ret;
-    struct fail *fail;
-};
-
-#define REFUSE(call, ...) tool_refuse((call)->ret, (call)->fail, __VA_ARGS__)
-
-/* A file that cannot be had is the model's to know; a sandbox that is gone is not. */
-static int answer_error(struct edit_call *call, int code)
+int edit_answer_error(struct edit_call *call, int code)
 {
     struct sandbox *sandbox = call->box->sandbox;
-    if (code == -ECANCELED || code == -ENOMEM || (code == -ETIMEDOUT && fiber_is_late()) ||
+    if (code == -ECANCELED || code == -ENOMEM || code == -EMFILE || code == -ENFILE || (code == -ETIMEDOUT && fiber_is_late()) ||
         !sandbox_is_alive(sandbox) || sandbox_breach(sandbox))
         return code;
     char words[sizeof(call->fail->text)];
@@ -42,35 +24,34 @@ static int answer_error(struct edit_call *call, int code)
     return REFUSE(call, "%s.", words);
 }
 
-static int out_of_memory(struct edit_call *call)
+int edit_out_of_memory(struct edit_call *call)
 {
     return fail_set(call->fail, -ENOMEM, "out of memory");
 }
 
 /* ---- files ------------------------------------------------------------------------------- */
 
-/* 1: the text of the file is there to work with; 0: answered already; negative errno. */
-static int load(struct edit_call *call, bool to_write)
+int edit_load(struct edit_call *call, bool to_write)
 {
     struct edit_file *file = &call->file;
     int code = edit_file_open(file, call->box->sandbox, call->path, to_write, call->fail);
     if (code < 0)
-        return answer_error(call, code);
+        return edit_answer_error(call, code);
     if (file->fd < 0)
         return REFUSE(call, "%.400s: there is no such file.", call->path);
     if (file->is_dir)
         return REFUSE(call, "%.400s: it is a directory.", call->path);
     code = edit_file_read(file, call->fail);
     if (code < 0)
-        return answer_error(call, code);
+        return edit_answer_error(call, code);
     struct slice bytes = buffer_peek(&file->bytes);
     if (bytes.len > 0 && memchr(bytes.data, '\0', bytes.len))
         return REFUSE(call, "%.400s: it is a binary file of %zu bytes.", call->path, bytes.len);
     call->is_crlf = edit_is_crlf(bytes);
-    return !call->is_crlf || edit_drop_cr(bytes, &call->plain) ? 1 : out_of_memory(call);
+    return !call->is_crlf || edit_drop_cr(bytes, &call->plain) ? 1 : edit_out_of_memory(call);
 }
 
-static struct slice text_of(const struct edit_call *call)
+struct slice edit_text_of(const struct edit_call *call)
 {
     struct slice text = buffer_peek(call->is_crlf ? &call->plain : &call->file.bytes);
     return text.len ? text : slice_from_str("");
@@ -81,100 +62,17 @@ static int save(struct edit_call *call, struct slice text)
 {
     AUTO_BUFFER with_cr = {0};
     if (call->is_crlf && !edit_add_cr(text, &with_cr))
-        return out_of_memory(call);
+        return edit_out_of_memory(call);
     struct slice bytes = call->is_crlf ? buffer_peek(&with_cr) : text;
     const bool was_there = call->file.fd >= 0;
     int code = edit_file_replace(&call->file, call->box->sandbox, bytes, call->fail);
     if (code < 0)
-        return answer_error(call, code);
+        return edit_answer_error(call, code);
     struct slice before = slice_of(call->file.bytes.data ? call->file.bytes.data : (uint8_t *)"",
                                    call->file.bytes.len);
     undo_push(call->undo, call->file.path, was_there ? before : (struct slice){0},
               undo_mark(bytes));
     return 1;
-}
-
-/* ---- view ------------------------------------------------------------------------------- */
-
-static int say_output(struct edit_call *call, struct output *output)
-{
-    size_t len;
-    call->ret->total = output->total;
-    AUTO_FREE char *text = output_take(output, &len);
-    return text ? tool_say_bytes(call->ret, slice_of(text, len), call->fail) : out_of_memory(call);
-}
-
-static int view_directory(struct edit_call *call)
-{
-    AUTO_BUFFER list = {0};
-    struct output output;
-    if (json_object_get(call->arguments, "view_range"))
-        return REFUSE(call, "%.400s: it is a directory, and view_range is for files.", call->path);
-    int code = edit_file_list(&call->file, call->box->sandbox, &list, call->fail);
-    if (code < 0)
-        return answer_error(call, code);
-    output_init(&output, call->box->limits->output_bytes);
-    output_append(&output, list.data, list.len);
-    return say_output(call, &output);
-}
-
-/* The lines asked for, or all of them; false: answered already. */
-static bool read_range(struct edit_call *call, size_t lines, size_t *from, size_t *to, int *ret)
-{
-    const json_t *range = json_object_get(call->arguments, "view_range");
-    *from = 1;
-    *to = lines;
-    if (!json_is_array(range))
-        return true;
-    json_int_t first = json_integer_value(json_array_get(range, 0));
-    json_int_t last = json_integer_value(json_array_get(range, 1));
-    if (first < 1 || (size_t)first > (lines ? lines : 1))
-        *ret = REFUSE(call, "%.400s has %zu lines: view_range cannot begin at %lld.", call->path,
-                      lines, (long long)first);
-    else if (last != -1 && last < first)
-        *ret = REFUSE(call, "view_range ends at %lld, before it begins; -1 is the last line.",
-                      (long long)last);
-    else {
-        *from = (size_t)first;
-        if (last != -1 && (size_t)last < lines)
-            *to = (size_t)last;
-        return true;
-    }
-    return false;
-}
-
-static int view_text(struct edit_call *call)
-{
-    struct slice text = text_of(call);
-    struct output output;
-    size_t from, to, lines = edit_count_lines(text);
-    int code = 0;
-    if (!read_range(call, lines, &from, &to, &code))
-        return code;
-    output_init(&output, call->box->limits->output_bytes);
-    edit_show(&output, text, from, to);
-    const char *const notes[] = {
-        lines == 0 ? "[the file is empty]\n" : "",
-        lines > 0 && text.data[text.len - 1] != '\n' ? "[no newline at the end of the file]\n" : "",
-        call->is_crlf ? "[the lines end with CR LF, which edits keep]\n" : "",
-        utf8_is_valid(text) ? "" : "[some bytes are not UTF-8]\n",
-    };
-    for (size_t i = 0; i < sizeof(notes) / sizeof(*notes); i++)
-        output_append(&output, notes[i], strlen(notes[i]));
-    return say_output(call, &output);
-}
-
-static int edit_view(struct edit_call *call)
-{
-    struct edit_file *file = &call->file;
-    int code = edit_file_open(file, call->box->sandbox, call->path, false, call->fail);
-    if (code < 0)
-        return answer_error(call, code);
-    if (file->is_dir)
-        return view_directory(call);
-    edit_file_close(file);
-    code = load(call, false);
-    return code == 1 ? view_text(call) : code;
 }
 
 /* ---- changes ---------------------------------------------------------------------------- */
@@ -195,19 +93,19 @@ static int show_change(struct edit_call *call, struct slice text, size_t start, 
         buffer_printf(&head, "%s was edited. Lines %zu to %zu are now:\n", call->path, from, to);
     output_append(&output, head.data, head.len);
     edit_show(&output, text, from, to);
-    return say_output(call, &output);
+    return edit_say_output(call, &output);
 }
 
 /* Replaces [start, start + old_len) with `part`. */
 static int splice(struct edit_call *call, size_t start, size_t old_len, struct slice part)
 {
     AUTO_BUFFER text = {0};
-    struct slice old = text_of(call);
+    struct slice old = edit_text_of(call);
     buffer_append(&text, old.data, start);
     buffer_append(&text, part.data, part.len);
     buffer_append(&text, old.data + start + old_len, old.len - start - old_len);
     if (text.failed)
-        return out_of_memory(call);
+        return edit_out_of_memory(call);
     if (text.len > EDIT_FILE_MAX)
         return REFUSE(call, "%.400s: it would be larger than the %d bytes that can be edited.",
                       call->path, EDIT_FILE_MAX);
@@ -223,13 +121,13 @@ static int edit_create(struct edit_call *call)
         return REFUSE(call, "edit: create needs file_text.");
     int code = edit_file_open(file, call->box->sandbox, call->path, true, call->fail);
     if (code < 0)
-        return answer_error(call, code);
+        return edit_answer_error(call, code);
     if (file->is_dir)
         return REFUSE(call, "%.400s: it is a directory.", call->path);
     const bool was_there = file->fd >= 0;
     code = was_there ? edit_file_read(file, call->fail) : 0;
     if (code < 0)
-        return answer_error(call, code);
+        return edit_answer_error(call, code);
     code = save(call, slice_from_str(text));
     if (code != 1)
         return code;
@@ -263,7 +161,7 @@ static int refuse_many(struct edit_call *call, const struct edit_matches *matche
 static int refuse_none(struct edit_call *call, struct slice part)
 {
     size_t line;
-    struct slice text = text_of(call);
+    struct slice text = edit_text_of(call);
     if (!edit_find_nearest(text, part, &line))
         return REFUSE(call, "%.400s: old_str is not there. Nothing was changed.", call->path);
     struct slice near = edit_line(text, line);
@@ -293,12 +191,12 @@ static int edit_str_replace(struct edit_call *call)
         return REFUSE(call, "edit: str_replace needs old_str, and it cannot be empty.");
     if (strcmp(old_str, new_str ? new_str : "") == 0)
         return REFUSE(call, "edit: old_str and new_str are the same.");
-    int code = load(call, true);
+    int code = edit_load(call, true);
     if (code != 1)
         return code;
     if (!plain_argument(call, old_str, &old) || !plain_argument(call, new_str ? new_str : "", &new))
-        return out_of_memory(call);
-    edit_find(text_of(call), buffer_peek(&old), &matches);
+        return edit_out_of_memory(call);
+    edit_find(edit_text_of(call), buffer_peek(&old), &matches);
     if (matches.count == 1)
         return splice(call, matches.first, old.len, buffer_peek(&new));
     return matches.count ? refuse_many(call, &matches) : refuse_none(call, buffer_peek(&old));
@@ -313,10 +211,10 @@ static int edit_insert(struct edit_call *call)
     given = given ? given : tool_string(call->arguments, "new_str");
     if (!given || after < 0)
         return REFUSE(call, "edit: insert needs insert_line and insert_text.");
-    int code = load(call, true);
+    int code = edit_load(call, true);
     if (code != 1)
         return code;
-    struct slice text = text_of(call);
+    struct slice text = edit_text_of(call);
     size_t lines = edit_count_lines(text);
     if ((size_t)after > lines)
         return REFUSE(call, "%.400s has %zu lines: insert_line is 0 to %zu, not %lld.", call->path,
@@ -324,12 +222,12 @@ static int edit_insert(struct edit_call *call)
     size_t start = edit_line_start(text, (size_t)after + 1);
     const bool is_open = start > 0 && text.data[start - 1] != '\n';
     if (!plain_argument(call, given, &plain))
-        return out_of_memory(call);
+        return edit_out_of_memory(call);
     buffer_append(&part, "\n", is_open);
     buffer_append(&part, plain.data, plain.len);
     if (!is_open && (plain.len == 0 || plain.data[plain.len - 1] != '\n'))
         buffer_append(&part, "\n", 1);
-    return part.failed ? out_of_memory(call) : splice(call, start, 0, buffer_peek(&part));
+    return part.failed ? edit_out_of_memory(call) : splice(call, start, 0, buffer_peek(&part));
 }
 
 /* ---- undo ------------------------------------------------------------------------------- */
@@ -342,7 +240,7 @@ static int bring_back(struct edit_call *call, const struct undo_step *step)
                                                 call->fail)
                             : sandbox_remove(call->box->sandbox, file->path, call->fail);
     if (code < 0)
-        return answer_error(call, code);
+        return edit_answer_error(call, code);
     const bool was_there = step->before;
     undo_drop(call->undo, step);
     return tool_say(call->ret, call->fail,
@@ -358,7 +256,7 @@ static int edit_undo(struct edit_call *call)
     if (code == 0 && file->fd >= 0 && !file->is_dir)
         code = edit_file_read(file, call->fail);
     if (code < 0)
-        return answer_error(call, code);
+        return edit_answer_error(call, code);
     const struct undo_step *step = undo_peek(call->undo, file->path);
     if (!step)
         return REFUSE(call, "%.400s: there is no edit to undo.", call->path);
