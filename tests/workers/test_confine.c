@@ -13,19 +13,20 @@
 
 static int *results; /* negative errno of each row, from the child */
 
-/* In a user namespace, whose rights room_confine gives up. */
+/* In a user namespace, whose rights room_confine gives up; by the bare call, since a sanitizer's
+ * own thread would stand in the way of unshare. */
 static void confine_and(void (*body)(void))
 {
     int status;
     fflush(NULL);
     results = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(results != MAP_FAILED);
-    pid_t pid = fork();
+    pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD | CLONE_NEWUSER, NULL, NULL, NULL, NULL);
     if (pid == 0) {
         struct room_plan plan = {.processes = 100000};
         struct fail fail = {0};
         room_prepare_filter();
-        if (unshare(CLONE_NEWUSER) < 0 || room_confine(&plan, &fail) < 0) {
+        if (room_confine(&plan, &fail) < 0) {
             fprintf(stderr, "%s\n", fail.text);
             _exit(2);
         }
