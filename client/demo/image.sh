@@ -53,7 +53,7 @@ make_directory() {
 
 make_sif() {
     say "packing $directory as a SIF file"
-    gensquashfs -q -D "$directory" --all-root -c zstd "$work/root.squashfs" >&2
+    gensquashfs -q -k -D "$directory" --all-root -c zstd "$work/root.squashfs" >&2
     python3 "$here/sif.py" "$work/root.squashfs" "$work/image.sif"
     mv "$work/image.sif" "$sif"
 }
