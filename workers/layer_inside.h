@@ -6,6 +6,8 @@
 #include <archive_entry.h>
 #include <sys/stat.h>
 
+#include "common/buffer.h"
+#include "workers/layer_crew.h"
 #include "workers/layer_tar.h"
 
 /* What is done last, when no more entries can come between; in this order. */
@@ -30,6 +32,8 @@ struct tree {
     uint64_t bytes, entries;
     struct pending *pending;
     size_t pending_count, pending_capacity;
+    struct crew *crew; /* makes the small files */
+    struct buffer content; /* of the one in hand */
     char *parent_path; /* of the directory that is open as `parent` */
     int parent;
 };

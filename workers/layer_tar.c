@@ -161,6 +161,8 @@ static mode_t own_umask(void)
 
 static void tree_finish(struct tree *tree)
 {
+    crew_destroy(&tree->crew);
+    buffer_finish(&tree->content);
     forget_parent(tree);
     layer_pending_finish(tree);
     if (tree->archive)
@@ -177,14 +179,17 @@ int layer_tar_unpack(int root, struct frame_reader *tar, const atomic_bool *stop
                         .fail = fail,
                         .parent = -1};
     tree.archive = archive_read_new();
+    tree.crew = crew_create(tree.umask, stop);
     int code = -ENOMEM;
-    if (tree.archive && archive_read_support_format_tar(tree.archive) == ARCHIVE_OK) {
+    if (tree.archive && tree.crew && archive_read_support_format_tar(tree.archive) == ARCHIVE_OK) {
         int opened = archive_read_open(tree.archive, &tree, NULL, read_tar, NULL);
         code = opened == ARCHIVE_OK ? unpack_entries(&tree) : layer_refuse_archive(&tree);
     } else
         fail_set(fail, code, "out of memory");
     if (code == 0)
         code = read_to_end(&tree);
+    if (code == 0)
+        code = crew_wait(tree.crew, fail);
     if (code == 0)
         code = layer_pending_apply(&tree);
     *ret_bytes = tree.bytes + tree.entries * DISK_BLOCK;
