@@ -79,7 +79,7 @@ static inline void put_item(struct archive *archive, const struct tar_item *item
 static inline struct blob put_layer(const char *layout, enum packing packing,
                                     const struct tar_item *items)
 {
-    static char bytes[1 << 20];
+    static char bytes[8 << 20];
     size_t used = 0;
     locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", NULL), before = uselocale(utf8);
     struct archive *archive = archive_write_new();

@@ -104,6 +104,43 @@ static void limits_refuse_by_name_and_leave_nothing(void **state)
     assert_int_equal(counts.bytes, 39);
 }
 
+/* Before anything is written, where that can be known. */
+static int count_with(const struct rootfs_limits *limits, const atomic_bool *stop,
+                      struct rootfs_counts *ret, struct image_trouble *trouble)
+{
+    char path[512];
+    struct image image;
+    struct rootfs rootfs;
+    fixture_path(path, "plain.sif");
+    *trouble = (struct image_trouble){0};
+    assert_int_equal(image_open(path, &image, trouble), 0);
+    rootfs_init(&rootfs, -1, limits, stop, trouble);
+    int code = image_count(&image, &rootfs);
+    *ret = rootfs.counts;
+    rootfs_finish(&rootfs);
+    image_close(&image);
+    return code;
+}
+
+static void what_it_unpacks_to_is_known_and_limited_before_it_does(void **state)
+{
+    (void)state;
+    struct rootfs_counts counts, done;
+    struct image_trouble trouble;
+    char path[512];
+    const struct rootfs_limits few = {.bytes = 38, .entries = 100};
+    assert_int_equal(count_with(&few, &never, &counts, &trouble), -EBADMSG);
+    expect_refusal(&trouble, IMAGE_REFUSAL_TOO_LARGE, "more than 38 bytes (limit: bytes)");
+    static atomic_bool stop = true;
+    assert_int_equal(count_with(&wide, &stop, &counts, &trouble), -ECANCELED);
+    assert_int_equal(count_with(&wide, &never, &counts, &trouble), 0);
+    fixture_path(path, "plain.sif");
+    unpack_good(path, "out", &done);
+    assert_int_equal(counts.bytes, done.bytes);
+    assert_int_equal(counts.entries, done.entries);
+    assert_int_equal(counts.devices, done.devices);
+}
+
 static void a_stopped_unpack_leaves_nothing(void **state)
 {
     (void)state;
@@ -197,6 +234,7 @@ static int group(void)
         TEST(a_squashfs_file_alone_is_an_image_too),
         TEST(a_directory_is_copied_with_links_holes_and_attributes),
         TEST(limits_refuse_by_name_and_leave_nothing),
+        TEST(what_it_unpacks_to_is_known_and_limited_before_it_does),
         TEST(a_stopped_unpack_leaves_nothing),
         TEST(a_byte_that_is_another_is_refused_or_does_not_matter),
         TEST(a_squashfs_cut_short_is_truncated),

@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <locale.h>
 #include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -285,8 +284,6 @@ static bool open_archive(struct layer *layer)
 int oci_layer_apply(struct oci_blob *blob, struct rootfs *rootfs)
 {
     struct layer layer = {.rootfs = rootfs, .blob = blob};
-    locale_t names = newlocale(LC_CTYPE_MASK, "C.UTF-8", NULL); /* pax names are UTF-8 */
-    locale_t before = names ? uselocale(names) : NULL;
     int code;
     if (!open_archive(&layer))
         code = image_fail(rootfs->trouble, -ENOMEM, "out of memory");
@@ -296,10 +293,6 @@ int oci_layer_apply(struct oci_blob *blob, struct rootfs *rootfs)
         code = read_to_end(&layer);
     if (layer.archive)
         archive_read_free(layer.archive);
-    if (names) {
-        uselocale(before);
-        freelocale(names);
-    }
     tdestroy(layer.own, free);
     return code;
 }
