@@ -5,6 +5,7 @@ import platform
 import re
 import statistics
 import subprocess
+import textwrap
 import time
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -68,9 +69,10 @@ class Values:
             f"**the machine was not quiet: other work took {busy:.0%} of it** (median before the rounds)"
         if os.sched_getscheduler(0) in (os.SCHED_FIFO, os.SCHED_RR):
             quiet += "; all that is measured had real-time priority (`chrt`)"
-        return (f"{datetime.date.today()}, {os.cpu_count()} cores, {model.group(1) if model else platform.machine()},\n"
-                f"Linux {platform.release()}{versions};\n"
-                f"{len(self.busy)} rounds, load average before: {self.load:.2f}; {quiet}.")
+        cores = f"{os.cpu_count()} cores, {model.group(1) if model else platform.machine()}"
+        rounds = f"{len(self.busy)} rounds, load average before: {self.load:.2f}"
+        text = f"{datetime.date.today()}, {cores}, Linux {platform.release()}{versions}; {rounds}; {quiet}."
+        return textwrap.fill(text, 118, break_on_hyphens=False)
 
 
 def note_lines(values, command, environment=None):

@@ -31,17 +31,21 @@ def rivals_python():
 def versions(environment):
     """Of what is compared, as far as it is there."""
     script = ("import importlib.metadata as m, sys\n"
-              "print('Python ' + sys.version.split()[0])\n"
-              "for name in ('ipython', 'ipykernel', 'jupyter_client', 'jupyter_server', 'tornado', 'pexpect'):\n"
+              "for name in sys.argv[1:]:\n"
               "    try: print(name, m.version(name))\n"
               "    except m.PackageNotFoundError: pass\n")
-    found = page.said("env", f"PYTHONPATH={environment['PYTHONPATH']}", sys.executable, "-c", script).splitlines()
-    for command in (["tmux", "-V"], ["bash", "--version"]):
+
+    def packages(path, *names):
+        return page.said("env", f"PYTHONPATH={path}", sys.executable, "-c", script, *names).splitlines()
+    ours = [f"Python {sys.version.split()[0]}", *packages("", "ipython")]
+    others = packages(environment["PYTHONPATH"], "ipykernel", "ipython", "jupyter_client", "jupyter_server", "tornado",
+                      "pexpect")
+    for command, found in ((["bash", "--version"], ours), (["tmux", "-V"], others)):
         try:
             found.append(page.said(*command).splitlines()[0].replace("GNU bash, version", "bash").split("(")[0])
         except OSError:
             pass
-    return ",\n" + ", ".join(found)
+    return f", {', '.join(ours)}; the others: {', '.join(others)}"
 
 
 def measure(build, quick):
