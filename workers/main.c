@@ -65,7 +65,9 @@ static int choose_tier(const struct options *options, enum tier *ret, struct fai
     if (!is_forced)
         *ret = probe_choose(&probe);
     if (*ret != TIER_NONE) {
-        log_event(LOG_INFO, "sandbox.tier", "tier=%s", tier_word(*ret));
+        bool is_best = *ret == (enum tier)0;
+        log_event(is_best ? LOG_INFO : LOG_WARN, "sandbox.tier", "tier=%s%s", tier_word(*ret),
+                  is_best || is_forced ? "" : " action=see-sluice-doctor");
         return 0;
     }
     *ret = (enum tier)0;
