@@ -76,7 +76,7 @@ static bool pack(struct job *job, struct stage_room *room, enum outcome whose)
     int code = layer_pack(&job->context->layers, room->sandbox, &job->result.layer, &fail);
     fiber_pop_deadline();
     room->fault = job->result.layer.fault;
-    if (code == -ENAMETOOLONG)
+    if (code == -ENAMETOOLONG || code == -EFBIG)
         job_end(job, whose, "the files cannot be packed: %s", fail.text);
     else if (code == -ETIMEDOUT && !sandbox_breach(room->sandbox))
         job_fail(job, OUTCOME_INFRA, room->fault, "the files were not packed within %d s",
