@@ -13,6 +13,15 @@ enum { CELL_MS = 20000, OUTPUT_MAX = 65536 };
 static struct sandbox *sandbox;
 static struct ipython *ipython;
 
+static bool by_fork_server;
+
+static struct sandbox *open_room(void)
+{
+    struct sandbox_plan plan = host_plan();
+    plan.kernels = by_fork_server;
+    return open_sandbox(&plan);
+}
+
 /* ---- a kernel and its cells ------------------------------------------------------------- */
 
 static struct ipython *open_ipython(struct sandbox *in)
@@ -64,7 +73,7 @@ static void lives_on(void)
     static void name##_cells(void);                                                               \
     FIBER_TEST(name)                                                                              \
     {                                                                                             \
-        sandbox = open_host();                                                                    \
+        sandbox = open_room();                                                                    \
         ipython = open_ipython(sandbox);                                                          \
         name##_cells();                                                                           \
         ipython_close(&ipython);                                                                  \
@@ -377,7 +386,7 @@ CELL_TEST(what_a_hostile_cell_says_on_the_channel_harms_nobody_else)
 FIBER_TEST(a_restart_gives_a_kernel_without_variables)
 {
     struct fail fail = {0};
-    sandbox = open_host();
+    sandbox = open_room();
     ipython = open_ipython(sandbox);
     says("x = 1", "");
     assert_int_equal(ipython_restart(ipython, &fail), 0);
@@ -389,8 +398,8 @@ FIBER_TEST(a_restart_gives_a_kernel_without_variables)
 
 FIBER_TEST(two_sandboxes_have_two_kernels)
 {
-    struct sandbox *other_sandbox = open_host();
-    sandbox = open_host();
+    struct sandbox *other_sandbox = open_room();
+    sandbox = open_room();
     struct ipython *other = open_ipython(other_sandbox);
     ipython = open_ipython(sandbox);
     says("x = 1; open('/workspace/here', 'w').close()", "");
@@ -457,11 +466,20 @@ static int group(void)
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
+static int both_groups(void)
+{
+    by_fork_server = false;
+    int failed = group();
+    by_fork_server = true;
+    puts("again, by the fork server");
+    return failed + group();
+}
+
 int main(void)
 {
     if (system("/usr/bin/python3 -c 'import IPython' 2>/dev/null") != 0) {
         puts("skipped: /usr/bin/python3 has no IPython (package python3-ipython)");
         return 77;
     }
-    return run_as_everyone(group);
+    return run_as_everyone(both_groups);
 }

@@ -120,9 +120,18 @@ static bool find_engine(struct job *job, struct engine **ret)
     return *ret != NULL;
 }
 
+static bool wants_kernels(const struct task *task)
+{
+    for (size_t i = 0; i < task->tool_count; i++)
+        if (strcmp(task->tools[i], "ipython") == 0)
+            return true;
+    return false;
+}
+
 static bool open_run_room(struct job *job, struct stage_room *room)
 {
     struct fail fail = {0};
+    room->kernels = wants_kernels(job->task);
     int code = stage_room_add_init(room, job, &fail);
     if (code == 0)
         code = stage_room_open(room, job, &fail);

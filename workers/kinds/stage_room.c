@@ -129,6 +129,7 @@ int stage_room_open(struct stage_room *room, const struct job *job, struct fail 
                                 .inodes = task->limits.inodes,
                                 .file_mib = task->limits.file_mib,
                                 .cpus = task->limits.cpus,
+                                .kernels = room->kernels,
                                 .listeners = reach.listeners,
                                 .listener_count = reach.count};
     code = sandbox_open(job->context->spawner, &plan, &room->sandbox, fail);

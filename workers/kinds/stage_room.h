@@ -20,6 +20,7 @@ struct stage_room {
     struct sandbox *sandbox;
     struct gate *gates[TASK_GRANTS_MAX]; /* closed with the sandbox */
     size_t gate_count;
+    bool kernels;       /* set before opening: Python kernels will be started in it */
     bool is_evaluators; /* set before opening: eval.network holds, and not network */
     enum fault fault; /* whose fault the last failure of a stage_room_* call was */
 };

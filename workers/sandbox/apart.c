@@ -41,6 +41,19 @@ int apart_take_identity(uid_t uid, gid_t gid, struct fail *fail)
 
 /* ---- the fork ----------------------------------------------------------------------- */
 
+pid_t apart_clone(unsigned how, int *ret_pidfd)
+{
+    bool is_sibling = how & APART_SIBLING; /* the kernel takes our own exit signal then */
+    struct clone_args args = {
+        .flags = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP |
+                 CLONE_NEWNET | CLONE_PIDFD | (is_sibling ? CLONE_PARENT : 0) |
+                 (how & APART_ROOM ? CLONE_NEWUSER : 0),
+        .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
+        .exit_signal = is_sibling ? 0 : SIGCHLD,
+    };
+    return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+}
+
 static pid_t clone_apart(void)
 {
     struct clone_args args = {.flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID,

@@ -15,6 +15,14 @@
 /* "deny" to setgroups, and ROOM_UID of the new user namespace we are in for uid, gid outside. */
 int apart_take_identity(uid_t uid, gid_t gid, struct fail *fail);
 
+enum {
+    APART_ROOM = 1,   /* all namespaces that a sandbox has */
+    APART_FLOOR = 2,  /* the same but for the user namespace: floor.h */
+    APART_SIBLING = 4 /* a child of our parent */
+};
+/* As fork(2), with a pidfd. */
+pid_t apart_clone(unsigned how, int *ret_pidfd);
+
 /*
  * As fork(2); to be called while there is one thread. *is_apart says in the child (and the
  * parent) whether there are namespaces of its own: where they are refused it is a plain fork.

@@ -10,7 +10,7 @@
 #include "workers/loop.h"
 #include "workers/sandbox/wire.h"
 
-enum { CHANNEL_FDS_MAX = 2 + LISTENERS_MAX };
+enum { CHANNEL_FDS_MAX = 2 + LISTENERS_MAX > 7 ? 2 + LISTENERS_MAX : 7 }; /* of WIRE_READY_ID, WIRE_INSIDE */
 
 struct channel_call; /* one request under way, on its fiber's stack */
 

@@ -37,13 +37,24 @@ static void limit(int what, uint64_t most)
     setrlimit((__rlimit_resource_t)what, &(struct rlimit){most, most});
 }
 
+struct room_limits room_limits(const struct room_plan *plan)
+{
+    bool is_watched = plan->tier == TIER_overlay_disk && plan->disk_mib < plan->file_mib;
+    return (struct room_limits){
+        .each = {{RLIMIT_CORE, 0},
+                 {RLIMIT_NPROC, plan->processes + 1}, /* pid 1 counts too */
+                 {RLIMIT_NOFILE, ROOM_FILES_MAX},
+                 /* holes count: data is bounded by the disk too, or watched and better bounded here */
+                 {RLIMIT_FSIZE, (is_watched ? plan->disk_mib : plan->file_mib) << 20}},
+        .count = 4,
+    };
+}
+
 void room_limit(const struct room_plan *plan)
 {
-    limit(RLIMIT_NPROC, plan->processes + 1); /* pid 1 counts too */
-    limit(RLIMIT_NOFILE, ROOM_FILES_MAX);
-    bool is_watched = plan->tier == TIER_overlay_disk && plan->disk_mib < plan->file_mib;
-    /* holes count: data is bounded by the disk too, or watched and better bounded here */
-    limit(RLIMIT_FSIZE, (is_watched ? plan->disk_mib : plan->file_mib) << 20);
+    struct room_limits limits = room_limits(plan);
+    for (size_t i = 0; i < limits.count; i++)
+        limit(limits.each[i].what, limits.each[i].most);
 }
 
 int room_bind_cpus(const struct room_plan *plan, struct fail *fail)
@@ -189,6 +200,12 @@ static int compare_rules(const void *a, const void *b)
     return (x->call > y->call) - (x->call < y->call);
 }
 
+/* What a fork server of kernels needs all the same. */
+static bool is_of_servers(uint32_t call)
+{
+    return call == __NR_setns || call == __NR_sched_setaffinity;
+}
+
 static size_t add_rules(struct rule *rules, size_t count, const uint32_t *calls, size_t more, int error)
 {
     for (size_t i = 0; i < more; i++)
@@ -198,10 +215,13 @@ static size_t add_rules(struct rule *rules, size_t count, const uint32_t *calls,
 
 _Static_assert(FILTER_MAX < 2 * UINT8_MAX, "a branch reaches the middle of the program");
 
-void room_prepare_filter(void)
+static void make_filter(bool is_server)
 {
     struct rule rules[RULES];
-    size_t count = add_rules(rules, 0, denied_calls, COUNT(denied_calls), EPERM);
+    size_t count = 0;
+    for (size_t i = 0; i < COUNT(denied_calls); i++)
+        if (!is_server || !is_of_servers(denied_calls[i]))
+            count = add_rules(rules, count, &denied_calls[i], 1, EPERM);
     count = add_rules(rules, count, unknown_calls, COUNT(unknown_calls), ENOSYS);
     for (size_t i = 0; i < COUNT(argument_rules); i++)
         rules[count++] = (struct rule){argument_rules[i].call, 0, &argument_rules[i]};
@@ -213,6 +233,13 @@ void room_prepare_filter(void)
     put_load(offsetof(struct seccomp_data, nr));
     put_verdict(BPF_JGE, X32_CALLS, SECCOMP_RET_ERRNO | ENOSYS);
     put_search(rules, count);
+}
+
+void room_prepare_filter(void) { make_filter(false); }
+
+struct slice room_filter(void)
+{
+    return slice_of((const uint8_t *)filter.code, filter.len * sizeof(*filter.code));
 }
 
 static int filter_calls(struct fail *fail)
@@ -229,7 +256,7 @@ static int filter_calls(struct fail *fail)
 
 /* pid 1 keeps the one that lets it read files whose owner took the permission away; what it
  * executes has none. */
-static int drop_rights(struct fail *fail)
+static int drop_rights(uint32_t kept, struct fail *fail)
 {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
     struct __user_cap_data_struct rights[2] = {0};
@@ -239,7 +266,7 @@ static int drop_rights(struct fail *fail)
     if (errno != EINVAL || right <= CAP_SYS_ADMIN) /* EINVAL: the kernel has no more */
         return fail_set(fail, -errno, "bounding set: %s", strerror(errno));
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-    rights[0].effective = rights[0].permitted = 1u << CAP_DAC_OVERRIDE;
+    rights[0].effective = rights[0].permitted = kept;
     if (syscall(SYS_capset, &header, rights) < 0)
         return fail_set(fail, -errno, "capset: %s", strerror(errno));
     return 0;
@@ -249,10 +276,18 @@ int room_confine(const struct room_plan *plan, struct fail *fail)
 {
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_NPROC, plan->processes + 1 + PROCESSES_SPARE); /* pid 1 can always start one */
-    int code = drop_rights(fail);
+    int code = drop_rights(1u << CAP_DAC_OVERRIDE, fail);
     if (code == 0)
         code = filter_calls(fail);
     if (code == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         code = fail_set(fail, -errno, "dumpable: %s", strerror(errno));
     return code;
+}
+
+int room_confine_server(struct fail *fail)
+{
+    limit(RLIMIT_CORE, 0);
+    make_filter(true); /* of this process alone */
+    int code = drop_rights(0, fail);
+    return code < 0 ? code : filter_calls(fail);
 }

@@ -276,6 +276,31 @@ static void serve_terminal(struct init *init)
         answer(init, number, &fd, 1);
 }
 
+static void serve_inside(struct init *init)
+{
+    static const char *const names[] = {"user", "pid", "net", "ipc", "uts", "cgroup", "mnt"};
+    enum { COUNT = sizeof(names) / sizeof(*names) };
+    struct fail fail = {0};
+    int fds[COUNT];
+    size_t count = 0;
+    while (count < COUNT) {
+        char path[32];
+        snprintf(path, sizeof(path), "self/ns/%s", names[count]);
+        fds[count] = openat(init->room.proc, path, O_RDONLY | O_CLOEXEC);
+        if (fds[count] < 0)
+            break;
+        count++;
+    }
+    if (count == COUNT) {
+        answer(init, 0, fds, COUNT);
+    } else {
+        fail_set(&fail, -errno, "%s: %s", names[count], strerror(errno));
+        refuse(init, &fail);
+    }
+    while (count > 0)
+        close(fds[--count]);
+}
+
 static void serve_pack(struct init *init)
 {
     struct fail fail = {0};
@@ -301,6 +326,7 @@ static const struct {
     {WIRE_KILL_ALL, serve_kill_all},
     {WIRE_SIGNAL, serve_signal},
     {WIRE_ADOPT, serve_adopt},
+    {WIRE_INSIDE, serve_inside},
     {WIRE_FILE, serve_file},
     {WIRE_PACK, serve_pack},
     {WIRE_RENAME, serve_rename},

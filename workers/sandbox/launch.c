@@ -11,14 +11,15 @@
 
 #include "common/cleanup.h"
 
-static const char *const environment[] = {
+const char *const launch_environment[] = {
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME=/workspace",
     "LANG=C.UTF-8",
     "TERM=dumb",
+    NULL,
 };
 
-enum { FIXED_COUNT = sizeof(environment) / sizeof(*environment) };
+enum { FIXED_COUNT = sizeof(launch_environment) / sizeof(*launch_environment) - 1 };
 
 struct program {
     const char *environ[FIXED_COUNT + LISTENERS_MAX + 1];
@@ -74,7 +75,7 @@ static int place_fds(struct program *program)
     return 0;
 }
 
-static void reset_signals(void)
+void launch_reset_signals(void)
 {
     sigset_t none;
     for (int number = 1; number < NSIG; number++)
@@ -93,7 +94,7 @@ static int drop_last_right(void)
 static void set_environment(const struct room_plan *plan, const struct room *room,
                             struct program *program)
 {
-    memcpy(program->environ, environment, sizeof(environment));
+    memcpy(program->environ, launch_environment, sizeof(launch_environment));
     for (size_t i = 0; i < plan->listener_count; i++)
         program->environ[FIXED_COUNT + i] = room->variables[i];
     program->environ[FIXED_COUNT + plan->listener_count] = NULL;
@@ -103,7 +104,7 @@ static void set_environment(const struct room_plan *plan, const struct room *roo
 static void become(const struct room_plan *plan, struct program *program)
 {
     setsid();
-    reset_signals();
+    launch_reset_signals();
     if (chdir("/workspace") < 0 && chdir("/") < 0)
         return;
     if (place_fds(program) < 0 || drop_last_right() < 0)

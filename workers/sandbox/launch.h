@@ -10,6 +10,11 @@
 
 enum { LAUNCH_ARGS_MAX = 256 };
 
+/* Of every process inside. */
+extern const char *const launch_environment[];
+/* Every signal to its default, none blocked. */
+void launch_reset_signals(void);
+
 /* By pid 1, for a WIRE_START. The pid once it is executed, or negative errno. */
 pid_t launch(const struct room_plan *plan, const struct room *room,
              const struct wire_message *message, struct fail *fail);

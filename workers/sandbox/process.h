@@ -30,6 +30,13 @@ int sandbox_signal_tree(struct sandbox *sandbox, pid_t pid, int signal, struct f
  * sandbox_poll_exit and sandbox_wait know. -ESRCH: there is none (any more). */
 int sandbox_adopt(struct sandbox *sandbox, pid_t pid, struct fail *fail);
 
+/*
+ * Asks the fork server of the image (floor.h) for a kernel with these two descriptors, its channel
+ * and its output; it says on the channel what became of it. Negative errno: there is no such
+ * server here, and the kernel is to be started in the ordinary way.
+ */
+int sandbox_fork_kernel(struct sandbox *sandbox, const int fds[2], struct fail *fail);
+
 /* 1, 2, 3 ...: for names that are the same in every rollout. */
 uint64_t sandbox_next_number(struct sandbox *sandbox);
 

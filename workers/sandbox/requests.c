@@ -228,6 +228,31 @@ int sandbox_adopt(struct sandbox *sandbox, pid_t pid, struct fail *fail)
     return start(sandbox, head, NULL, 0, (struct slice){0}, &pid, fail);
 }
 
+int sandbox_fork_kernel(struct sandbox *sandbox, const int fds[2], struct fail *fail)
+{
+    HOLD(sandbox);
+    struct channel_answer inside, answer;
+    struct wire_head ask = {.verb = WIRE_INSIDE};
+    struct wire_head head = {.verb = WIRE_KERNEL, .number = {sandbox->id}};
+    int all[2 + CHANNEL_FDS_MAX] = {fds[0], fds[1]};
+    size_t count = 2;
+    if (!sandbox->kernels)
+        return fail_set(fail, -ENOENT, "the sandbox was not made for kernels");
+    int code = call(sandbox, ask, (struct slice){0}, NULL, 0, &inside, fail);
+    if (code < 0)
+        return code;
+    for (size_t i = 0; i < CHANNEL_FDS_MAX && inside.fds[i] >= 0; i++)
+        all[count++] = inside.fds[i];
+    if (sandbox->spawner)
+        code = channel_call(&sandbox->spawner->channel, &head, (struct slice){0}, all, count,
+                            &answer, fail);
+    else
+        code = sandbox_check(sandbox, fail);
+    while (count > 2)
+        close(all[--count]);
+    return code;
+}
+
 int sandbox_signal_tree(struct sandbox *sandbox, pid_t pid, int signal, struct fail *fail)
 {
     HOLD(sandbox);

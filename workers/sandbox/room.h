@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "common/fail.h"
+#include "common/slice.h"
 #include "workers/sandbox/listener.h"
 #include "workers/sandbox/tier.h"
 
@@ -34,6 +35,8 @@ struct room_plan {
     const char *scratch; /* where the stock is (stock.h) */
     uid_t uid;           /* the spawner's, in its own user namespace; ROOM_UID inside */
     gid_t gid;
+    bool kernels;      /* to stand on a floor (floor.h), where one can be had */
+    bool is_floor;     /* no sandbox, but what some stand on: no user namespace of its own */
     bool is_host_root; /* root of the host is who runs us: it owns what only root may read */
 };
 
@@ -55,7 +58,21 @@ void room_prepare_filter(void);
 int room_confine(const struct room_plan *plan, struct fail *fail);
 /* The CPUs; while sched_setaffinity is still allowed. */
 int room_bind_cpus(const struct room_plan *plan, struct fail *fail);
-/* The limits of the processes inside; called in each before it is executed. */
+/* Gives up all rights and system calls but those that a fork server of kernels needs: setns,
+ * which what it forks gives up, and binding to CPUs. */
+int room_confine_server(struct fail *fail);
+/* The filter of room_confine, for those that come in from there; borrowed. */
+struct slice room_filter(void);
+
+/* The limits of the processes inside; set in each before it is executed. */
+struct room_limits {
+    struct {
+        int what; /* RLIMIT_... */
+        uint64_t most;
+    } each[4];
+    size_t count;
+};
+struct room_limits room_limits(const struct room_plan *plan);
 void room_limit(const struct room_plan *plan);
 
 /* ---- steps (room_steps.c) ---------------------------------------- */

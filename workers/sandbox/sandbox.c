@@ -328,6 +328,7 @@ static int ask_spawner(struct spawner *spawner, const struct sandbox_plan *plan,
                                  .file_mib = plan->file_mib ? plan->file_mib : SANDBOX_FILE_MIB_MAX,
                                  .cpus = plan->cpus,
                                  .gauge = (uint64_t)(gauge - spawner->gauges),
+                                 .kernels = plan->kernels,
                                  .listener_count = plan->listener_count};
     if (plan->listener_count > 0)
         memcpy(wanted.listeners, plan->listeners, plan->listener_count * sizeof(*plan->listeners));
@@ -361,6 +362,7 @@ static struct sandbox *make_sandbox(struct spawner *spawner, const struct sandbo
                                 .holds = 1,
                                 .gauge = gauge,
                                 .alive = true,
+                                .kernels = plan->kernels,
                                 .memory_mib = plan->memory_mib,
                                 .processes_max = plan->processes,
                                 .pidfd = made->fds[0],

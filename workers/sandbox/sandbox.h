@@ -54,6 +54,7 @@ struct sandbox_plan {
     uint64_t inodes;      /* of everything written; 0: by disk_mib */
     uint64_t file_mib;    /* any one file; 0: SANDBOX_FILE_MIB_MAX */
     uint64_t cpus;        /* 0: all that the worker may use */
+    bool kernels;         /* Python kernels will be started: sandbox_fork_kernel may work */
     const struct listener *listeners; /* made inside; see sandbox_take_listener */
     size_t listener_count;
 };

@@ -32,7 +32,7 @@ struct sandbox {
     struct spawner *spawner; /* NULL once that is stopped */
     uint32_t id;             /* the spawner's name for it */
     unsigned holds;          /* the owner's and one for each call under way */
-    bool closed, alive;
+    bool closed, alive, kernels;
     char breach[16];
     uint64_t memory_mib, processes_max, numbers;
     struct gauge *gauge; /* given back with the sandbox */

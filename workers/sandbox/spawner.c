@@ -17,6 +17,8 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "workers/sandbox/apart.h"
+#include "workers/sandbox/floor.h"
 #include "workers/sandbox/gauge.h"
 #include "workers/sandbox/disks.h"
 #include "workers/sandbox/init.h"
@@ -37,9 +39,11 @@ struct tenant {
     pid_t pid;
     int proc, disk, segments; /* -1 until it is born; see proc.h */
     uint64_t memory_kib, processes;
+    uint64_t file_mib;
     cpu_set_t cpus;
     struct gauge *gauge;
     bool breached;
+    struct floor *floor; /* or NULL */
 };
 
 struct spawner_state {
@@ -51,6 +55,7 @@ struct spawner_state {
     struct disks disks;
     cpu_set_t cpus;               /* ours */
     uint32_t cpu_load[CPU_SETSIZE]; /* sandboxes bound to each */
+    struct floors floors;
     struct tenant *tenants;
     size_t count, capacity;
     int64_t watch_at_ms;
@@ -102,6 +107,7 @@ static bool read_plan(const struct spawner_state *state, struct room_plan *ret)
                               .scratch = state->setup->scratch,
                               .uid = geteuid(),
                               .gid = getegid(),
+                              .kernels = wanted.kernels && state->setup->is_apart,
                               .is_host_root = state->setup->is_host_root};
     choose_cpus(state, wanted.cpus, &ret->cpus);
     memcpy(ret->listeners, wanted.listeners, sizeof(ret->listeners));
@@ -113,17 +119,6 @@ static bool read_plan(const struct spawner_state *state, struct room_plan *ret)
         ret->layers[ret->layer_count++] = layer;
     }
     return ret->image != NULL;
-}
-
-static int clone_into_namespaces(int *pidfd)
-{
-    struct clone_args args = {
-        .flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
-                 CLONE_NEWCGROUP | CLONE_NEWNET | CLONE_PIDFD,
-        .pidfd = (uint64_t)(uintptr_t)pidfd,
-        .exit_signal = SIGCHLD,
-    };
-    return (int)syscall(SYS_clone3, &args, sizeof(args));
 }
 
 static bool add_tenant(struct spawner_state *state)
@@ -153,12 +148,27 @@ static int refuse(const struct spawner_state *state, uint32_t id, int code, cons
     return answer(state, id, code, sentence, NULL, 0);
 }
 
+/* Asks the fork server under a sandbox for a kernel in it. */
+static int fork_kernel(struct spawner_state *state)
+{
+    const struct wire_message *message = &state->message;
+    int code = -ENOENT;
+    for (size_t i = 0; i < state->count; i++) {
+        const struct tenant *tenant = &state->tenants[i];
+        struct room_plan limits = {.processes = tenant->processes, .file_mib = tenant->file_mib};
+        if (tenant->id == (uint32_t)message->head.number[0] && tenant->floor)
+            code = floor_fork_kernel(tenant->floor, &limits, message->fds, message->fd_count);
+    }
+    return answer(state, message->head.id, code, code < 0 ? "there is no fork server" : "", NULL, 0);
+}
+
 static int fork_room(struct spawner_state *state, const struct room_plan *plan)
 {
     int control[2] = {-1, -1}, pidfd = -1;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0)
         return refuse(state, plan->id, -errno, "socketpair");
-    pid_t pid = clone_into_namespaces(&pidfd);
+    struct floor *floor;
+    pid_t pid = floors_clone(&state->floors, plan, &floor, &pidfd);
     if (pid == 0)
         init_main(plan, control[1], state->births[1]);
     int code = pid < 0 ? -errno : 0;
@@ -176,6 +186,8 @@ static int fork_room(struct spawner_state *state, const struct room_plan *plan)
                                                      .segments = -1,
                                                      .memory_kib = plan->memory_mib * 1024,
                                                      .processes = plan->processes,
+                                                     .file_mib = plan->file_mib,
+                                                     .floor = floor,
                                                      .cpus = plan->cpus,
                                                      .gauge = plan->gauge};
     load_cpus(state, &plan->cpus, 1);
@@ -233,23 +245,33 @@ static void take_birth(struct spawner_state *state)
     wire_close_fds(message);
 }
 
+static void drop_tenant(struct spawner_state *state, struct tenant *tenant)
+{
+    load_cpus(state, &tenant->cpus, -1);
+    cleanup_close(&tenant->proc);
+    cleanup_close(&tenant->disk);
+    cleanup_close(&tenant->segments);
+    disks_remove(&state->disks, tenant->id);
+    if (tenant->floor)
+        floors_leave(tenant->floor);
+    *tenant = state->tenants[--state->count];
+}
+
 static void reap(struct spawner_state *state)
 {
     struct signalfd_siginfo seen;
     pid_t pid;
     if (read(state->children, &seen, sizeof(seen)) < 0)
         return;
-    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
-        for (size_t i = 0; i < state->count; i++)
-            if (state->tenants[i].pid == pid) {
-                load_cpus(state, &state->tenants[i].cpus, -1);
-                disks_remove(&state->disks, state->tenants[i].id);
-                cleanup_close(&state->tenants[i].proc);
-                cleanup_close(&state->tenants[i].disk);
-                cleanup_close(&state->tenants[i].segments);
-                state->tenants[i] = state->tenants[--state->count];
-                break;
-            }
+    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
+        size_t i = 0;
+        while (i < state->count && state->tenants[i].pid != pid)
+            i++;
+        if (i < state->count)
+            drop_tenant(state, &state->tenants[i]);
+        else
+            floors_forget(&state->floors, pid);
+    }
 }
 
 /* ---- the watch ---------------------------------------------------------------------- */
@@ -327,6 +349,7 @@ static _Noreturn void end(struct spawner_state *state)
     for (size_t i = 0; i < state->count; i++)
         while (waitpid(state->tenants[i].pid, NULL, 0) < 0 && errno == EINTR)
             ;
+    floors_end(&state->floors);
     disks_close(&state->disks);
     _exit(0);
 }
@@ -372,7 +395,10 @@ static void serve_worker(struct spawner_state *state)
         end(state);
     if (got < 0)
         return;
-    if (state->message.head.verb == WIRE_ROOM && open_room(state) == -EPIPE)
+    int said = state->message.head.verb == WIRE_ROOM     ? open_room(state)
+               : state->message.head.verb == WIRE_KERNEL ? fork_kernel(state)
+                                                         : 0;
+    if (said == -EPIPE)
         end(state);
     wire_close_fds(&state->message);
 }

@@ -16,12 +16,14 @@ enum { WIRE_TEXT_MAX = 65536, WIRE_FDS_MAX = 16 };
 
 enum wire_verb {
     WIRE_ROOM = 1, /* worker -> spawner: text a struct wire_room, then image\0layer\0... */
+    WIRE_KERNEL,   /* worker -> spawner: number[0] the `id` of a room; a kernel's channel, its output, then what WIRE_INSIDE gave */
     WIRE_START,    /* worker -> pid 1: text int32 targets[fds], then argv\0...; answers the pid */
     WIRE_KILL_ALL, /* number[0] the pid to spare, or 0 */
     WIRE_SIGNAL,   /* numbers a pid, a signal for it and all its descendants; SIGKILL freezes them first */
     WIRE_ADOPT,    /* number[0] a pid whose end is to be told as if it had been started by this `id` */
     WIRE_FILE,     /* numbers flags, mode, as_user; text the path; answers with the descriptor */
     WIRE_PACK,     /* one descriptor to write to; answers the bytes */
+    WIRE_INSIDE,   /* worker -> pid 1: answers with its namespaces, the user namespace first */
     WIRE_DONE,     /* the answer to `id`: numbers code (0 or negative errno), result; text a sentence */
     WIRE_EXITED,   /* pid 1 -> worker: `id` of the start, number[0] status (0..255, 256 + signal) */
     WIRE_BREACH,   /* spawner -> worker: `id` of the room, text the limit's name */
@@ -39,6 +41,7 @@ enum { WIRE_READY_ID = 1 };
 struct wire_room { /* as in room.h */
     uint64_t memory_mib, disk_mib, processes, inodes, file_mib, cpus;
     uint64_t gauge; /* its place among them */
+    uint64_t kernels; /* 1: it is to stand on a floor (floor.h) */
     uint64_t listener_count;
     struct listener listeners[LISTENERS_MAX];
 };

@@ -1,0 +1,200 @@
+"""The fork server of kernels: IPython imported and a shell made, once for all sandboxes of an image.
+
+    python3 /run/sluice/ipython_zygote.py SOCKET
+
+Each message on SOCKET brings a channel, an output and the namespaces of a sandbox: a fork of us enters that
+sandbox, gives up what any process there has given up, and becomes its driver (ipython_driver.py). Where the sandbox
+has other files than those imported here, it says so instead, and the worker starts a Python of the sandbox's own.
+"""
+import ctypes
+import gc
+import importlib
+import io
+import json
+import os
+import random
+import resource
+import signal
+import site
+import socket
+import struct
+import sys
+import time
+
+import ipython_driver as driver
+
+HEAD = 32  # of wire.h
+PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_PDEATHSIG, SECCOMP_FILTER = 4, 22, 24, 1, 2
+WARM = ("1/0", "print(1)", "x = [1]\nx", "def f(:", "None")
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def check(result, what):
+    if result < 0:
+        raise OSError(ctypes.get_errno(), what)
+
+
+# ---- what was imported ---------------------------------------------------------------------
+
+
+def stamp(path):
+    try:
+        it = os.stat(path)
+        return it.st_mtime_ns, it.st_size
+    except OSError:
+        return None
+
+
+def site_dirs():
+    dirs = site.getsitepackages() + [site.getusersitepackages()]
+    return dirs + [path for path in sys.path if path not in dirs]
+
+
+def startup_files():
+    """What a new Python would read when it starts: .pth files, and the modules site looks for."""
+    found = []
+    for path in site_dirs():
+        try:
+            found += [path + "/" + name for name in sorted(os.listdir(path)) if name.endswith(".pth")
+                      or name in ("sitecustomize.py", "usercustomize.py")]
+        except OSError:
+            pass
+    return found
+
+
+def stamps():
+    files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+    files |= {sys.executable, os.path.realpath(sys.executable), *startup_files()}
+    return {path: stamp(path) for path in files if path and not path.startswith("/run/sluice/")}
+
+
+def first_change(then):
+    """A file of the sandbox that is not what we imported, or None."""
+    for path in startup_files():
+        if path not in then:
+            return path
+    return next((path for path, it in then.items() if stamp(path) != it), None)
+
+
+# ---- the way in ----------------------------------------------------------------------------
+
+
+class Program(ctypes.Structure):
+    _fields_ = [("len", ctypes.c_ushort), ("code", ctypes.c_char_p)]
+
+
+def enter(namespaces):
+    """Leaves us in the sandbox, a child of its pid 1. A pid namespace holds for children only, and an orphan goes to
+    the pid 1 of its parent's."""
+    for namespace in namespaces:  # the user namespace first: it gives the right to enter the others
+        check(libc.setns(namespace, 0), "setns")
+    libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    for _ in range(2):
+        if os.fork():
+            os._exit(0)
+    while os.getppid() != 1:
+        time.sleep(0.0001)
+    os.setsid()
+    os.chdir("/workspace")
+
+
+def confine(limits, filter_code):
+    """As launch.c and confine.c do to every process inside."""
+    os.sched_setaffinity(0, os.sched_getaffinity(1))
+    for what, most in limits:
+        most = min(most, resource.getrlimit(what)[1] % (1 << 64))
+        resource.setrlimit(what, (most, most))
+    right = 0
+    while libc.prctl(PR_CAPBSET_DROP, right, 0, 0, 0) == 0:
+        right += 1
+    check(libc.capset(struct.pack("<II", 0x20080522, 0), bytes(24)), "capset")
+    program = Program(len(filter_code) // 8, filter_code)
+    check(libc.prctl(PR_SET_SECCOMP, SECCOMP_FILTER, ctypes.byref(program), 0, 0), "seccomp")
+    check(libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0), "dumpable")
+
+
+def renew():
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    random.seed()
+    if "numpy.random" in sys.modules:
+        sys.modules["numpy.random"].seed()
+    sys.path_importer_cache.clear()
+    importlib.invalidate_caches()
+    user_site = site.getusersitepackages()
+    if site.ENABLE_USER_SITE and os.path.isdir(user_site) and user_site not in sys.path:
+        site.addsitedir(user_site)
+
+
+def become_kernel(server, message, fds):
+    channel, output, *namespaces = fds
+    enter(namespaces)
+    server.close()
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    for fd in (output, *namespaces):
+        os.close(fd)
+    confine(json.loads(message[HEAD:].decode()), FILTER)
+    changed = first_change(STAMPS)
+    if changed:
+        raise OSError("%s is not what was imported" % changed)
+    renew()
+    driver.serve(channel, CELLS)
+
+
+# ---- its life ------------------------------------------------------------------------------
+
+
+def warm(cells):
+    """What the first cells would do once is done now."""
+    streams = sys.stdout, sys.stderr
+    sys.stdout = sys.stderr = io.StringIO()
+    try:
+        if cells.name:
+            for code in WARM:
+                cells.shell.run_cell(code, store_history=False)
+            cells.shell.reset(new_session=True)
+    finally:
+        sys.stdout, sys.stderr = streams
+    for name in ("last_type", "last_value", "last_traceback", "last_exc"):
+        if hasattr(sys, name):
+            delattr(sys, name)
+
+
+def complain(channel, error):
+    data = json.dumps({"error": str(error)[:500]}).encode()
+    socket.socket(fileno=channel).sendall(struct.pack("<I", len(data)) + data)
+
+
+def serve(server):
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        message, extra, _, _ = server.recvmsg(65536, socket.CMSG_SPACE(16 * 4))
+        if not message:
+            return
+        fds = [fd for _, _, data in extra for fd in struct.unpack("%di" % (len(data) // 4), data)]
+        if len(fds) > 2 and os.fork() == 0:
+            try:
+                become_kernel(server, message, fds)
+            except BaseException as error:
+                complain(fds[0], error)
+            finally:
+                os._exit(1)
+        for fd in fds:
+            os.close(fd)
+
+
+if __name__ == "__main__":
+    sys.path.pop(0)
+    number = int(sys.argv.pop())
+    sys.argv[0] = ""
+    with open("/run/sluice/filter", "rb") as file:
+        FILTER = file.read()
+    CELLS = driver.make_cells()
+    warm(CELLS)
+    STAMPS = stamps()
+    gc.collect()
+    gc.freeze()
+    requests = socket.socket(fileno=driver.high(number))
+    os.close(number)
+    serve(requests)

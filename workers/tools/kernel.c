@@ -18,6 +18,7 @@
 enum {
     CHANNEL_FD = 200, /* of the driver */
     START_MS = 60000, /* a cold image on a slow file system */
+    FORK_MS = 10000,  /* for the fork server: it may be importing still */
     SEND_MS = 5000,
     RETURN_MS = 500,  /* after it closed its channel, to be gone */
     KILLED_MS = 5000, /* the kernel's time to end what was killed */
@@ -42,7 +43,7 @@ void kernel_finish(struct kernel *kernel)
     cleanup_close(&kernel->output);
     kernel->socket = kernel->output = -1;
     kernel->frame_len = 0;
-    kernel->is_closed = false;
+    kernel->is_closed = kernel->is_forked = false;
     kernel->seen = 0;
     kernel->pid = 0;
 }
@@ -281,20 +282,54 @@ static int await_ready(struct kernel *kernel, struct fail *fail)
     return news < 0 ? news : fail_set(fail, -EINVAL, "python3 does not become ready");
 }
 
-int kernel_start(struct kernel *kernel, struct fail *fail)
+/* By the fork server: 1 when it is ready; 0: it must be started the other way; negative errno. */
+static int fork_one(struct kernel *kernel, struct fail *fail)
+{
+    json_t *hello = NULL;
+    int status, end = -1, code = make_ends(kernel, &end, fail);
+    AUTO_CLOSE int its_end = end;
+    if (code < 0)
+        return code;
+    if (sandbox_fork_kernel(kernel->sandbox, (int[]){its_end, kernel->output}, fail) < 0)
+        return sandbox_check(kernel->sandbox, fail);
+    cleanup_close(&its_end); /* or its death would not be heard of */
+    its_end = -1;
+    int news = kernel_await(kernel, clock_ms() + FORK_MS, &hello, &status, fail);
+    pid_t pid = (pid_t)json_integer_value(json_object_get(hello, "pid"));
+    if (pid > 1 && (code = sandbox_adopt(kernel->sandbox, pid, fail)) == 0) {
+        kernel->pid = pid;
+        kernel->is_forked = true;
+        note_about(kernel, hello);
+    }
+    json_decref(hello);
+    return news < 0 ? news : kernel->pid > 0 ? 1 : code == -ESRCH ? 0 : code;
+}
+
+int kernel_start_here(struct kernel *kernel, struct fail *fail)
 {
     kernel_finish(kernel);
     int end = -1, code = make_ends(kernel, &end, fail);
     AUTO_CLOSE int its_end = end;
     if (code == 0)
         code = execute(kernel, its_end, fail);
-    cleanup_close(&its_end); /* or its death would not be heard of */
+    cleanup_close(&its_end);
     its_end = -1;
     if (code == 0)
         code = await_ready(kernel, fail);
     if (code < 0)
         kernel_finish(kernel);
     return code;
+}
+
+int kernel_start(struct kernel *kernel, struct fail *fail)
+{
+    kernel_finish(kernel);
+    int code = fork_one(kernel, fail);
+    if (code == 0)
+        return kernel_start_here(kernel, fail);
+    if (code < 0)
+        kernel_finish(kernel);
+    return code < 0 ? code : 0;
 }
 
 int kernel_kill(struct kernel *kernel, struct fail *fail)

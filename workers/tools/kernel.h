@@ -22,6 +22,7 @@ struct kernel {
     uint8_t frame[4 + KERNEL_FRAME_MAX];
     size_t frame_len;
     bool is_closed; /* by its end */
+    bool is_forked; /* by the fork server of the image */
 };
 
 /* A kernel without a process. */
@@ -34,6 +35,8 @@ void kernel_finish(struct kernel *kernel);
  * (words say what it wrote); other negative errno: the sandbox failed, late, cancelled.
  */
 int kernel_start(struct kernel *kernel, struct fail *fail);
+/* The same without the fork server of the image, which kernel_start tries first. */
+int kernel_start_here(struct kernel *kernel, struct fail *fail);
 /* Kills it and its descendants and awaits its end. 0 or negative errno. */
 int kernel_kill(struct kernel *kernel, struct fail *fail);
 

@@ -1,0 +1,54 @@
+/*
+ * floor.h - what the sandboxes of one image that run kernels stand on: a pid namespace around
+ * theirs, and in it, on that image alone, the fork server of their kernels (ipython_zygote.py).
+ *
+ * The fork server is the image's Python with the image's modules, so it is trusted no more than
+ * what runs in the sandboxes: it has no capability, no network, no file of ours, the sandboxes'
+ * system call filter but for setns, and can see and signal processes of its own image only. It
+ * enters a sandbox whose namespaces it is handed because it has the uid that owns the spawner's user
+ * namespace (apart.h), and only from a pid namespace around the sandbox's: hence the floor.
+ *
+ * Nothing in a sandbox can reach it: it is in no namespace of theirs, and no socket leads there.
+ */
+#ifndef SLUICE_WORKERS_SANDBOX_FLOOR_H
+#define SLUICE_WORKERS_SANDBOX_FLOOR_H
+
+#include "workers/sandbox/room.h"
+
+enum { FLOORS_MAX = 16 };
+
+struct floor {
+    char *image; /* NULL: none */
+    pid_t pid;   /* its pid 1: our own code, which waits */
+    int pids;    /* its pid namespace */
+    int server;  /* requests to the fork server; -1 once it is gone */
+    size_t users; /* sandboxes on it */
+    int64_t used_ms;
+};
+
+struct floors {
+    struct floor each[FLOORS_MAX];
+};
+
+/*
+ * Clones pid 1 of a sandbox, a child of the caller: 0 in it, else its pid and pidfd, or -1 with
+ * errno. With plan->kernels it stands on the floor of its image, made if need be; *ret is NULL
+ * where none can be had, and its kernels start slowly.
+ */
+pid_t floors_clone(struct floors *floors, const struct room_plan *plan, struct floor **ret,
+                   int *ret_pidfd);
+/* One sandbox less; its floor stays for the next. */
+void floors_leave(struct floor *floor);
+/* Kills them all. */
+void floors_end(struct floors *floors);
+/* Notes the end of a process that may have been a floor. */
+void floors_forget(struct floors *floors, pid_t pid);
+
+/*
+ * Asks for a kernel; its channel, its output and the namespaces of its sandbox (WIRE_INSIDE) in
+ * `fds`. 0: it was asked; -ENOENT: there is no fork server.
+ */
+int floor_fork_kernel(struct floor *floor, const struct room_plan *limits, const int *fds,
+                      size_t fd_count);
+
+#endif
