@@ -26,6 +26,8 @@ int sandbox_check(const struct sandbox *sandbox, struct fail *fail);
 
 /* A signal for a process and all its descendants; SIGKILL lets none of them escape it. */
 int sandbox_signal_tree(struct sandbox *sandbox, pid_t pid, int signal, struct fail *fail);
+/* SIGKILL for them without waiting, where waiting is no longer possible. */
+void sandbox_kill_tree_later(struct sandbox *sandbox, pid_t pid);
 /* Makes a process that was not started by sandbox_start, but is a child of pid 1, one that
  * sandbox_poll_exit and sandbox_wait know. -ESRCH: there is none (any more). */
 int sandbox_adopt(struct sandbox *sandbox, pid_t pid, struct fail *fail);

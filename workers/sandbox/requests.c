@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -311,6 +312,12 @@ int sandbox_kill_all(struct sandbox *sandbox, pid_t except, struct fail *fail)
 void sandbox_kill_all_later(struct sandbox *sandbox)
 {
     struct wire_head head = {.verb = WIRE_KILL_ALL};
+    channel_tell(&sandbox->channel, &head);
+}
+
+void sandbox_kill_tree_later(struct sandbox *sandbox, pid_t pid)
+{
+    struct wire_head head = {.verb = WIRE_SIGNAL, .number = {pid, SIGKILL}};
     channel_tell(&sandbox->channel, &head);
 }
 

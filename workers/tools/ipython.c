@@ -11,7 +11,7 @@
 #include "workers/text.h"
 #include "workers/tools/kernel.h"
 
-enum { RETURN_MS = 500 }; /* after an interrupt */
+enum { RETURN_MS = 2000 }; /* after an interrupt: a first traceback is slow on a busy machine */
 
 struct ipython {
     struct kernel kernel;
