@@ -68,7 +68,7 @@ static inline void put_item(struct archive *archive, const struct tar_item *item
         if (S_ISREG(item->type))
             archive_entry_set_size(entry, item->text ? (int64_t)strlen(item->text) : 0);
     }
-    assert_int_equal(archive_write_header(archive, entry), ARCHIVE_OK);
+    assert_true(archive_write_header(archive, entry) >= ARCHIVE_WARN); /* odd names */
     if (S_ISREG(item->type) && item->text && !item->is_hard_link)
         assert_int_equal(archive_write_data(archive, item->text, strlen(item->text)),
                          (ssize_t)strlen(item->text));

@@ -370,6 +370,15 @@ static void exit_statuses_and_refusals_tell_the_image_from_the_node(void **state
     assert_non_null(strstr(help, "apptainer build debian.sif docker://debian:12"));
 }
 
+static void names_out_of_an_image_are_said_without_harm(void **state)
+{
+    (void)state;
+    const struct tar_item items[] = {{"../\xff\x1b[2J", S_IFREG, "x"}, {0}};
+    make_image("bad", (const struct tar_item *const[]){items}, 1);
+    expect_error(RUN("prepare", "bad", "--cache", "cache", "--json"), IMAGE_EXIT_REFUSED,
+                 "oci-layer", "a layer holds ../??[2J: its path leads out");
+}
+
 static void the_page_about_images_ends_with_what_the_program_says(void **state)
 {
     (void)state;
@@ -421,6 +430,7 @@ static int group(void)
         TEST(the_least_recently_used_go_first_and_what_is_held_stays),
         TEST(a_new_image_makes_room_within_the_size_or_is_refused),
         TEST(exit_statuses_and_refusals_tell_the_image_from_the_node),
+        TEST(names_out_of_an_image_are_said_without_harm),
         TEST(the_page_about_images_ends_with_what_the_program_says),
         TEST(a_directory_of_others_is_told_and_copied),
     };

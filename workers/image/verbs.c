@@ -11,6 +11,7 @@
 #include "workers/image/image_about.h"
 #include "workers/image/oci.h"
 #include "workers/image/squashfs.h"
+#include "workers/text.h"
 
 enum { OWNERS_LOOKED_AT = 2 << 20, PROGRESS_EVERY_MS = 100 };
 
@@ -25,8 +26,13 @@ static int say_json(json_t *json)
     return IMAGE_EXIT_OK;
 }
 
-static int complain(const struct image_call *call, const struct image_trouble *trouble)
+/* The sentence may hold names out of the image: fit for JSON and for a terminal. */
+static int complain(const struct image_call *call, struct image_trouble *trouble)
 {
+    text_repair(trouble->fail.text);
+    for (char *at = trouble->fail.text; *at; at++)
+        if ((unsigned char)*at < ' ' || *at == 0x7f)
+            *at = '?';
     if (call->json)
         say_json(json_pack("{s:{s:s, s:s}}", "error", "refusal",
                            image_refusal_wire(trouble->refusal), "detail", trouble->fail.text));
