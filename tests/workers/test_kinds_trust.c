@@ -1,0 +1,86 @@
+/* What an evaluator has of the agent: its files, where nothing of the task's own lies, and no more. */
+#include "tests/workers/kinds_world.h"
+
+#define EVAL(command, files)                                                                       \
+    "\"eval\":{\"kind\":\"command\",\"command\":\"" command "\",\"files\":{" files "}}}"
+
+FIBER_TEST(no_process_descriptor_or_variable_of_the_agent_reaches_the_evaluator)
+{
+    struct job eval = run_task(
+        "{\"task\":\"t\",\"prompt\":\"export PATH=/workspace:$PATH BASH_ENV=/workspace/e LD_PRELOAD=/workspace/x.so; echo 'echo taken' > e;"
+        " cp e .bashrc; cp e .profile; cp e .bash_profile; (setsid sleep 1000 &); exec 77>/tmp/left; sleep 0.01\","
+        EVAL("env | sort; echo /proc/self/fd/*; ls -d /proc/[0-9]* | wc -l", ""));
+    expect(&eval, OUTCOME_OK,
+           "HOME=/workspace\nLANG=C.UTF-8\n"
+           "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\nPWD=/workspace\nSHLVL=1\nTERM=dumb\n_=/usr/bin/env\n"
+           "/proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 /proc/self/fd/3\n4\n");
+    end_job(&eval);
+}
+
+/* What the agent left in the way: links out, links between, hidden and locked directories. */
+FIBER_TEST(nothing_that_the_agent_left_covers_a_file_of_the_evaluators)
+{
+    static const char *const tricks[] = {
+        "ln -s /etc tests", "ln -s ../../../../tmp tests", "mkdir -p tests/check", "mkdir tests; mkfifo tests/check",
+        "mkdir tests; echo exit 0 > tests/check; chmod 0 tests/check tests",
+        "mkdir -p a/tests; echo exit 0 > a/tests/check; ln -s a/tests tests",
+        "mkdir tests; echo exit 0 > tests/check; ln tests/check hard; chmod 444 tests/check; chmod 555 tests",
+        "echo exit 0 > check; mkdir tests; ln check tests/check", "rm -rf tests; echo > tests",
+        "cd /; rm -rf /workspace/*; mkdir /workspace/tests; ln -s /dev/full /workspace/tests/check"};
+    for (size_t i = 0; i < sizeof(tricks) / sizeof(tricks[0]); i++) {
+        char json[1024];
+        snprintf(json, sizeof(json),
+                 "{\"task\":\"t\",\"prompt\":\"%s\",\"files\":{\"tests/check\":\"exit 0\"},"
+                 EVAL("cat tests/check; bash tests/check", "\"tests/check\":\"exit 1 # mine\""),
+                 tricks[i]);
+        expect_reward(json, 0.0, "exited with 1: exit 1 # mine");
+    }
+}
+
+/* Programs of the host's cannot be replaced; nor can anything else be put in their way. */
+FIBER_TEST(on_the_hosts_image_the_evaluators_programs_are_the_hosts)
+{
+    expect_reward("{\"task\":\"t\",\"prompt\":\"for d in /usr/local/sbin /usr/local/bin /usr/bin /bin; do printf 'exit 0' > $d/false; done;"
+                  " rm -f /bin/bash /usr/bin/bash; ln -s /bin/true /bin/false; echo /x > /etc/ld.so.preload; echo ok\","
+                  EVAL("type -P false; ls /etc/ld.so.preload /usr/local/bin/false; false", ""),
+                  0.0, "exited with 1");
+    assert_non_null(strstr(agent_output, "ok"));
+}
+
+/* An image of the task's own is the agent's to write: what must hold, the evaluator brings. */
+FIBER_TEST(on_an_image_of_its_own_the_evaluator_brings_what_it_trusts)
+{
+    char script[1024], json[2048];
+    snprintf(script, sizeof(script),
+             "cd %s && mkdir -p image/usr/bin && cd image && ln -s usr/bin bin && cp -L --parents /usr/bin/bash /usr/bin/cat . && "
+             "for file in $(ldd /usr/bin/bash /usr/bin/cat | grep -o '/[^ ]*\\.so[^ ]*'); do cp -L --parents $file .; done && "
+             "printf '#!/bin/bash\\nexit 1\\n' > usr/bin/check && chmod 755 usr/bin/check",
+             directory);
+    assert_int_equal(system(script), 0);
+#define TAKE_OVER                                                                                  \
+    "{\"task\":\"t\",\"image\":\"%s/image\",\"prompt\":\"printf '#!/bin/bash\\nexit 0\\n' > /usr/bin/check\","
+    snprintf(json, sizeof(json), TAKE_OVER EVAL("check", ""), directory);
+    expect_reward(json, 1.0, "exited with 0");
+    snprintf(json, sizeof(json),
+             TAKE_OVER "\"eval\":{\"kind\":\"command\",\"command\":\"check\",\"files\":[{\"path\":\"/usr/bin/check\","
+                       "\"text\":\"#!/bin/bash\\nexit 1\\n\",\"mode\":\"0755\"}]}}",
+             directory);
+    expect_reward(json, 0.0, "exited with 1");
+}
+
+static int group(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_kinds, tear_down_kinds)
+    const struct CMUnitTest tests[] = {
+        TEST(no_process_descriptor_or_variable_of_the_agent_reaches_the_evaluator),
+        TEST(nothing_that_the_agent_left_covers_a_file_of_the_evaluators),
+        TEST(on_the_hosts_image_the_evaluators_programs_are_the_hosts),
+        TEST(on_an_image_of_its_own_the_evaluator_brings_what_it_trusts),
+    };
+    int failed = cmocka_run_group_tests_name("what an evaluator trusts", tests, NULL, NULL);
+    free(agent_output);
+    agent_output = NULL;
+    return failed;
+}
+
+int main(void) { return run_as_everyone(group); }
