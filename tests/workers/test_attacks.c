@@ -90,6 +90,7 @@ FIBER_TEST(sockets_reach_nothing_outside)
     AUTO_CLOSE int by_name = listen_on(AF_UNIX, &name, name_len);
     AUTO_CLOSE int by_port = listen_on(AF_INET, &port, sizeof(port));
     assert_int_equal(getsockname(by_port, (struct sockaddr *)&port, &len), 0);
+    assert_true(by_path >= 0 && by_name >= 0);
     snprintf(words, sizeof(words), "sockets %s %u %s", name.sun_path + 1, ntohs(port.sin_port),
              path.sun_path);
     struct sandbox_plan plan = host_plan();
