@@ -56,10 +56,10 @@ static inline uint8_t *read_fixture(const char *name, size_t *ret_size)
 static inline const char *in_directory(const char *name)
 {
     enum { PLACES = 64 };
-    static char paths[PLACES][256];
+    static char paths[PLACES][512];
     static unsigned next;
     char *path = paths[next++ % PLACES];
-    snprintf(path, sizeof(paths[0]), "%s/%s", directory, name);
+    assert_true(snprintf(path, sizeof(paths[0]), "%s/%s", directory, name) < (int)sizeof(paths[0]));
     return path;
 }
 

@@ -100,7 +100,6 @@ static void expect_error(struct run run, int status, const char *refusal, const 
 
 static size_t count_in_cache(const char *part)
 {
-    AUTO_FREE char *text = NULL;
     char command[512];
     snprintf(command, sizeof(command), "ls -A %s/cache/images | grep -c -- '%s'", directory, part);
     FILE *pipe = popen(command, "r");
