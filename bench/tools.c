@@ -23,7 +23,7 @@
 enum { TURNS = 10 };
 
 static const struct sandbox_plan plan = {
-    .image = "host", .memory_mib = 1024, .disk_mib = 64, .processes = 64};
+    .image = "host", .memory_mib = 1024, .disk_mib = 64, .processes = 64, .kernels = true};
 static const struct task_limits limits = {.command_s = 60, .output_bytes = 65536};
 static struct spawner *spawner;
 static struct loop *loop;

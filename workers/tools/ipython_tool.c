@@ -1,47 +1,74 @@
-/* ipython_tool.c - the tool `ipython`: one kernel (ipython.h) a rollout, kept from call to call. */
+/* ipython_tool.c - the tool `ipython`: one kernel (ipython.h) a rollout, kept from call to call, and
+ * beside it one Jupyter kernel (jupyter.h) where a call names one. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "workers/tools/ipython.h"
+#include "workers/tools/jupyter.h"
 #include "workers/tools/tools.h"
 
-static int open_kernel(struct toolbox *box, void **ret_state, struct fail *fail)
+struct kernels {
+    struct sandbox *sandbox;
+    struct ipython *ipython;
+    struct jupyter *jupyter; /* NULL: none, or none any more */
+};
+
+static void close_kernels(void *state)
 {
-    return ipython_open(box->sandbox, (struct ipython **)ret_state, fail);
+    struct kernels *kernels = state;
+    ipython_close(&kernels->ipython);
+    jupyter_close(&kernels->jupyter);
+    free(kernels);
 }
 
-static void close_kernel(void *state)
+static int open_kernels(struct toolbox *box, void **ret_state, struct fail *fail)
 {
-    struct ipython *ipython = state;
-    ipython_close(&ipython);
+    struct kernels *kernels = calloc(1, sizeof(*kernels));
+    if (!kernels)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    kernels->sandbox = box->sandbox;
+    int code = ipython_open(box->sandbox, &kernels->ipython, fail);
+    if (code < 0)
+        close_kernels(kernels);
+    else
+        *ret_state = kernels;
+    return code;
 }
 
-/* *refused: the agent has broken what a kernel needs. */
-static int restart(struct ipython *ipython, bool *refused, struct tool_result *ret,
-                   struct fail *fail)
+/* The Jupyter kernel `name`, a new one if that is not the one that runs. */
+static int have_jupyter(struct kernels *kernels, const char *name, bool anew, struct fail *fail)
 {
-    int code = ipython_restart(ipython, fail);
-    *refused = code == -EINVAL;
-    return *refused ? tool_refuse(ret, fail, "No new kernel starts: %.300s", fail->text) : code;
+    if (kernels->jupyter && (anew || strcmp(jupyter_name(kernels->jupyter), name) != 0))
+        jupyter_close(&kernels->jupyter);
+    return kernels->jupyter ? 0 : jupyter_open(kernels->sandbox, name, &kernels->jupyter, fail);
 }
 
-static int run_cell(struct toolbox *box, struct ipython *ipython, const json_t *arguments,
-                    struct tool_result *ret, struct fail *fail)
+static int tell(const struct ipython_result *cell, struct tool_result *ret, struct fail *fail)
 {
-    struct ipython_result cell;
+    ret->is_error = cell->failed;
+    ret->status = cell->failed;
+    ret->timed_out = cell->timed_out;
+    ret->total = cell->total;
+    ret->images = cell->images;
+    return tool_say(ret, fail, "%s", cell->len ? cell->text : "(no output)");
+}
+
+static int run_cell(struct toolbox *box, struct kernels *kernels, const json_t *arguments,
+                    bool by_jupyter, struct tool_result *ret, struct fail *fail)
+{
+    struct ipython_result cell = {0};
+    const char *text = tool_string(arguments, "code");
     int64_t limit_s = (int64_t)box->limits->command_s;
     int64_t timeout_s = tool_integer(arguments, "timeout_s", limit_s);
-    int code = ipython_run(ipython, tool_string(arguments, "code"),
-                           (timeout_s < limit_s ? timeout_s : limit_s) * 1000,
-                           box->limits->output_bytes, &cell, fail);
-    if (code < 0)
-        return code;
-    ret->is_error = cell.failed;
-    ret->status = cell.failed;
-    ret->timed_out = cell.timed_out;
-    ret->total = cell.total;
-    ret->images = cell.images;
-    code = tool_say(ret, fail, "%s", cell.len ? cell.text : "(no output)");
+    int64_t timeout_ms = (timeout_s < limit_s ? timeout_s : limit_s) * 1000;
+    size_t most = box->limits->output_bytes;
+    int code = by_jupyter ? jupyter_run(kernels->jupyter, text, timeout_ms, most, &cell, fail)
+                          : ipython_run(kernels->ipython, text, timeout_ms, most, &cell, fail);
+    if (by_jupyter && (code < 0 || cell.is_new))
+        jupyter_close(&kernels->jupyter); /* the next call starts another */
+    if (code == 0)
+        code = tell(&cell, ret, fail);
     free(cell.text);
     return code;
 }
@@ -49,18 +76,24 @@ static int run_cell(struct toolbox *box, struct ipython *ipython, const json_t *
 static int call(struct toolbox *box, void *state, const json_t *arguments,
                 struct tool_result *ret, struct fail *fail)
 {
-    const char *code = tool_string(arguments, "code");
-    bool refused = false;
+    struct kernels *kernels = state;
+    const char *code = tool_string(arguments, "code"), *name = tool_string(arguments, "kernel");
+    bool restart = tool_boolean(arguments, "restart");
     int result = 0;
-    if (!code && !tool_boolean(arguments, "restart"))
+    if (!code && !restart)
         return tool_refuse(ret, fail, "Give code to run, or restart.");
-    if (tool_boolean(arguments, "restart"))
-        result = restart(state, &refused, ret, fail);
-    if (result < 0 || refused)
+    if (name)
+        result = have_jupyter(kernels, name, restart, fail);
+    else if (restart)
+        result = ipython_restart(kernels->ipython, fail);
+    if (result == -EINVAL) /* there is none of that name, or the agent has broken what it needs */
+        return tool_refuse(ret, fail, "No kernel starts: %.300s", fail->text);
+    if (result < 0)
         return result;
     if (code)
-        return run_cell(box, state, arguments, ret, fail);
-    return tool_say(ret, fail, "A new kernel runs (%s).", ipython_about(state));
+        return run_cell(box, kernels, arguments, name != NULL, ret, fail);
+    return tool_say(ret, fail, "A new kernel runs (%s).",
+                    name ? name : ipython_about(kernels->ipython));
 }
 
 const struct tool tool_ipython = {
@@ -73,8 +106,11 @@ const struct tool tool_ipython = {
                   {"timeout_s", TOOL_INTEGER, false, 1, 86400, NULL,
                    "Seconds after which the cell is interrupted, and killed if it goes on."},
                   {"restart", TOOL_BOOLEAN, false, 0, 0, NULL,
-                   "Start a new kernel first: all variables are gone."}},
-    .open = open_kernel,
+                   "Start a new kernel first: all variables are gone."},
+                  {"kernel", TOOL_STRING, false, 1, 64, NULL,
+                   "The name of a Jupyter kernel of the machine to run the cell in instead, for other "
+                   "languages; it keeps its own variables."}},
+    .open = open_kernels,
     .call = call,
-    .close = close_kernel,
+    .close = close_kernels,
 };

@@ -1,0 +1,195 @@
+/* A real Jupyter kernel over ZeroMQ on Unix sockets, driven from C. */
+#include "tests/workers/sandbox_fixture.h"
+
+#include <zmq.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "workers/tools/jupyter.h"
+#include "workers/tools/jupyter_wire.h"
+
+enum { CELL_MS = 30000, OUTPUT_MAX = 65536 };
+
+static struct jupyter *jupyter;
+
+static struct ipython_result run_for(const char *code, int64_t timeout_ms)
+{
+    struct ipython_result result;
+    struct fail fail = {0};
+    if (jupyter_run(jupyter, code, timeout_ms, OUTPUT_MAX, &result, &fail) < 0)
+        fail_msg("%s: %s", code, fail.text);
+    return result;
+}
+
+static void says(const char *code, const char *words)
+{
+    struct ipython_result result = run_for(code, CELL_MS);
+    if (!strstr(result.text, words))
+        fail_msg("%s: %s", code, result.text);
+    assert_null(strchr(result.text, '\033'));
+    free(result.text);
+}
+
+static struct sandbox *open_kernel(void)
+{
+    struct sandbox *sandbox = open_host();
+    struct fail fail = {0};
+    if (jupyter_open(sandbox, "python3", &jupyter, &fail) < 0)
+        fail_msg("jupyter_open: %s", fail.text);
+    return sandbox;
+}
+
+FIBER_TEST(cells_run_in_a_jupyter_kernel_and_keep_its_variables)
+{
+    struct sandbox *sandbox = open_kernel();
+    says("x = 20\nprint('first')", "first\n");
+    says("2 * x + 2", "42\n");
+    says("1 / 0", "ZeroDivisionError: division by zero");
+    says("import sys; print('err', file=sys.stderr)", "err\n");
+    struct ipython_result result = run_for(
+        "from IPython.display import Image\nImage(data=b'\\x89PNG\\r\\n\\x1a\\n', format='png')", CELL_MS);
+    assert_int_equal(result.images, 1);
+    assert_int_equal(result.count, 5);
+    assert_non_null(strstr(result.text, "[image/png"));
+    free(result.text);
+    result = run_for("print('x' * 1_000_000)", CELL_MS);
+    assert_int_equal(result.total, 1000001);
+    assert_true(result.len < OUTPUT_MAX + 100);
+    free(result.text);
+    jupyter_close(&jupyter);
+    sandbox_close(&sandbox);
+}
+
+FIBER_TEST(a_cell_past_its_time_is_interrupted_and_one_that_dies_is_told)
+{
+    struct sandbox *sandbox = open_kernel();
+    says("x = 1", "");
+    struct ipython_result result = run_for("import time; time.sleep(1000)", 300);
+    assert_true(result.timed_out && !result.is_new);
+    assert_non_null(strstr(result.text, "[interrupted; variables are kept]"));
+    free(result.text);
+    says("x", "1\n");
+    result = run_for("import os; os._exit(1)", CELL_MS);
+    assert_true(result.failed && result.is_new);
+    assert_non_null(strstr(result.text, "[the kernel ended; all variables are gone]"));
+    free(result.text);
+    jupyter_close(&jupyter);
+    sandbox_close(&sandbox);
+}
+
+FIBER_TEST(a_kernel_that_is_not_there_is_refused)
+{
+    static const struct {
+        const char *spec, *words;
+    } cases[] = {
+        {"ir", "there is no Jupyter kernel \"ir\" in the image"},
+        {"../../etc", "there is no Jupyter kernel \"../../etc\" in the image"},
+        {"broken", "there is no Jupyter kernel \"broken\" in the image"},
+        {"odd", "the kernelspec odd is not understood"},
+        {"false", "the Jupyter kernel false does not start"},
+    };
+    struct sandbox *sandbox = open_host();
+    expect_status(sandbox, "cd /workspace; d=.local/share/jupyter/kernels; mkdir -p $d/broken $d/odd $d/false;"
+                           "echo '{' >$d/broken/kernel.json; echo '{\"argv\": [1]}' >$d/odd/kernel.json;"
+                           "echo '{\"argv\": [\"false\"]}' >$d/false/kernel.json", 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct fail fail = {0};
+        assert_int_equal(jupyter_open(sandbox, cases[i].spec, &jupyter, &fail), -EINVAL);
+        assert_string_equal(fail.text, cases[i].words);
+    }
+    sandbox_close(&sandbox);
+}
+
+/* A name among the outputs that leads out of the sandbox is not followed. */
+FIBER_TEST(a_link_in_the_place_of_a_socket_is_not_followed)
+{
+    struct sandbox *sandbox = open_host();
+    struct fail fail = {0};
+    char link[1024];
+    snprintf(link, sizeof(link),
+             "d=.local/share/jupyter/kernels/liar; mkdir -p $d; cat >$d/kernel.json <<'.'\n"
+             "{\"argv\": [\"sh\", \"-c\", \"for n in 1 2 4; do ln -s %s/s /run/sluice/out/jupyter1-$n; done; exec sleep 1000\"]}\n"
+             ".\n", directory);
+    expect_status(sandbox, link, 0);
+    void *context = zmq_ctx_new(), *trap = zmq_socket(context, ZMQ_ROUTER);
+    snprintf(link, sizeof(link), "ipc://%s/s", directory);
+    assert_int_equal(zmq_bind(trap, link), 0);
+    fiber_push_deadline(clock_ms() + 1000);
+    assert_int_equal(jupyter_open(sandbox, "liar", &jupyter, &fail), -ETIMEDOUT);
+    fiber_pop_deadline();
+    char byte;
+    assert_int_equal(zmq_recv(trap, &byte, 1, ZMQ_DONTWAIT), -1);
+    zmq_close(trap);
+    zmq_ctx_term(context);
+    sandbox_close(&sandbox);
+}
+
+/* ---- the wire ------------------------------------------------------------------------------- */
+
+static void *ours, *theirs;
+
+static void send_frames(const char *const *frames)
+{
+    for (; *frames; frames++)
+        assert_true(zmq_send(theirs, *frames, strlen(*frames), frames[1] ? ZMQ_SNDMORE : 0) >= 0);
+}
+
+static void only_what_is_signed_whole_and_an_object_is_heard(void **state)
+{
+    (void)state;
+    const char *const bad[][10] = {
+        {"", NULL},
+        {"<IDS|MSG>", NULL},
+        {"<IDS|MSG>", "0000000000000000000000000000000000000000000000000000000000000000", "{}", "{}", "{}", "{}", NULL},
+        {"<IDS|MSG>", "", "{}", "{}", "{}", "{}", NULL},
+    };
+    struct jupyter_message message;
+    char id[JUPYTER_KEY_SIZE];
+    void *context = zmq_ctx_new();
+    ours = zmq_socket(context, ZMQ_PAIR);
+    theirs = zmq_socket(context, ZMQ_PAIR);
+    assert_int_equal(zmq_bind(ours, "inproc://wire"), 0);
+    assert_int_equal(zmq_connect(theirs, "inproc://wire"), 0);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+        send_frames(bad[i]);
+    assert_int_equal(jupyter_receive(ours, "key", &message), 0);
+    json_t *content = json_pack("{s:s}", "code", "1");
+    assert_true(jupyter_send(theirs, "other", "session", "execute_request", content, id));
+    assert_int_equal(jupyter_receive(ours, "key", &message), 0);
+    json_t *list = json_array(); /* signed, and no object */
+    assert_true(jupyter_send(theirs, "key", "session", "execute_request", list, id));
+    assert_int_equal(jupyter_receive(ours, "key", &message), 0);
+    json_decref(list);
+    assert_true(jupyter_send(theirs, "key", "session", "execute_request", content, id));
+    assert_int_equal(jupyter_receive(ours, "key", &message), 1);
+    assert_string_equal(jupyter_type(&message), "execute_request");
+    assert_string_equal(json_string_value(json_object_get(message.header, "msg_id")), id);
+    assert_false(jupyter_answers(&message, id));
+    jupyter_message_finish(&message);
+    json_decref(content);
+    zmq_close(ours);
+    zmq_close(theirs);
+    zmq_ctx_term(context);
+}
+
+static int group(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_what_is_signed_whole_and_an_object_is_heard),
+        TEST(cells_run_in_a_jupyter_kernel_and_keep_its_variables),
+        TEST(a_cell_past_its_time_is_interrupted_and_one_that_dies_is_told),
+        TEST(a_kernel_that_is_not_there_is_refused),
+        TEST(a_link_in_the_place_of_a_socket_is_not_followed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    if (system("/usr/bin/python3 -c 'import ipykernel' 2>/dev/null") != 0) {
+        puts("skipped: /usr/bin/python3 has no ipykernel (package python3-ipykernel)");
+        return 77;
+    }
+    return run_as_everyone(group);
+}
