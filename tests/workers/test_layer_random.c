@@ -95,7 +95,7 @@ static const char script[] =
     "        said = sorted((x, os.getxattr(path, x)) for x in os.listxattr(path)) if kind != stat.S_IFLNK else []\n"
     "        if kind == stat.S_IFREG:\n"
     "            with open(path, 'rb') as f: text = hashlib.md5(f.read()).hexdigest()\n"
-    "            said += [it.st_size, text, it.st_size > 10**6 and it.st_blocks * 512 < it.st_size // 2]\n"
+    "            said += [it.st_size, text, bool(int(sys.argv[3])) and it.st_size > 10**6 and it.st_blocks * 512 < it.st_size // 2]\n"
     "        said += [os.readlink(path)] if kind == stat.S_IFLNK else []\n"
     "        out.append(f'{path!r} {kind:o} {stat.S_IMODE(it.st_mode) & 0o1777:o} {it.st_mtime_ns} {it.st_uid} {first!r} {said}')\n"
     "        if kind == stat.S_IFDIR:\n"
@@ -123,8 +123,8 @@ static struct sandbox *open_on(const char *lower, const char *upper)
 }
 
 /*
- * With links, each file says which other is the same. Not for what was copied up from below:
- * overlayfs does not number those alike.
+ * With links, each file says which other is the same, and whether it has holes. Not for what was
+ * copied up from below: overlayfs does not number those alike, and fills holes.
  *
  * The list of what is there after `operations` of `seed`; free it.
  */
