@@ -315,9 +315,9 @@ CELL_TEST(a_cell_that_ignores_the_interrupt_is_killed_with_its_children)
     static const char *const cells[] = {
         "sum(range(10**12))",
         "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass",
-        "import subprocess\nwhile True:\n    try: subprocess.Popen(['sleep', '1000']).wait()\n"
-        "    except BaseException: pass",
+        "def stay():\n    while True: pass\nwhile True:\n    try: stay()\n    except BaseException: pass",
     };
+    says("import subprocess; child = subprocess.Popen(['sleep', '1000'], start_new_session=True)", "");
     for (size_t i = 0; i < sizeof(cells) / sizeof(*cells); i++) {
         struct ipython_result result = run_for(cells[i], 200);
         if (!result.timed_out || !result.is_new ||
