@@ -26,7 +26,7 @@ static int set_up_fuse(void **state)
     return set_up(state);
 }
 
-static void list_disks(char *path, size_t size, char *own)
+static void list_disks(char *path, size_t size, char *own, size_t own_size)
 {
     snprintf(path, size, "%s/disks", directory);
     DIR *stream = opendir(path);
@@ -34,7 +34,7 @@ static void list_disks(char *path, size_t size, char *own)
     const struct dirent *entry;
     while ((entry = readdir(stream)))
         if (entry->d_name[0] != '.')
-            snprintf(own, size, "%s/%s", path, entry->d_name);
+            snprintf(own, own_size, "%s/%s", path, entry->d_name);
     closedir(stream);
 }
 
@@ -63,10 +63,10 @@ static void wait_until_empty(const char *path)
 
 FIBER_TEST(what_is_written_lies_on_the_disk_and_goes_with_the_sandbox)
 {
-    char disks[256], own[256] = "", path[512];
+    char disks[128], own[512] = "", path[600];
     struct sandbox *sandbox = open_host();
     expect_status(sandbox, "echo hello > /workspace/f; mkdir -m 0 /workspace/shut; touch /etc/x", 1);
-    list_disks(disks, sizeof(disks), own);
+    list_disks(disks, sizeof(disks), own, sizeof(own));
     assert_int_equal(count_entries(own), 1);
     snprintf(path, sizeof(path), "%s/2/upper/workspace/f", own);
     struct stat it;
