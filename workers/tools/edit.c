@@ -16,8 +16,9 @@ enum { CONTEXT_LINES = 4, NAMED_LINES = 10 };
 int edit_answer_error(struct edit_call *call, int code)
 {
     struct sandbox *sandbox = call->box->sandbox;
-    if (code == -ECANCELED || code == -ENOMEM || code == -EMFILE || code == -ENFILE || (code == -ETIMEDOUT && fiber_is_late()) ||
-        !sandbox_is_alive(sandbox) || sandbox_breach(sandbox))
+    const bool is_ours = code == -ENOMEM || code == -EMFILE || code == -ENFILE;
+    const bool is_end = code == -ECANCELED || (code == -ETIMEDOUT && fiber_is_late());
+    if (is_ours || is_end || !sandbox_is_alive(sandbox) || sandbox_breach(sandbox))
         return code;
     char words[sizeof(call->fail->text)];
     snprintf(words, sizeof(words), "%s", call->fail->text);
