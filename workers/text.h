@@ -13,7 +13,7 @@ struct slice text_cut(const char *text, size_t max);
 
 /*
  * Whether brackets of this JSON are nested no deeper than `levels`. Asked before it is parsed in a
- * fiber: the parser recurses at every level, and its own limit is beyond a fiber's stack.
+ * fiber: parsing, walking and freeing recurse at every level, and a fiber's stack is small.
  */
 bool text_is_shallow(struct slice json, int levels);
 

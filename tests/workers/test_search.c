@@ -207,17 +207,24 @@ static void what_goes_wrong_is_told_in_words(void **state)
 static void an_answer_of_many_levels_or_bytes_is_not_read(void **state)
 {
     (void)state;
-    AUTO_FREE char *text = malloc(SEARCH_BODY_MAX + 2);
-    memset(text, '[', SEARCH_BODY_MAX + 1);
-    text[SEARCH_BODY_MAX - 100] = '\0';
+    AUTO_BUFFER levels = {0};
+    buffer_append_str(&levels, "{\"results\": [], \"more\": ");
+    for (int i = 0; i < 100; i++)
+        buffer_append_str(&levels, "[");
+    for (int i = 0; i < 100; i++)
+        buffer_append_str(&levels, "]");
+    buffer_append_str(&levels, "}");
+    AUTO_FREE char *deep_text = buffer_take_str(&levels);
     canned_status = "200 OK";
-    canned_body = text;
+    canned_body = deep_text;
     struct search_call deep = {.form = "searxng", .arguments = "{\"query\": \"q\"}"};
     expect(&deep, true, "No results: the search gave no answer that can be read.");
     tear_down(NULL);
     assert_int_equal(set_up(NULL), 0);
-    text[SEARCH_BODY_MAX - 100] = '[';
-    text[SEARCH_BODY_MAX + 1] = '\0';
+    AUTO_FREE char *large_text = malloc(SEARCH_BODY_MAX + 2);
+    memset(large_text, ' ', SEARCH_BODY_MAX + 1);
+    large_text[SEARCH_BODY_MAX + 1] = '\0';
+    canned_body = large_text;
     struct search_call large = {.form = "searxng", .arguments = "{\"query\": \"q\"}"};
     expect(&large, true, "No results: the search answered with too much.");
 }
