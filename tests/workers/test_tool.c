@@ -170,6 +170,26 @@ FIBER_TEST(a_sandbox_that_ends_is_an_error_and_no_answer)
     sandbox_close(&sandbox);
 }
 
+FIBER_TEST(an_agent_that_removes_bash_is_told_and_goes_on)
+{
+    char image[128], command[512];
+    make_dir(image, sizeof(image), "image");
+    snprintf(command, sizeof(command),
+             "cp -L --parents /bin/bash /bin/rm $(ldd /bin/bash /bin/rm | grep -o '/[^ ]*' | grep -v :) %s",
+             image);
+    assert_int_equal(system(command), 0);
+    struct sandbox_plan plan = host_plan();
+    static const char *const names[] = {"bash", NULL};
+    plan.image = image;
+    struct toolbox box = open_tools(&plan, names);
+    expect_call(&box, "bash", "{'command': 'echo hi; rm /bin/bash'}", false, "hi\n");
+    expect_call(&box, "bash", "{'command': 'exit 0'}", true,
+                "bash: no shell can be started: there is no /bin/bash in the image.");
+    expect_call(&box, "bash", "{'restart': true}", true,
+                "bash: no shell can be started: there is no /bin/bash in the image.");
+    close_tools(&box);
+}
+
 static int group(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -182,6 +202,7 @@ static int group(void)
         cmocka_unit_test(wrong_calls_are_answered_and_right_ones_still_work),
         TEST(a_tool_is_opened_by_its_first_call_and_keeps_its_state),
         TEST(a_sandbox_that_ends_is_an_error_and_no_answer),
+        TEST(an_agent_that_removes_bash_is_told_and_goes_on),
     };
     return cmocka_run_group_tests_name("tool", tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* bash.c - the tool `bash`: one shell (shell.h) a rollout, kept from call to call. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/cleanup.h"
@@ -61,15 +62,26 @@ static int run_command(struct toolbox *box, struct shell *shell, const json_t *a
     return code;
 }
 
+/* There was a bash when it was opened: that it is gone is the agent's own doing. */
+static int answer_gone(struct tool_result *ret, struct fail *fail)
+{
+    char words[sizeof(fail->text)];
+    snprintf(words, sizeof(words), "%s", fail->text);
+    return tool_refuse(ret, fail, "bash: no shell can be started: %s.", words);
+}
+
 static int bash_call(struct toolbox *box, void *state, const json_t *arguments,
                      struct tool_result *ret, struct fail *fail)
 {
     const bool restart = tool_boolean(arguments, "restart");
+    const bool has_command = tool_string(arguments, "command");
     int code = restart ? shell_restart(state, fail) : 0;
-    if (code < 0)
+    if (code == 0 && has_command)
+        code = run_command(box, state, arguments, ret, fail);
+    if (code == -EINVAL)
+        return answer_gone(ret, fail);
+    if (code < 0 || has_command)
         return code;
-    if (tool_string(arguments, "command"))
-        return run_command(box, state, arguments, ret, fail);
     return restart ? tool_say(ret, fail, "A new shell runs in /workspace.")
                    : tool_refuse(ret, fail, "bash: give a command, or restart.");
 }
