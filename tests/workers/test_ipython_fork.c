@@ -215,7 +215,37 @@ FIBER_TEST(a_sandbox_whose_python_starts_differently_starts_its_own)
     sandbox_close(&sandbox);
 }
 
-FIBER_TEST(a_layer_that_changes_an_imported_module_is_obeyed)
+/* Puts a package into the user's own directory, which comes before the image's packages. */
+static struct kernel *start_with(struct sandbox *sandbox, const char *package)
+{
+    char command[256];
+    snprintf(command, sizeof(command),
+             "d=$(python3 -m site --user-site)/%s; mkdir -p $d; echo 'mine = 5' > $d/__init__.py", package);
+    expect_status(sandbox, command, 0);
+    return start(sandbox);
+}
+
+FIBER_TEST(a_package_that_comes_before_the_images_own_is_obeyed)
+{
+    struct sandbox *sandbox = open_room(true);
+    struct kernel *kernel = start_with(sandbox, "decorator");
+    assert_false(kernel->is_forked); /* the server has imported the image's */
+    says(kernel, "import decorator; decorator.mine", "Out[1]: 5\n");
+    stop(&kernel);
+    sandbox_close(&sandbox);
+}
+
+FIBER_TEST(a_package_that_no_python_would_find_is_no_reason_to_start_anew)
+{
+    struct sandbox *sandbox = open_room(true);
+    struct kernel *kernel = start_with(sandbox, "json");
+    assert_true(kernel->is_forked);
+    says(kernel, "import json; hasattr(json, 'mine')", "Out[1]: False\n");
+    stop(&kernel);
+    sandbox_close(&sandbox);
+}
+
+FIBER_TEST(a_layer_as_such_is_no_reason_to_start_anew)
 {
     char layer[256], path[600];
     struct sandbox_plan plan = host_plan();
@@ -228,7 +258,7 @@ FIBER_TEST(a_layer_that_changes_an_imported_module_is_obeyed)
     plan.kernels = true;
     struct sandbox *sandbox = open_sandbox(&plan);
     struct kernel *kernel = start(sandbox);
-    assert_true(kernel->is_forked); /* a layer as such is no reason */
+    assert_true(kernel->is_forked);
     stop(&kernel);
     sandbox_close(&sandbox);
 }
@@ -330,7 +360,9 @@ static int group(void)
         TEST(the_end_of_a_forked_kernel_is_told),
         TEST(what_is_installed_into_the_sandbox_is_seen),
         TEST(a_sandbox_whose_python_starts_differently_starts_its_own),
-        TEST(a_layer_that_changes_an_imported_module_is_obeyed),
+        TEST(a_package_that_comes_before_the_images_own_is_obeyed),
+        TEST(a_package_that_no_python_would_find_is_no_reason_to_start_anew),
+        TEST(a_layer_as_such_is_no_reason_to_start_anew),
         TEST(kernels_do_not_share_what_is_random),
         TEST(the_fork_server_serves_many_sandboxes_of_an_image),
         TEST(a_sandbox_that_was_not_made_for_kernels_starts_its_own),

@@ -8,7 +8,7 @@ has other files than those imported here, it says so instead, and the worker sta
 """
 import ctypes
 import gc
-import importlib
+import importlib.machinery
 import io
 import json
 import os
@@ -69,12 +69,43 @@ def stamps():
     return {path: stamp(path) for path in files if path and not path.startswith("/run/sluice/")}
 
 
+def search_path():
+    """Where a new Python of the sandbox would look, in its order: what site adds is there or not."""
+    sites = [site.getusersitepackages()] * bool(site.ENABLE_USER_SITE) + site.getsitepackages()
+    first = next((i for i, path in enumerate(sys.path) if path in sites), len(sys.path))
+    return (sys.path[:first] + [path for path in sites if os.path.isdir(path)]
+            + [path for path in sys.path[first:] if path not in sites])
+
+
+def names_in(path):
+    try:
+        return {name.split(".")[0] for name in os.listdir(path)}
+    except OSError:
+        return set()
+
+
+def first_hidden():
+    """A name that we imported and that a new Python of the sandbox would find elsewhere, or None."""
+    files = {name: module.__file__ for name, module in sys.modules.items()
+             if "." not in name and getattr(module, "__file__", None)}
+    found = {name: os.path.dirname(file.partition("/__init__.")[0]) for name, file in files.items()}
+    for path in search_path():
+        for name in names_in(path) & set(found):
+            is_same = found[name] == path
+            spec = None if is_same else importlib.machinery.PathFinder.find_spec(name, [path])
+            if spec and spec.origin:  # else a directory of that name, which no import takes before a module
+                return spec.origin
+            if is_same:
+                del found[name]
+    return None
+
+
 def first_change(then):
     """A file of the sandbox that is not what we imported, or None."""
     for path in startup_files():
         if path not in then:
             return path
-    return next((path for path, it in then.items() if stamp(path) != it), None)
+    return next((path for path, it in then.items() if stamp(path) != it), None) or first_hidden()
 
 
 # ---- the way in ----------------------------------------------------------------------------
@@ -121,9 +152,7 @@ def renew():
         sys.modules["numpy.random"].seed()
     sys.path_importer_cache.clear()
     importlib.invalidate_caches()
-    user_site = site.getusersitepackages()
-    if site.ENABLE_USER_SITE and os.path.isdir(user_site) and user_site not in sys.path:
-        site.addsitedir(user_site)
+    sys.path[:] = search_path()
 
 
 def become_kernel(server, message, fds):
