@@ -17,6 +17,7 @@
 
 enum {
     FDS_MAX = 65536, /* connections with higher descriptors are not counted */
+    BACKLOG_MAX = 1024,
     ROOM_FOR_OTHERS = 1024, /* lanes, files */
     EVENTS_WANTED = ZMQ_EVENT_LISTENING | ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED
 };
@@ -111,13 +112,16 @@ size_t crowd_count(const struct crowd *crowd) { return crowd->count; }
 
 /* ---- opening and shutting --------------------------------------------------------------------- */
 
-static void filter(int fd, bool drops)
+/* The kernel answers as many as wait to be accepted: they come in also when it is shut meanwhile. */
+static void set_door(const struct crowd *crowd, int fd)
 {
     struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
     struct sock_fprog program = {1, &nothing};
+    size_t room = crowd->max > crowd->count ? crowd->max - crowd->count : 1;
     if (fd < 0)
         return;
-    if (drops)
+    listen(fd, room < BACKLOG_MAX ? (int)room : BACKLOG_MAX);
+    if (crowd->is_shut)
         setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
     else
         setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &(int){0}, sizeof(int));
@@ -148,7 +152,7 @@ static void open_or_shut(struct crowd *crowd)
         return;
     crowd->is_shut = shuts;
     for (int i = 0; i < CROWD_SOCKETS; i++)
-        filter(crowd->doors[i].listening_fd, shuts);
+        set_door(crowd, crowd->doors[i].listening_fd);
     log_event(LOG_WARN, shuts ? "crowd.full" : "crowd.open-again", "connections=%zu max=%zu action=%s",
               crowd->count, crowd->max, shuts ? "new-ones-wait" : "new-ones-are-let-in");
 }
@@ -160,7 +164,7 @@ static void take_event(struct crowd *crowd, int place, uint16_t event, int fd)
     struct door *door = &crowd->doors[place];
     if (event == ZMQ_EVENT_LISTENING) {
         door->listening_fd = fd;
-        filter(fd, crowd->is_shut);
+        set_door(crowd, fd);
     } else if (event == ZMQ_EVENT_CLOSED) {
         door->listening_fd = -1;
     } else if (event == ZMQ_EVENT_DISCONNECTED) {
@@ -246,8 +250,11 @@ void crowd_take(struct crowd *crowd, const bool is_drained[CROWD_SOCKETS], int64
     uint16_t event = 0;
     int fd = -1;
     for (int place = 0; place < CROWD_SOCKETS; place++)
-        while (crowd->doors[place].monitor && read_event(crowd->doors[place].monitor, &event, &fd))
+        while (crowd->doors[place].monitor && read_event(crowd->doors[place].monitor, &event, &fd)) {
             take_event(crowd, place, event, fd);
+            if (!crowd->is_shut && crowd->count >= crowd->max)
+                open_or_shut(crowd); /* they come as fast as they are read here */
+        }
     open_or_shut(crowd);
     if (now_ms < crowd->look_ms)
         return;

@@ -170,6 +170,29 @@ FIBER_TEST(a_sandbox_that_ends_is_an_error_and_no_answer)
     sandbox_close(&sandbox);
 }
 
+FIBER_TEST(commands_and_cells_are_counted_with_the_limits_that_they_reached)
+{
+    static const char *const names[] = {"bash", "ipython", NULL};
+    struct sandbox_plan plan = host_plan();
+    struct toolbox box = open_tools(&plan, names);
+    struct sandbox_usage usage;
+    expect_call(&box, "bash", "{'command': 'echo hi'}", false, "hi\n");
+    expect_call(&box, "ipython", "{'code': 'print(7)'}", false, "7\n");
+    struct tool_result result = call(&box, "ipython", "{'code': 'while True: pass', 'timeout_s': 1}");
+    assert_true(result.timed_out);
+    tool_result_finish(&result);
+    result = call(&box, "ipython", "{'code': 'print(chr(120) * 2000000)'}");
+    assert_int_equal(result.total, 2000001);
+    tool_result_finish(&result);
+    sandbox_get_usage(box.sandbox, &usage);
+    assert_int_equal(usage.commands, 4);
+    assert_int_equal(usage.timed_out, 1);
+    assert_int_equal(usage.breaches[LIMIT_COMMAND_TIME], 1);
+    assert_int_equal(usage.breaches[LIMIT_OUTPUT], 1);
+    assert_in_range(usage.output_bytes, 2000001, 2010000);
+    close_tools(&box);
+}
+
 FIBER_TEST(an_agent_that_removes_bash_is_told_and_goes_on)
 {
     char image[128], command[512];
@@ -202,6 +225,7 @@ static int group(void)
         cmocka_unit_test(wrong_calls_are_answered_and_right_ones_still_work),
         TEST(a_tool_is_opened_by_its_first_call_and_keeps_its_state),
         TEST(a_sandbox_that_ends_is_an_error_and_no_answer),
+        TEST(commands_and_cells_are_counted_with_the_limits_that_they_reached),
         TEST(an_agent_that_removes_bash_is_told_and_goes_on),
     };
     return cmocka_run_group_tests_name("tool", tests, NULL, NULL);

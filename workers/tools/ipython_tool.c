@@ -67,8 +67,11 @@ static int run_cell(struct toolbox *box, struct kernels *kernels, const json_t *
                           : ipython_run(kernels->ipython, text, timeout_ms, most, &cell, fail);
     if (by_jupyter && (code < 0 || cell.is_new))
         jupyter_close(&kernels->jupyter); /* the next call starts another */
-    if (code == 0)
+    if (code == 0) {
+        struct sandbox_output counted = {.total = cell.total, .timed_out = cell.timed_out};
+        sandbox_count_command(box->sandbox, &counted, most);
         code = tell(&cell, ret, fail);
+    }
     free(cell.text);
     return code;
 }
