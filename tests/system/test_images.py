@@ -1,4 +1,5 @@
 """Tasks on images: a directory, a SIF, a SquashFS, an OCI layout; bad ones; two workers that want the same one."""
+import gzip
 import hashlib
 import io
 import json
@@ -88,7 +89,8 @@ def make_layout(path, layers, tag="it"):
 
     architecture = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
     config = {"architecture": architecture, "os": "linux",
-              "rootfs": {"type": "layers", "diff_ids": ["sha256:" + 64 * "0"] * len(layers)}}
+              "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(gzip.decompress(layer)).hexdigest()
+                                                  for layer in layers]}}
     manifest = {"schemaVersion": 2, "config": put(json.dumps(config).encode(), "config.v1+json"),
                 "layers": [put(layer, "layer.v1.tar+gzip") for layer in layers]}
     one = dict(put(json.dumps(manifest).encode(), "manifest.v1+json"),
@@ -134,7 +136,10 @@ class Images(Case):
             add_file(tar, "etc/which", b"oci\n")
             add_file(tar, "bin/.wh.ls", b"")
         layout = make_layout(self.path("layout"), [make_layer(lambda tar: tar.add(self.root, ".")), make_layer(second)])
-        tasks = [self.on(1, make_sif(squashfs, self.path("it.sif"))), self.on(2, squashfs), self.on(3, self.root),
+        archive = self.path("layout.tar")
+        with tarfile.open(archive, "w") as tar:
+            tar.add(layout, ".")
+        tasks = [self.on(7, archive, "oci"), self.on(1, make_sif(squashfs, self.path("it.sif"))), self.on(2, squashfs), self.on(3, self.root),
                  self.on(4, layout, "oci"), self.on(5, layout + ":it", "oci"),
                  sandbox(6, "test ! -e /bin/ls && test -e /bin/cat", image=layout)]
         self.assert_all(self.run_all(tasks, samples=2))

@@ -22,6 +22,7 @@ struct tar_item {
 struct blob {
     char digest[DIGEST_SIZE];
     size_t size;
+    char diff_id[DIGEST_SIZE]; /* of a layer, unpacked */
 };
 
 static const char *const layer_type[] = {
@@ -47,6 +48,7 @@ static inline struct blob put_blob(const char *layout, const void *data, size_t 
     struct blob blob = {.size = size};
     char path[320];
     assert_true(digest_of(slice_of(data, size), blob.digest));
+    strcpy(blob.diff_id, blob.digest);
     snprintf(path, sizeof(path), "%s/blobs/sha256/%s", layout, blob.digest + 7);
     write_image(path, data, size);
     return blob;
@@ -75,11 +77,10 @@ static inline void put_item(struct archive *archive, const struct tar_item *item
     archive_entry_free(entry);
 }
 
-/* Items up to one without a path. */
-static inline struct blob put_layer(const char *layout, enum packing packing,
-                                    const struct tar_item *items)
+/* Items up to one without a path, as a tar in `bytes`; its length. */
+static inline size_t make_tar(char *bytes, size_t size, enum packing packing,
+                              const struct tar_item *items)
 {
-    static char bytes[8 << 20];
     size_t used = 0;
     locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", NULL), before = uselocale(utf8);
     struct archive *archive = archive_write_new();
@@ -88,14 +89,28 @@ static inline struct blob put_layer(const char *layout, enum packing packing,
         assert_int_equal(archive_write_add_filter_gzip(archive), ARCHIVE_OK);
     if (packing == ZSTD)
         assert_int_equal(archive_write_add_filter_zstd(archive), ARCHIVE_OK);
-    assert_int_equal(archive_write_open_memory(archive, bytes, sizeof(bytes), &used), ARCHIVE_OK);
+    assert_int_equal(archive_write_set_bytes_per_block(archive, 0), ARCHIVE_OK); /* no padding */
+    assert_int_equal(archive_write_open_memory(archive, bytes, size, &used), ARCHIVE_OK);
     for (; items->path; items++)
         put_item(archive, items);
     assert_int_equal(archive_write_close(archive), ARCHIVE_OK);
     archive_write_free(archive);
     uselocale(before); /* what reads must not need it */
     freelocale(utf8);
-    return put_blob(layout, bytes, used);
+    return used;
+}
+
+static inline struct blob put_layer(const char *layout, enum packing packing,
+                                    const struct tar_item *items)
+{
+    static char bytes[8 << 20];
+    struct blob blob;
+    char diff_id[DIGEST_SIZE];
+    size_t size = make_tar(bytes, sizeof(bytes), PLAIN, items);
+    assert_true(digest_of(slice_of(bytes, size), diff_id));
+    blob = put_blob(layout, bytes, make_tar(bytes, sizeof(bytes), packing, items));
+    strcpy(blob.diff_id, diff_id);
+    return blob;
 }
 
 /* The config of `layers` layers, and the manifest over them. `architecture` may be NULL: ours. */
@@ -108,7 +123,7 @@ static inline struct blob put_manifest(const char *layout, const struct blob *la
                            "\"diff_ids\":[",
                   architecture ? architecture : image_architecture());
     for (size_t i = 0; i < count; i++)
-        buffer_printf(&config, "%s\"sha256:%064zu\"", i ? "," : "", i);
+        buffer_printf(&config, "%s\"%s\"", i ? "," : "", layers[i].diff_id);
     buffer_append_str(&config, "]}}");
     struct blob blob = put_blob(layout, config.data, config.len);
     buffer_printf(&manifest,
@@ -150,6 +165,16 @@ static inline void put_index(const char *layout, const struct indexed *manifests
     buffer_append_str(&index, "]}");
     snprintf(path, sizeof(path), "%s/index.json", layout);
     write_image(path, index.data, index.len);
+}
+
+/* <directory>/<name>: the layout's files behind one another in a tar, as `podman save` makes it. */
+static inline const char *put_archive(const char *layout, const char *name)
+{
+    char command[1400];
+    snprintf(command, sizeof(command), "tar -C '%s/%s' -cf '%s/%s' .", directory, layout, directory,
+             name);
+    assert_int_equal(system(command), 0);
+    return in_directory(name);
 }
 
 /* A layout of one image of at most 4 plain layers. */

@@ -243,6 +243,144 @@ static void documents_that_are_not_what_they_should_be_are_refused(void **state)
     expect_bad(image, IMAGE_REFUSAL_OCI_LAYOUT, "cannot read the OCI layout's index.json");
 }
 
+static void a_layer_that_unpacks_to_other_than_the_config_says_is_refused(void **state)
+{
+    (void)state;
+    const enum packing packings[] = {GZIP, ZSTD, PLAIN};
+    for (size_t i = 0; i < 3; i++) {
+        char name[32], path[64];
+        snprintf(name, sizeof(name), "image%zu", i);
+        snprintf(path, sizeof(path), "out%zu", i);
+        make_layout(name);
+        struct blob layer = put_layer(name, packings[i], base);
+        struct indexed one = {.blob = put_manifest(name, &layer, &packings[i], 1, NULL)};
+        put_index(name, &one, 1);
+        unpack_good(in_directory(name), path);
+        snprintf(layer.diff_id, sizeof(layer.diff_id), "sha256:%064d", 7);
+        one.blob = put_manifest(name, &layer, &packings[i], 1, NULL);
+        put_index(name, &one, 1);
+        expect_bad(in_directory(name), IMAGE_REFUSAL_OCI_BLOB,
+                   "but the image's config says sha256:0000000000");
+        snprintf(layer.diff_id, sizeof(layer.diff_id), "sha512:%064d", 7);
+        one.blob = put_manifest(name, &layer, &packings[i], 1, NULL);
+        put_index(name, &one, 1);
+        expect_bad(in_directory(name), IMAGE_REFUSAL_OCI_DOCUMENT, "no sha256 digest");
+    }
+}
+
+/* Behind its tar comes what no file is made of, a thousand times smaller when packed. */
+static void a_layer_that_goes_on_and_on_is_refused(void **state)
+{
+    (void)state;
+    static char zeros[4 << 20], packed[1 << 20];
+    const struct tar_item items[] = {{"f", S_IFREG, "f"}, {0}};
+    const enum packing gzip = GZIP;
+    const struct rootfs_limits narrow = {1 << 20, 2};
+    struct image_trouble trouble = {0};
+    struct rootfs_counts counts;
+    size_t size = 0;
+    struct archive *archive = archive_write_new();
+    struct archive_entry *whole = archive_entry_new();
+    make_tar(zeros, sizeof(zeros), PLAIN, items);
+    archive_entry_set_filetype(whole, S_IFREG);
+    assert_int_equal(archive_write_set_format_raw(archive), ARCHIVE_OK);
+    assert_int_equal(archive_write_add_filter_gzip(archive), ARCHIVE_OK);
+    assert_int_equal(archive_write_open_memory(archive, packed, sizeof(packed), &size), ARCHIVE_OK);
+    assert_int_equal(archive_write_header(archive, whole), ARCHIVE_OK);
+    assert_int_equal(archive_write_data(archive, zeros, sizeof(zeros)), (ssize_t)sizeof(zeros));
+    assert_int_equal(archive_write_close(archive), ARCHIVE_OK);
+    archive_entry_free(whole);
+    archive_write_free(archive);
+    make_layout("image");
+    struct blob layer = put_blob("image", packed, size);
+    assert_true(digest_of(slice_of(zeros, sizeof(zeros)), layer.diff_id));
+    struct indexed one = {.blob = put_manifest("image", &layer, &gzip, 1, NULL)};
+    put_index("image", &one, 1);
+    unpack_good(in_directory("image"), "good");
+    assert_int_equal(unpack_into(in_directory("image"), "out", &narrow, &counts, &trouble), -EBADMSG);
+    expect_refusal(&trouble, IMAGE_REFUSAL_TOO_LARGE, "unpacks to more than 1048576 bytes");
+}
+
+/* ---- a tar of a layout ------------------------------------------------------------------------------------ */
+
+static void a_tar_of_a_layout_is_read_as_the_layout_is(void **state)
+{
+    (void)state;
+    const enum packing packings[] = {GZIP, ZSTD};
+    static const struct tar_item second[] = {{"d/.wh.gone", S_IFREG}, {"new", S_IFREG, "new"}, {0}};
+    make_layout("image");
+    struct blob blobs[] = {put_layer("image", GZIP, base), put_layer("image", ZSTD, second)};
+    struct indexed one = {.blob = put_manifest("image", blobs, packings, 2, NULL), .tag = "it"};
+    put_index("image", &one, 1);
+    struct image as_directory, as_tar;
+    struct image_trouble trouble = {0};
+    const char *tar = put_archive("image", "image.tar");
+    assert_int_equal(image_open(in_directory("image"), &as_directory, &trouble), 0);
+    assert_int_equal(image_open(tar, &as_tar, &trouble), 0);
+    assert_string_equal(as_tar.key, as_directory.key); /* prepared once */
+    image_close(&as_directory);
+    image_close(&as_tar);
+    unpack_good(tar, "out");
+    expect_file(in_directory("out/d/kept"), "kept");
+    expect_file(in_directory("out/new"), "new");
+    assert_false(is_there(in_directory("out/d/gone")));
+    unpack_good(in_directory("image.tar:it"), "named");
+    expect_file(in_directory("named/new"), "new");
+    expect_bad(in_directory("image.tar:other"), IMAGE_REFUSAL_OCI_CHOICE, "holds no image \"other\"");
+}
+
+static void a_damaged_tar_of_a_layout_is_refused_wherever_it_ends(void **state)
+{
+    (void)state;
+    static char bytes[1 << 20];
+    const struct tar_item *const layers[] = {base};
+    make_image("image", layers, 1);
+    const char *tar = put_archive("image", "image.tar");
+    AUTO_FCLOSE FILE *file = fopen(tar, "rb");
+    assert_non_null(file);
+    size_t size = fread(bytes, 1, sizeof(bytes), file);
+    assert_true(size > 4096 && size < sizeof(bytes));
+    for (size_t end = 512; end < size; end += 512) {
+        struct image_trouble trouble = {0};
+        struct rootfs_counts counts;
+        int code = unpack_into(write_image("cut.tar", bytes, end), "cut", &wide, &counts, &trouble);
+        if (code == 0)
+            assert_int_equal(tree_remove(in_directory("cut")), 0); /* only zeros were missing */
+        else if (code != -EBADMSG || trouble.refusal == IMAGE_REFUSAL_NONE)
+            fail_msg("cut at %zu: %d, %s", end, code, trouble.fail.text);
+    }
+    for (size_t at = 512; at < size; at += 509) { /* no byte of it makes it another image */
+        struct image_trouble trouble = {0};
+        struct rootfs_counts counts;
+        bytes[at] ^= 0x55;
+        if (unpack_into(write_image("bad.tar", bytes, size), "bad", &wide, &counts, &trouble) == 0) {
+            expect_file(in_directory("bad/d/kept"), "kept");
+            assert_int_equal(tree_remove(in_directory("bad")), 0);
+        }
+        bytes[at] ^= 0x55;
+    }
+}
+
+static void a_tar_of_something_else_is_refused_with_what_to_do(void **state)
+{
+    (void)state;
+    static char bytes[1 << 20];
+    static const struct tar_item root[] = {{"bin/", S_IFDIR}, {"bin/sh", S_IFREG, "sh"}, {0}};
+    static const struct tar_item old[] = {{"manifest.json", S_IFREG, "[]"}, {0}};
+    static const struct tar_item linked[] = {
+        {"oci-layout", S_IFLNK, "/etc/passwd"}, {"index.json", S_IFREG, "../x", true}, {0}};
+    size_t size = make_tar(bytes, sizeof(bytes), PLAIN, root);
+    expect_bad(write_image("root.tar", bytes, size), IMAGE_REFUSAL_OCI_LAYOUT,
+               "unpack it, and name the directory");
+    size = make_tar(bytes, sizeof(bytes), PLAIN, old);
+    expect_bad(write_image("old.tar", bytes, size), IMAGE_REFUSAL_OCI_LAYOUT,
+               "skopeo copy docker-archive:FILE.tar");
+    size = make_tar(bytes, sizeof(bytes), PLAIN, linked);
+    expect_bad(write_image("linked.tar", bytes, size), IMAGE_REFUSAL_OCI_LAYOUT, "holds no OCI layout");
+    size = make_tar(bytes, sizeof(bytes), GZIP, root);
+    expect_bad(write_image("packed.tar.gz", bytes, size), IMAGE_REFUSAL_UNKNOWN, "decompress it first");
+}
+
 static int group(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_images, tear_down_images)
@@ -255,6 +393,11 @@ static int group(void)
         TEST(damage_behind_the_end_of_a_tar_counts_too),
         TEST(the_image_for_this_machine_is_chosen_or_the_one_that_is_named),
         TEST(documents_that_are_not_what_they_should_be_are_refused),
+        TEST(a_layer_that_unpacks_to_other_than_the_config_says_is_refused),
+        TEST(a_layer_that_goes_on_and_on_is_refused),
+        TEST(a_tar_of_a_layout_is_read_as_the_layout_is),
+        TEST(a_damaged_tar_of_a_layout_is_refused_wherever_it_ends),
+        TEST(a_tar_of_something_else_is_refused_with_what_to_do),
     };
     return cmocka_run_group_tests_name("image_oci", tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include "schemas/image_name.h"
 #include "workers/image/copy.h"
 #include "workers/image/oci.h"
+#include "workers/image/oci_layout.h"
 #include "workers/image/squashfs.h"
 
 #define KEY_VERSION "1" /* of what is made of an image: another one, and all are made anew */
@@ -78,6 +79,13 @@ static int open_squashfs(struct image *image, uint64_t start, uint64_t size,
     return image->squashfs ? 0 : trouble->fail.code;
 }
 
+static int open_layout(struct image *image, struct image_trouble *trouble)
+{
+    image->kind = IMAGE_OCI;
+    image->oci = oci_open(image->file, image->tag, trouble);
+    return image->oci ? 0 : trouble->fail.code;
+}
+
 static int open_file(struct image *image, struct image_trouble *trouble)
 {
     uint64_t size = (uint64_t)image->stat.st_size;
@@ -86,10 +94,12 @@ static int open_file(struct image *image, struct image_trouble *trouble)
         image->kind = IMAGE_SQUASHFS;
         return open_squashfs(image, 0, size, trouble);
     }
+    if (oci_layout_is_archive(image->file))
+        return open_layout(image, trouble);
     if (!sif_is(&whole))
         return image_refuse(trouble, IMAGE_REFUSAL_UNKNOWN,
-                            "neither a SIF nor a SquashFS (an archive of an OCI layout: unpack it "
-                            "with tar -xf first)");
+                            "neither a SIF nor a SquashFS, nor the tar of an OCI layout (a compressed "
+                            "tar: decompress it first)");
     image->kind = IMAGE_SIF;
     int code = sif_read(&whole, &image->sif, trouble);
     if (code < 0)
@@ -106,20 +116,18 @@ static bool is_docker_archive(int dir)
 
 static int open_directory(struct image *image, struct image_trouble *trouble)
 {
-    bool is_layout = oci_is(image->file);
-    image->kind = is_layout ? IMAGE_OCI : IMAGE_DIRECTORY;
-    if (!is_layout && image->tag)
+    if (oci_layout_is_directory(image->file))
+        return open_layout(image, trouble);
+    image->kind = IMAGE_DIRECTORY;
+    if (image->tag)
         return image_refuse(trouble, IMAGE_REFUSAL_OCI_LAYOUT,
                             "%.200s is no OCI layout, so it has no image \"%.64s\"", image->path,
                             image->tag);
-    if (!is_layout)
-        return !is_docker_archive(image->file)
-                   ? 0
-                   : image_refuse(trouble, IMAGE_REFUSAL_OCI_LAYOUT,
-                                  "what `docker save` wrote before Docker 25: run `skopeo copy "
-                                  "docker-archive:FILE.tar oci:DIR:latest`, and name DIR");
-    image->oci = oci_open(image->file, image->tag, trouble);
-    return image->oci ? 0 : trouble->fail.code;
+    return !is_docker_archive(image->file)
+               ? 0
+               : image_refuse(trouble, IMAGE_REFUSAL_OCI_LAYOUT,
+                              "what `docker save` wrote before Docker 25: run `skopeo copy "
+                              "docker-archive:FILE.tar oci:DIR:latest`, and name DIR");
 }
 
 static int open_kind(struct image *image, struct image_trouble *trouble)

@@ -1,7 +1,8 @@
 /*
  * image.h - what an image's name stands for, and what is in it: a directory, the host's own root,
- * a SIF, a SquashFS or an OCI image layout. Names of registries are refused with the command that
- * makes a file of them. Blocking; for a program of its own (sluice-image).
+ * a SIF, a SquashFS or an OCI image layout (a directory, or a tar of one). Names of registries are
+ * refused with the command that makes a file of them. Blocking; for a program of its own
+ * (sluice-image).
  */
 #ifndef SLUICE_WORKERS_IMAGE_IMAGE_H
 #define SLUICE_WORKERS_IMAGE_IMAGE_H

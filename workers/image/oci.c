@@ -1,7 +1,6 @@
 #include "workers/image/oci.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,10 +13,15 @@ enum { LAYERS_MAX = 1024, INDEX_DEPTH_MAX = 4, NAMES_SHOWN = 300 };
 
 #define TAG_ANNOTATION "org.opencontainers.image.ref.name"
 
+struct layer {
+    struct oci_descriptor packed;
+    char diff_id[DIGEST_SIZE];
+};
+
 struct oci {
-    int dir;
+    struct oci_layout *layout;
     struct oci_descriptor manifest;
-    struct oci_descriptor *layers;
+    struct layer *layers;
     size_t layer_count;
 };
 
@@ -66,8 +70,6 @@ static int refuse_document(struct image_trouble *trouble, const char *what)
 
 /* ---- documents ------------------------------------------------------------------------------------------ */
 
-bool oci_is(int dir) { return faccessat(dir, "oci-layout", F_OK, 0) == 0; }
-
 static json_t *parse(const struct buffer *text, const char *what, struct image_trouble *trouble)
 {
     json_t *json = json_loadb((const char *)text->data, text->len, JSON_REJECT_DUPLICATES, NULL);
@@ -78,21 +80,30 @@ static json_t *parse(const struct buffer *text, const char *what, struct image_t
     return NULL;
 }
 
-static json_t *read_file(int dir, const char *name, struct image_trouble *trouble)
+static json_t *refuse_file(const char *name, int code, struct image_trouble *trouble)
 {
+    image_refuse(trouble, IMAGE_REFUSAL_OCI_LAYOUT, "cannot read the OCI layout's %s: %s", name,
+                 strerror(-code));
+    return NULL;
+}
+
+static json_t *read_file(const struct oci *oci, const char *name, struct image_trouble *trouble)
+{
+    enum { CHUNK = 65536 };
     AUTO_BUFFER text = {0};
-    AUTO_CLOSE int file = openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    ssize_t got = file < 0 ? -1 : 1;
+    struct oci_part part;
+    int code = oci_layout_find(oci->layout, name, &part);
+    if (code < 0)
+        return refuse_file(name, code, trouble);
+    AUTO_CLOSE int file = part.file;
+    ssize_t got = 1;
     while (got > 0 && text.len <= OCI_DOCUMENT_MAX) {
-        uint8_t *room = buffer_reserve(&text, 65536);
-        got = room ? read(file, room, 65536) : -1;
+        uint8_t *room = buffer_reserve(&text, CHUNK);
+        got = room ? oci_part_read(&part, text.len, room, CHUNK) : -ENOMEM;
         text.len += got > 0 ? (size_t)got : 0;
     }
-    if (got < 0) {
-        image_refuse(trouble, IMAGE_REFUSAL_OCI_LAYOUT, "cannot read the OCI layout's %s: %s", name,
-                     strerror(errno));
-        return NULL;
-    }
+    if (got < 0)
+        return refuse_file(name, (int)got, trouble);
     if (text.len > OCI_DOCUMENT_MAX) {
         refuse_document(trouble, "index is longer than a document may be");
         return NULL;
@@ -104,7 +115,7 @@ static json_t *read_blob(const struct oci *oci, const struct oci_descriptor *des
                          const char *what, struct image_trouble *trouble)
 {
     AUTO_BUFFER text = {0};
-    if (oci_blob_read_whole(oci->dir, descriptor, &text, trouble) < 0)
+    if (oci_blob_read_whole(oci->layout, descriptor, &text, trouble) < 0)
         return NULL;
     return parse(&text, what, trouble);
 }
@@ -192,7 +203,7 @@ static const json_t *choose(const json_t *index, const char *tag, bool is_outerm
 
 static int find_manifest(struct oci *oci, const char *tag, struct image_trouble *trouble)
 {
-    AUTO_JSON *index = read_file(oci->dir, "index.json", trouble);
+    AUTO_JSON *index = read_file(oci, "index.json", trouble);
     for (int depth = 0; index && depth < INDEX_DEPTH_MAX; depth++) {
         const json_t *chosen = choose(index, depth ? NULL : tag, depth == 0, trouble);
         int code = chosen ? read_descriptor(chosen, &oci->manifest, trouble) : trouble->fail.code;
@@ -208,7 +219,20 @@ static int find_manifest(struct oci *oci, const char *tag, struct image_trouble 
 
 /* ---- the image ------------------------------------------------------------------------------------------------ */
 
-static int check_config(const struct oci *oci, const json_t *manifest, struct image_trouble *trouble)
+static int read_diff_ids(struct oci *oci, const json_t *ids, struct image_trouble *trouble)
+{
+    if (json_array_size(ids) != oci->layer_count)
+        return refuse_document(trouble, "config lists other layers than its manifest");
+    for (size_t i = 0; i < oci->layer_count; i++) {
+        const char *id = json_string_value(json_array_get(ids, i));
+        if (!id || !digest_is_valid(id))
+            return refuse_document(trouble, "config names a layer by what is no sha256 digest");
+        snprintf(oci->layers[i].diff_id, DIGEST_SIZE, "%s", id);
+    }
+    return 0;
+}
+
+static int check_config(struct oci *oci, const json_t *manifest, struct image_trouble *trouble)
 {
     struct oci_descriptor descriptor;
     int code = read_descriptor(json_object_get(manifest, "config"), &descriptor, trouble);
@@ -226,15 +250,12 @@ static int check_config(const struct oci *oci, const json_t *manifest, struct im
         return image_refuse(trouble, IMAGE_REFUSAL_ARCHITECTURE,
                             "the image is for %.32s/%.32s, this node is linux/%s", os, architecture,
                             image_architecture());
-    const json_t *diffs = json_object_get(json_object_get(config, "rootfs"), "diff_ids");
-    if (json_array_size(diffs) != oci->layer_count)
-        return refuse_document(trouble, "config lists other layers than its manifest");
-    return 0;
+    return read_diff_ids(oci, json_object_get(json_object_get(config, "rootfs"), "diff_ids"), trouble);
 }
 
 static int read_layer(struct oci *oci, const json_t *json, struct image_trouble *trouble)
 {
-    struct oci_descriptor *layer = &oci->layers[oci->layer_count];
+    struct oci_descriptor *layer = &oci->layers[oci->layer_count].packed;
     int code = read_descriptor(json, layer, trouble);
     if (code < 0)
         return code;
@@ -243,7 +264,7 @@ static int read_layer(struct oci *oci, const json_t *json, struct image_trouble 
     if (!is_among(layer->type, layer_types))
         return image_refuse(trouble, IMAGE_REFUSAL_COMPRESSION,
                             "a layer of the image is of an unknown type: %.120s", layer->type);
-    struct oci_blob *blob = oci_blob_open(oci->dir, layer, trouble); /* it is there, so long */
+    struct oci_blob *blob = oci_blob_open(oci->layout, layer, trouble); /* it is there, so long */
     code = blob ? 0 : trouble->fail.code;
     oci_blob_close(&blob);
     oci->layer_count++;
@@ -269,7 +290,7 @@ static int read_manifest(struct oci *oci, struct image_trouble *trouble)
 
 static int check_layout(const struct oci *oci, struct image_trouble *trouble)
 {
-    AUTO_JSON *layout = read_file(oci->dir, "oci-layout", trouble);
+    AUTO_JSON *layout = read_file(oci, "oci-layout", trouble);
     if (!layout)
         return trouble->fail.code;
     const char *version = text_of(layout, "imageLayoutVersion");
@@ -279,15 +300,15 @@ static int check_layout(const struct oci *oci, struct image_trouble *trouble)
                               "an OCI layout of version \"%.16s\", not 1.0.0", version);
 }
 
-struct oci *oci_open(int dir, const char *tag, struct image_trouble *trouble)
+struct oci *oci_open(int file, const char *tag, struct image_trouble *trouble)
 {
     struct oci *oci = calloc(1, sizeof(*oci));
     if (!oci) {
         image_fail(trouble, -ENOMEM, "out of memory");
         return NULL;
     }
-    oci->dir = dir;
-    int code = check_layout(oci, trouble);
+    oci->layout = oci_layout_open(file, trouble);
+    int code = oci->layout ? check_layout(oci, trouble) : trouble->fail.code;
     if (code == 0)
         code = find_manifest(oci, tag, trouble);
     if (code == 0)
@@ -300,8 +321,10 @@ struct oci *oci_open(int dir, const char *tag, struct image_trouble *trouble)
 void oci_close(struct oci **oci)
 {
     struct oci *gone = take_ptr(oci);
-    if (gone)
-        free(gone->layers);
+    if (!gone)
+        return;
+    oci_layout_close(&gone->layout);
+    free(gone->layers);
     free(gone);
 }
 
@@ -313,17 +336,24 @@ uint64_t oci_size(const struct oci *oci)
 {
     uint64_t size = 0;
     for (size_t i = 0; i < oci->layer_count; i++)
-        size += oci->layers[i].size; /* each a file's, so the sum is far from wrapping */
+        size += oci->layers[i].packed.size; /* each a file's, so the sum is far from wrapping */
     return size;
+}
+
+static int unpack_layer(const struct oci *oci, const struct layer *layer, struct rootfs *rootfs)
+{
+    struct oci_blob *blob = oci_blob_open(oci->layout, &layer->packed, rootfs->trouble);
+    struct oci_unpacked *unpacked = blob ? oci_unpacked_open(blob, layer->diff_id, rootfs) : NULL;
+    int code = unpacked ? oci_layer_apply(unpacked, rootfs) : rootfs->trouble->fail.code;
+    oci_unpacked_close(&unpacked);
+    oci_blob_close(&blob);
+    return code;
 }
 
 int oci_unpack(struct oci *oci, struct rootfs *rootfs)
 {
     int code = 0;
-    for (size_t i = 0; i < oci->layer_count && code == 0; i++) {
-        struct oci_blob *blob = oci_blob_open(oci->dir, &oci->layers[i], rootfs->trouble);
-        code = blob ? oci_layer_apply(blob, rootfs) : rootfs->trouble->fail.code;
-        oci_blob_close(&blob);
-    }
+    for (size_t i = 0; i < oci->layer_count && code == 0; i++)
+        code = unpack_layer(oci, &oci->layers[i], rootfs);
     return code < 0 ? code : rootfs_complete(rootfs);
 }

@@ -1,7 +1,7 @@
 /*
  * oci.h - an OCI image layout (image-layout.md 1.0.0): which image of it, its manifest, its config
- * and its layers. Every blob is checked against its digest and size while it is read; nothing else
- * of the layout is believed. A manifest of Docker's (schema 2) is read too.
+ * and its layers. Every blob is checked against its digest and size while it is read, and every
+ * layer, unpacked, against the config's diff_id; nothing else of the layout is believed. A manifest of Docker's (schema 2) is read too.
  *
  * Which image: the one named by the tag (annotation org.opencontainers.image.ref.name); without a
  * tag the only one there is for Linux on this processor. Within an index, the first for it.
@@ -13,9 +13,8 @@
 
 struct oci;
 
-bool oci_is(int dir);
-/* `dir` is borrowed until oci_close; `tag` may be NULL. NULL: *trouble. */
-struct oci *oci_open(int dir, const char *tag, struct image_trouble *trouble);
+/* A directory, or a tar of one; borrowed until oci_close. `tag` may be NULL. NULL: *trouble. */
+struct oci *oci_open(int file, const char *tag, struct image_trouble *trouble);
 void oci_close(struct oci **oci);
 
 const char *oci_digest(const struct oci *oci);    /* of the manifest */

@@ -18,9 +18,9 @@
 
 struct layer {
     struct rootfs *rootfs;
-    struct oci_blob *blob;
+    struct oci_unpacked *unpacked;
     struct archive *archive;
-    struct image_trouble blob_trouble; /* why the blob could not be read */
+    bool is_broken; /* its bytes could not be read: the trouble says why */
     void *own;                         /* tsearch: paths this layer has made */
 };
 
@@ -127,10 +127,8 @@ static int take_marker(struct layer *layer, const char *path)
 static int refuse_archive(struct layer *layer)
 {
     struct image_trouble *trouble = layer->rootfs->trouble;
-    if (layer->blob_trouble.fail.code < 0) {
-        *trouble = layer->blob_trouble;
+    if (layer->is_broken)
         return trouble->fail.code;
-    }
     const char *why = archive_error_string(layer->archive);
     return image_refuse(trouble, IMAGE_REFUSAL_OCI_LAYER, "a layer is no archive: %.200s",
                         why ? why : "?");
@@ -234,12 +232,13 @@ static int take_entry(struct layer *layer, struct archive_entry *from)
 
 /* ---- the archive --------------------------------------------------------------------------------------- */
 
-static ssize_t read_blob(struct archive *archive, void *arg, const void **ret)
+static ssize_t read_unpacked(struct archive *archive, void *arg, const void **ret)
 {
     struct layer *layer = arg;
     struct slice piece;
-    if (oci_blob_read(layer->blob, &piece, &layer->blob_trouble) < 0) {
-        archive_set_error(archive, EIO, "%s", layer->blob_trouble.fail.text);
+    if (oci_unpacked_read(layer->unpacked, &piece) < 0) {
+        layer->is_broken = true;
+        archive_set_error(archive, EIO, "%s", layer->rootfs->trouble->fail.text);
         return -1;
     }
     *ret = piece.data;
@@ -261,13 +260,13 @@ static int take_entries(struct layer *layer)
     }
 }
 
-/* What follows the archive's end counts for the digest. */
+/* What follows the archive's end counts for the digests. */
 static int read_to_end(struct layer *layer)
 {
     struct slice rest;
     int code;
     do
-        code = oci_blob_read(layer->blob, &rest, layer->rootfs->trouble);
+        code = oci_unpacked_read(layer->unpacked, &rest);
     while (code == 0 && rest.len);
     return code;
 }
@@ -275,19 +274,17 @@ static int read_to_end(struct layer *layer)
 static bool open_archive(struct layer *layer)
 {
     struct archive *archive = layer->archive = archive_read_new();
-    return archive && archive_read_support_filter_gzip(archive) >= ARCHIVE_WARN &&
-           archive_read_support_filter_zstd(archive) >= ARCHIVE_WARN &&
-           archive_read_support_format_tar(archive) >= ARCHIVE_WARN &&
+    return archive && archive_read_support_format_tar(archive) >= ARCHIVE_WARN &&
            archive_read_support_format_empty(archive) >= ARCHIVE_WARN;
 }
 
-int oci_layer_apply(struct oci_blob *blob, struct rootfs *rootfs)
+int oci_layer_apply(struct oci_unpacked *unpacked, struct rootfs *rootfs)
 {
-    struct layer layer = {.rootfs = rootfs, .blob = blob};
+    struct layer layer = {.rootfs = rootfs, .unpacked = unpacked};
     int code;
     if (!open_archive(&layer))
         code = image_fail(rootfs->trouble, -ENOMEM, "out of memory");
-    else if (archive_read_open(layer.archive, &layer, NULL, read_blob, NULL) != ARCHIVE_OK)
+    else if (archive_read_open(layer.archive, &layer, NULL, read_unpacked, NULL) != ARCHIVE_OK)
         code = refuse_archive(&layer);
     else if ((code = take_entries(&layer)) == 0)
         code = read_to_end(&layer);

@@ -6,10 +6,9 @@
 #ifndef SLUICE_WORKERS_IMAGE_OCI_LAYER_H
 #define SLUICE_WORKERS_IMAGE_OCI_LAYER_H
 
-#include "workers/image/oci_blob.h"
-#include "workers/image/rootfs.h"
+#include "workers/image/oci_unpacked.h"
 
-/* Reads the blob to its end. */
-int oci_layer_apply(struct oci_blob *blob, struct rootfs *rootfs);
+/* Reads the layer to its end. */
+int oci_layer_apply(struct oci_unpacked *unpacked, struct rootfs *rootfs);
 
 #endif

@@ -267,7 +267,8 @@ static int prepare_to(const struct image_call *call, struct image *image,
 static json_t *watched(const struct image *image)
 {
     char path[4096 + 16];
-    snprintf(path, sizeof(path), "%.4096s%s", image->path, image->oci ? "/index.json" : "");
+    snprintf(path, sizeof(path), "%.4096s%s", image->path,
+             image->oci && S_ISDIR(image->stat.st_mode) ? "/index.json" : "");
     return json_string(path);
 }
 
