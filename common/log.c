@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/tame.h"
+
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
 static const char *log_program = "sluice";
 static enum log_level log_least = LOG_INFO;
@@ -21,7 +23,7 @@ void log_open(const char *program, enum log_level level)
             log_least = (enum log_level)i;
 }
 
-/* One write per line, so that lines of several processes do not mix. */
+/* One write per line, so that lines of several processes do not mix; what is said makes no second one. */
 void log_event(enum log_level level, const char *id, const char *format, ...)
 {
     if (level < log_least)
@@ -38,10 +40,8 @@ void log_event(enum log_level level, const char *id, const char *format, ...)
     va_start(args, format);
     int words = vsnprintf(line + len, sizeof(line) - len - 1, format, args);
     va_end(args);
-    if (words > 0)
-        len += (size_t)words;
-    if (len > sizeof(line) - 2)
-        len = sizeof(line) - 2;
+    size_t room = sizeof(line) - 2 - len, more = words > 0 ? (size_t)words : 0;
+    len += tame(line + len, more < room ? more : room, false);
     line[len++] = '\n';
     if (write(STDERR_FILENO, line, len) < 0)
         return; /* nowhere left to say so */

@@ -4,8 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "common/utf8.h"
 #include "schemas/reader.h"
-#include "schemas/utf8.h"
 
 /* ---- the tables -------------------------------------------------------------- */
 

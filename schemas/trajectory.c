@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/utf8.h"
 #include "schemas/trajectory_wire.h"
-#include "schemas/utf8.h"
 
 /* ---- the tables ---------------------------------------------------------------------- */
 

@@ -3,9 +3,9 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "common/utf8.h"
 #include "schemas/limits.h"
 #include "schemas/trajectory_wire.h"
-#include "schemas/utf8.h"
 
 /* A place in the record, for the refusal: "traces[0].turns[3].role". */
 struct spot {

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/utf8.h"
 #include "schemas/reader.h"
 #include "schemas/trajectory_wire.h"
-#include "schemas/utf8.h"
 
 /* Three maps deep at most, as the tables are; what is counted is counted over all traces. */
 struct decoder {

@@ -1,6 +1,7 @@
 #include "workers/text.h"
 
-#include "schemas/utf8.h"
+#include "common/tame.h"
+#include "common/utf8.h"
 
 void text_repair(char *text)
 {
@@ -13,6 +14,8 @@ void text_repair(char *text)
         rest = slice_of(rest.data + len, rest.len - len);
     }
 }
+
+void text_tame(char *text) { text[tame(text, strlen(text), true)] = '\0'; }
 
 struct slice text_cut(const char *text, size_t max)
 {

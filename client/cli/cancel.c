@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "client/cli/command.h"
+#include "common/tame.h"
 
 struct cancel_options {
     const char *stream;
@@ -22,8 +23,8 @@ static void say_none(struct sluice_client *client, const char *target, bool is_r
     else if (failed == 0 || failed == -ENODATA || failed == -EBADMSG)
         printf("nothing ran: %s has ended already\n", target);
     else
-        printf("nothing ran, and whether %s has ended cannot be said: %s\n", target,
-               sluice_error(client));
+        tame_print(stdout, "nothing ran, and whether %s has ended cannot be said: %s\n", target,
+                   sluice_error(client));
 }
 
 static int run_cancel(const struct invocation *in)

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 
 #include "client/cli/command.h"
+#include "common/tame.h"
 
 enum { ANSWER_MS = 4000 }; /* a person waits */
 
@@ -9,7 +10,7 @@ static void say(const char *format, va_list args, const char *end)
 {
     fflush(stdout);
     fputs("sluice: ", stderr);
-    vfprintf(stderr, format, args);
+    tame_vprint(stderr, format, args);
     fputs(end, stderr);
 }
 

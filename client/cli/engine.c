@@ -3,6 +3,7 @@
 
 #include "client/cli/command.h"
 #include "client/cli/up.h"
+#include "common/tame.h"
 
 enum { PROBE_MS = 2000 };
 
@@ -41,8 +42,8 @@ static int list_engines(struct sluice_client *client, const char *url)
     for (size_t i = 0; i < json_array_size(engines); i++) {
         const json_t *engine = json_array_get(engines, i);
         const char *name = json_string_value(json_object_get(engine, "url"));
-        printf("%s  %lld rollouts\n", name ? name : "?",
-               (long long)json_integer_value(json_object_get(engine, "live")));
+        tame_print(stdout, "%s  %lld rollouts\n", name ? name : "?",
+                   (long long)json_integer_value(json_object_get(engine, "live")));
     }
     if (!json_array_size(engines))
         printf("no engine is registered\n");

@@ -2,22 +2,48 @@
 
 #include <stdlib.h>
 
+#include "common/tame.h"
+
+/* Characters, of which those that steer a terminal are escaped: in a string they mean the same. */
+static void write_tame(FILE *out, struct slice text)
+{
+    while (text.len > 0) {
+        uint32_t steers;
+        size_t len = tame_next(text, &steers);
+        if (steers)
+            fprintf(out, "\\u%04x", (unsigned)steers);
+        else
+            fwrite(text.data, 1, len, out);
+        text = slice_of(text.data + len, text.len - len);
+    }
+}
+
 void json_text(FILE *out, const char *text)
 {
     putc('"', out);
-    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-        if (*p == '"' || *p == '\\')
-            fprintf(out, "\\%c", *p);
-        else if (*p == '\n')
-            fputs("\\n", out);
-        else if (*p == '\t')
-            fputs("\\t", out);
-        else if (*p < 0x20 || *p == 0x7f)
-            fprintf(out, "\\u%04x", *p);
-        else
-            putc(*p, out);
+    for (size_t len; *text; text += len) {
+        len = strcspn(text, "\"\\\n\t");
+        write_tame(out, slice_of(text, len));
+        if (!text[len])
+            break;
+        putc('\\', out);
+        putc(text[len] == '\n' ? 'n' : text[len] == '\t' ? 't' : text[len], out);
+        len++;
     }
     putc('"', out);
+}
+
+void json_line(FILE *out, const char *json)
+{
+    for (size_t len; *json; json += len) {
+        len = strcspn(json, "\n\t\r");
+        write_tame(out, slice_of(json, len));
+        if (!json[len])
+            break;
+        putc(' ', out);
+        len++;
+    }
+    putc('\n', out);
 }
 
 void json_number(FILE *out, double number)

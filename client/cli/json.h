@@ -9,7 +9,10 @@
 
 #include "client/sluice.h"
 
+/* A string. What would steer a terminal is escaped, and so means the same. */
 void json_text(FILE *out, const char *text);
+/* JSON that somebody else wrote, on one line; escaped as by json_text. */
+void json_line(FILE *out, const char *json);
 /* A double as the shortest of 15 and 17 digits that reads back the same. */
 void json_number(FILE *out, double number);
 /* {"stream": ..., "traces": [{"token_ids": [...], ...}], ...} and a newline. */

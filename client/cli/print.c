@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "common/tame.h"
 
 void columns_add(struct columns *columns, const char *format, ...)
 {
@@ -46,7 +47,7 @@ void columns_print(const struct columns *columns, FILE *out)
     for (size_t i = 0; i < columns->cell_count; i++) {
         bool last = i % count == count - 1 || i == columns->cell_count - 1;
         size_t pad = last ? 0 : widths[i % count] - width_of(columns->cells[i]) + 2;
-        print_tame(out, columns->cells[i]);
+        tame_print(out, "%s", columns->cells[i]);
         fprintf(out, "%*s", (int)pad, "");
         if (last)
             putc('\n', out);
@@ -94,16 +95,4 @@ void count_tokens(const struct sluice_trajectory *trajectory, size_t *all, size_
             ++*all;
             *sampled += trajectory->traces[i].mask[k];
         }
-}
-
-void print_tame(FILE *out, const char *text)
-{
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        bool steers = (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f;
-        bool steers_too = c == 0xc2 && ((unsigned char)text[1] & 0xe0) == 0x80; /* C1 */
-        if (steers_too)
-            text++;
-        putc(steers || steers_too ? '?' : c, out);
-    }
 }

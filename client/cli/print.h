@@ -8,7 +8,7 @@
 
 #include "client/sluice.h"
 
-/* Rows of cells; columns are as wide as their widest cell. The first row is the heading. */
+/* Rows of cells, printed tame; columns are as wide as their widest cell. The first row is the heading. */
 struct columns {
     size_t count; /* of columns */
     char **cells;
@@ -30,7 +30,5 @@ void print_reward(const struct sluice_trajectory *trajectory, char *ret, size_t 
 void print_duration(uint64_t ms, char *ret, size_t size);
 /* All its tokens, and those that the policy sampled. */
 void count_tokens(const struct sluice_trajectory *trajectory, size_t *all, size_t *sampled);
-/* Text from a model or a tool for a terminal: other control characters than \n and \t are shown as '?'. */
-void print_tame(FILE *out, const char *text);
 
 #endif

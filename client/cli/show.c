@@ -3,6 +3,7 @@
 #include "client/cli/command.h"
 #include "client/cli/json.h"
 #include "client/cli/print.h"
+#include "common/tame.h"
 
 struct show_options {
     bool tokens, json;
@@ -19,15 +20,12 @@ static void print_head(const struct sluice_trajectory *t)
 {
     char reward[32];
     print_reward(t, reward, sizeof(reward));
-    printf("rollout   %s (task %s, sample %u, attempt %u; number %llu of stream %s)\n", t->rollout,
+    tame_print(stdout, "rollout   %s (task %s, sample %u, attempt %u; number %llu of stream %s)\n", t->rollout,
            t->task, t->sample, t->attempt, (unsigned long long)t->seq, t->stream);
-    printf("outcome   %s%s\n", t->outcome, t->trainable ? "" : ", not to be trained on");
+    tame_print(stdout, "outcome   %s%s\n", t->outcome, t->trainable ? "" : ", not to be trained on");
     printf("reward    %s", t->has_reward ? reward : "none");
-    if (*t->detail) {
-        printf(" (");
-        print_tame(stdout, t->detail);
-        printf(")");
-    }
+    if (*t->detail)
+        tame_print(stdout, " (%s)", t->detail);
     putchar('\n');
 }
 
@@ -48,27 +46,18 @@ static void print_times(const struct sluice_trajectory *t)
     printf("\ntokens    %zu, %zu of them sampled, %zu trace%s\n", all, sampled, t->trace_count,
            t->trace_count == 1 ? "" : "s");
     if (*t->engine)
-        printf("engine    %s\n", t->engine);
+        tame_print(stdout, "engine    %s\n", t->engine);
 }
 
 /* Each line of the text behind a bar, so that what was said cannot pass for what we say. */
 static void print_quoted(const char *text, const char *colour, const struct paint *paint)
 {
-    bool start = true;
     for (const char *at = text; *at;) {
         size_t len = strcspn(at, "\n");
-        char line[4096];
-        size_t take = len < sizeof(line) - 1 ? len : sizeof(line) - 1;
-        memcpy(line, at, take);
-        line[take] = '\0';
-        printf("%s%s", start ? "  | " : "", colour);
-        print_tame(stdout, line);
-        printf("%s", paint->end);
-        at += take;
-        start = *at == '\n';
-        if (start || !*at)
-            putchar('\n');
-        at += start;
+        printf("  | %s", colour);
+        tame_print(stdout, "%.*s", (int)len, at);
+        printf("%s\n", paint->end);
+        at += len + (at[len] == '\n');
     }
 }
 
@@ -76,13 +65,10 @@ static void print_message(const struct sluice_message *message, const struct pai
 {
     bool sampled = strcmp(message->role, "assistant") == 0;
     const char *colour = sampled ? paint->sampled : message->tool ? paint->tool : "";
-    printf("\n%s", message->role);
-    if (message->tool) {
-        printf(" ");
-        print_tame(stdout, message->tool);
-        if (message->exit_status)
-            printf("  [exit status %d]", message->exit_status);
-    }
+    tame_print(stdout, "\n%s%s%s", message->role, message->tool ? " " : "",
+               message->tool ? message->tool : "");
+    if (message->tool && message->exit_status)
+        printf("  [exit status %d]", message->exit_status);
     putchar('\n');
     print_quoted(message->content, colour, paint);
 }
@@ -97,18 +83,18 @@ static void print_sandbox(const struct sluice_sandbox *used)
            (double)used->peak_memory_kib / 1024, used->peak_processes,
            (double)used->peak_disk_bytes / 1048576, (unsigned long long)used->peak_inodes);
     for (size_t i = 0; i < used->breach_count; i++)
-        printf("          limit reached: %s, %u times\n", used->breaches[i].limit,
-               used->breaches[i].count);
+        tame_print(stdout, "          limit reached: %s, %u times\n", used->breaches[i].limit,
+                   used->breaches[i].count);
 }
 
 static void print_turn(const struct sluice_turn *turn)
 {
     bool sampled = strcmp(turn->role, "assistant") == 0;
-    printf("  %6u  %-9s  %6u tokens", turn->offset, turn->role, turn->length);
+    tame_print(stdout, "  %6u  %-9s  %6u tokens", turn->offset, turn->role, turn->length);
     if (sampled)
-        printf("  %.2f s, finish %s, %u in the prompt, %u of them cached%s%s", turn->seconds,
-               turn->finish, turn->prompt_tokens, turn->cached_tokens,
-               *turn->version ? ", version " : "", turn->version);
+        tame_print(stdout, "  %.2f s, finish %s, %u in the prompt, %u of them cached%s%s",
+                   turn->seconds, turn->finish, turn->prompt_tokens, turn->cached_tokens,
+                   *turn->version ? ", version " : "", turn->version);
     printf("\n");
 }
 
@@ -131,8 +117,8 @@ static void print_traces(const struct sluice_trajectory *t, bool tokens, const s
 {
     for (size_t i = 0; i < t->trace_count; i++) {
         const struct sluice_trace *trace = &t->traces[i];
-        printf("\ntrace %zu: %zu tokens%s%s\n", i, trace->token_count, *trace->reason ? "; " : "",
-               trace->reason);
+        tame_print(stdout, "\ntrace %zu: %zu tokens%s%s\n", i, trace->token_count,
+                   *trace->reason ? "; " : "", trace->reason);
         for (size_t k = 0; k < trace->turn_count; k++) {
             print_turn(&trace->turns[k]);
             if (tokens)
@@ -176,7 +162,7 @@ static int run_show(const struct invocation *in)
         json_text(stdout, state);
         printf("}\n");
     } else {
-        printf("%s has not ended: %s\n", in->arguments[0], state);
+        tame_print(stdout, "%s has not ended: %s\n", in->arguments[0], state);
     }
     return EXITS_OK;
 }

@@ -4,6 +4,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "client/cli/json.h"
+
 struct status_options {
     uint64_t watch_ms;
     bool json;
@@ -34,7 +36,7 @@ static int show(const struct status_options *options, struct sluice_client *clie
     if (!json_is_object(status))
         cli_say("the broker's status is no JSON object");
     else if (options->json)
-        printf("%s\n", text);
+        json_line(stdout, text);
     else
         status_print(client, status);
     json_decref(status);

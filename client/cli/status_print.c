@@ -3,6 +3,7 @@
 
 #include "client/cli/print.h"
 #include "client/cli/status.h"
+#include "common/tame.h"
 
 static long long number(const json_t *object, const char *key)
 {
@@ -86,8 +87,8 @@ static void print_summary(const struct sluice_client *client, const json_t *stat
     const json_t *rollouts = json_object_get(status, "rollouts");
     char uptime[32];
     print_duration((uint64_t)number(status, "uptime_ms"), uptime, sizeof(uptime));
-    printf("broker    %s, up for %s, start number %lld\n", sluice_url(client), uptime,
-           number(status, "epoch"));
+    tame_print(stdout, "broker    %s, up for %s, start number %lld\n", sluice_url(client), uptime,
+               number(status, "epoch"));
     printf("rollouts  %lld of at most %lld have not ended; ended since the start:",
            number(rollouts, "live"), number(rollouts, "limit"));
     static const char *const outcomes[] = {"ok", "agent", "task", "infra", "cancelled"};
@@ -105,9 +106,10 @@ static void print_store(const json_t *store)
     if (strcmp(state, "off") == 0)
         printf("store     layers stay for ever: the broker was started without --store\n");
     else
-        printf("store     %s: %lld layers, %lld MiB; %lld layers, %lld MiB deleted since the start\n",
-               state, number(store, "layers"), number(store, "bytes") >> 20,
-               number(store, "freed_layers"), number(store, "freed_bytes") >> 20);
+        tame_print(stdout,
+                   "store     %s: %lld layers, %lld MiB; %lld layers, %lld MiB deleted since the start\n",
+                   state, number(store, "layers"), number(store, "bytes") >> 20,
+                   number(store, "freed_layers"), number(store, "freed_bytes") >> 20);
 }
 
 static void print_advice(const json_t *status)
@@ -115,9 +117,7 @@ static void print_advice(const json_t *status)
     const json_t *advice = json_object_get(status, "advice");
     for (size_t i = 0; i < json_array_size(advice); i++) {
         const char *sentence = json_string_value(json_array_get(advice, i));
-        printf("%s! ", i ? "" : "\n");
-        print_tame(stdout, sentence ? sentence : "?");
-        putchar('\n');
+        tame_print(stdout, "%s! %s\n", i ? "" : "\n", sentence ? sentence : "?");
     }
 }
 
@@ -139,12 +139,10 @@ static void print_health(const json_t *status)
 {
     const json_t *reasons = json_object_get(status, "reasons");
     const char *health = word(status, "health");
-    printf("health    %s\n", *health ? health : "not told");
+    tame_print(stdout, "health    %s\n", *health ? health : "not told");
     for (size_t i = 0; i < json_array_size(reasons); i++) {
         const char *reason = json_string_value(json_array_get(reasons, i));
-        printf("          ");
-        print_tame(stdout, reason ? reason : "?");
-        putchar('\n');
+        tame_print(stdout, "          %s\n", reason ? reason : "?");
     }
 }
 

@@ -6,6 +6,7 @@
 #include "client/cli/command.h"
 #include "common/cleanup.h"
 #include "common/digest.h"
+#include "common/tame.h"
 #include "schemas/task.h"
 
 enum { HASH_DIGITS = 10, PREFIX_MAX = 24, ID_MAX = 56 };
@@ -30,8 +31,8 @@ static void say_bad(struct tasks_file *tasks, size_t line, const struct refusal 
     size_t len = strlen(no->field);
     bool says_field = len == 0 || strncmp(no->text, no->field, len) == 0;
     tasks->bad++;
-    fprintf(stderr, "%s:%zu: %s%s%s\n", tasks->path, line, says_field ? "" : no->field,
-            says_field ? "" : ": ", no->text);
+    tame_print(stderr, "%s:%zu: %s%s%s\n", tasks->path, line, says_field ? "" : no->field,
+               says_field ? "" : ": ", no->text);
 }
 
 /* False when out of memory; a bad line is said and counted. */

@@ -5,6 +5,7 @@
 #include "client/cli/duration.h"
 #include "client/cli/json.h"
 #include "client/cli/print.h"
+#include "common/tame.h"
 
 struct watch_options {
     const char *cursor;
@@ -28,14 +29,10 @@ static void print_line(const struct sluice_trajectory *t)
     print_reward(t, reward, sizeof(reward));
     print_duration(t->wait_ms + t->init_ms + t->run_ms + t->eval_ms, duration, sizeof(duration));
     count_tokens(t, &all, &sampled);
-    printf("%llu  %s  %s  reward %s  %zu turns  %zu tokens, %zu sampled  %s",
-           (unsigned long long)t->seq, t->rollout, t->outcome, reward, count_turns(t), all, sampled,
-           duration);
-    if (!t->trainable && *t->detail) {
-        printf("  ");
-        print_tame(stdout, t->detail);
-    }
-    putchar('\n');
+    const char *detail = t->trainable ? "" : t->detail;
+    tame_print(stdout, "%llu  %s  %s  reward %s  %zu turns  %zu tokens, %zu sampled  %s%s%s\n",
+               (unsigned long long)t->seq, t->rollout, t->outcome, reward, count_turns(t), all,
+               sampled, duration, *detail ? "  " : "", detail);
 }
 
 /* What it has read is on stdout; then the position moves. False when that cannot be, or was said. */

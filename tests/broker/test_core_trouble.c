@@ -1,7 +1,7 @@
 /* Budgets, back-offs and histories: what is borne of a job, on disk and off. */
 #include "tests/broker/core_world.h"
 
-#include "schemas/utf8.h"
+#include "common/utf8.h"
 
 /* The broker is started again with these groups: h has had its init, g has not. */
 static struct world *restart(const struct core_trouble *trouble)

@@ -65,8 +65,15 @@ static void encode(enum message_id id, const void *message, struct buffer *out)
     fake_need(message_encode(id, message, out, &no), no.text);
 }
 
-static void make_record(struct buffer *out)
+static struct slice spiced(const struct fake_broker *broker, char room[96], const char *text)
 {
+    snprintf(room, 96, "%s%s", text, broker->spice);
+    return slice_from_str(room);
+}
+
+static void make_record(const struct fake_broker *broker, struct buffer *out)
+{
+    char tool[96], content[96];
     static const uint32_t ids[] = {101, 102, 103};
     static const float logprobs[] = {-0.5f, -0.25f};
     struct record record;
@@ -76,11 +83,14 @@ static void make_record(struct buffer *out)
     strcpy(record.logprobs_mode, "raw");
     struct record_turn prompt = {.role = "prompt"};
     struct record_turn said = {.role = "assistant", .finish = "stop", .prompt_tokens = 1};
+    snprintf(said.version, sizeof(said.version), "%s", broker->spice);
+    spiced(broker, tool, "bash");
     bool good = record_start_trace(&record, "") &&
                 record_append(&record, &prompt, ids, NULL, 1, false) &&
                 record_append(&record, &said, ids + 1, logprobs, 2, true) &&
                 record_say(&record, "user", slice_from_str("1+1?"), NULL, 0) &&
-                record_say(&record, "assistant", slice_from_str("2"), NULL, 0) &&
+                record_say(&record, "assistant", spiced(broker, content, "2"), NULL, 0) &&
+                (!*broker->spice || record_say(&record, "tool", spiced(broker, content, "out"), tool, 1)) &&
                 record_encode(&record, out, &no);
     fake_need(good, "a good message");
     record_finish(&record);
@@ -91,21 +101,26 @@ static void make_trajectory(struct fake_broker *broker, const char *stream, uint
 {
     const struct kept *kept = &broker->kept[seq - 1];
     struct buffer record = {0};
+    char task[96], detail[96], engine[96];
     if (kept->broken)
         buffer_append_str(&record, "\xc1");
     else
-        make_record(&record);
+        make_record(broker, &record);
     struct msg_trajectory message = {.tag = tag,
                                      .has_tag = tag != 0,
                                      .stream = slice_from_str(stream),
                                      .seq = seq,
                                      .rollout = slice_from_str(kept->rollout),
                                      .group = slice_from_str(kept->group),
-                                     .task = slice_from_str("add"),
+                                     .task = spiced(broker, task, "add"),
+                                     .detail = spiced(broker, detail, ""),
+                                     .has_detail = *broker->spice != 0,
+                                     .engine = spiced(broker, engine, ""),
+                                     .has_engine = *broker->spice != 0,
                                      .sample = kept->sample,
                                      .attempt = 1,
                                      .outcome = slice_from_str("ok"),
-                                     .trainable = true,
+                                     .trainable = !*broker->spice,
                                      .reward = (double)(kept->sample % 2),
                                      .has_reward = true,
                                      .run_ms = 5,

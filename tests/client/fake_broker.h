@@ -62,6 +62,8 @@ void fake_answer_done(struct fake_broker *broker);
 void fake_be_full(struct fake_broker *broker, unsigned count);
 /* Accepted groups carry this warning. Until told otherwise: `done` counts so many, status is this. */
 void fake_warn(struct fake_broker *broker, const char *text);
+/* Every text of trajectories made from now on ends so, and none is trainable. */
+void fake_spice(struct fake_broker *broker, const char *text);
 void fake_count_done(struct fake_broker *broker, uint64_t count);
 void fake_set_status(struct fake_broker *broker, const char *json);
 /* The status after the next one. */

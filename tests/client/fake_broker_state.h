@@ -30,6 +30,7 @@ struct fake_broker {
     enum refusal_reason refuse_with;
     enum message_id refuse_only; /* unless refuses_any */
     char refuse_text[256];
+    char spice[64];
     char warning[256], status[4096], next_status[4096], last_options[256];
     char told_options[256]; /* a copy, which only who asks for it sees change */
     uint64_t done_count;

@@ -128,6 +128,7 @@ ORDER(lock, {
     come_back(broker);
 })
 ORDER(hold_head, { broker->holds_head = true; })
+ORDER(spice, { snprintf(broker->spice, sizeof(broker->spice), "%s", order->text); })
 ORDER(warn, { snprintf(broker->warning, sizeof(broker->warning), "%s", order->text); })
 ORDER(status, { snprintf(broker->status, sizeof(broker->status), "%s", order->text); })
 ORDER(next_status, { snprintf(broker->next_status, sizeof(broker->next_status), "%s", order->text); })
@@ -239,6 +240,11 @@ void fake_hold_head(struct fake_broker *broker) { GIVE(.run = do_hold_head); }
 void fake_warn(struct fake_broker *broker, const char *text)
 {
     GIVE(.run = do_warn, .text = text);
+}
+
+void fake_spice(struct fake_broker *broker, const char *text)
+{
+    GIVE(.run = do_spice, .text = text);
 }
 
 void fake_set_status(struct fake_broker *broker, const char *json)

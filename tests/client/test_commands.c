@@ -1,6 +1,10 @@
 /* The commands of `sluice` other than submit and up; and hello. */
 #include "tests/client/cli_world.h"
 
+#include <jansson.h>
+
+#include "common/cleanup.h"
+
 static void watch_prints_a_line_for_each(void **state)
 {
     struct fixture *f = *state;
@@ -149,6 +153,103 @@ static void status_shows_what_is_lost_and_set_aside_and_passes_over_what_it_does
     assert_non_null(strstr(said(f), "! do something\n! ?\n"));
 }
 
+/* A title, the clipboard, CSI in both its characters, a line turned around, one begun anew. */
+static const char spice[] = "\x1b]0;t\x07\x1b]52;c;eA==\x1b\\\xc2\x9b" "2J\xe2\x80\xae\r\b";
+static const char spice_shown[] = "?]0;t??]52;c;eA==?\\?2J???";
+
+/* Whether a byte of it is a control to some terminal; of the pieces of longer characters, C1's. */
+static void expect_tame(const char *text)
+{
+    for (const char *at = text; *at; at++) {
+        const unsigned char c = (unsigned char)*at, next = (unsigned char)at[1];
+        if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f || (c == 0xc2 && next < 0xa0) ||
+            strncmp(at, "\xe2\x80\xae", 3) == 0)
+            fail_msg("byte %zu of this is raw: %s", (size_t)(at - text), text);
+    }
+}
+
+static void expect_said_tame(struct fixture *f, const char *arguments, int status, const char *before)
+{
+    char words[256];
+    snprintf(words, sizeof(words), "%s%s", before, spice_shown);
+    expect(f, arguments, status, words);
+    expect_tame(said(f));
+}
+
+static void nothing_of_others_steers_the_terminal(void **state)
+{
+    struct fixture *f = *state;
+    fake_spice(f->broker, spice);
+    fake_add(f->broker, true);
+    expect_said_tame(f, "watch train --count 1", 0, "5 ms  ");
+    expect_said_tame(f, "show g/0", 0, "task add");
+    for (size_t i = 0; i < 5; i++) {
+        static const char *const before[] = {"reward    0 (", "\nengine    ", "\n  | 2", "\ntool bash", ", version "};
+        char words[128];
+        snprintf(words, sizeof(words), "%s%s", before[i], spice_shown);
+        if (!strstr(said(f), words))
+            fail_msg("no '%s' in %s", words, said(f));
+    }
+    fake_refuse_one(f->broker, MSG_rollout_get, REFUSAL_NOT_ALLOWED, spice);
+    expect_said_tame(f, "show g/0", 1, "sluice: ");
+    fake_count_done(f->broker, 0);
+    fake_refuse_one(f->broker, MSG_rollout_get, REFUSAL_NOT_ALLOWED, spice);
+    expect_said_tame(f, "cancel g", 0, "cannot be said: ");
+    fake_warn(f->broker, spice);
+    write_file("tasks", "{\"task\": \"t\\u202e\\u009b\", \"prompt\": \"p\"}\n");
+    expect_said_tame(f, "submit tasks --stream train", 0, "warning: ");
+    write_file("bad", "{\"task\": \"t\", \"prompt\": \"p\", \"\\u001b[2J\\u009b\": 1}\n");
+    assert_int_not_equal(run(f, "submit bad --stream train"), 0);
+    expect_tame(said(f));
+}
+
+static void a_status_steers_no_terminal(void **state)
+{
+    static const char all[] =
+        "{\"health\": \"@\", \"reasons\": [\"@\"], \"store\": {\"state\": \"@\"}, \"advice\": [\"@\"],"
+        " \"engines\": [{\"url\": \"@\", \"state\": \"@\"}], \"streams\": [{\"name\": \"@\", \"owner\": \"@\"}],"
+        " \"stages\": {\"@\": {\"queued\": 1}}, \"clients\": [{\"name\": \"@\", \"@\": 1}]}";
+    static const char escaped[] = "\\u001b[2J\xc2\x9b\xe2\x80\xae";
+    struct fixture *f = *state;
+    AUTO_BUFFER json = {0};
+    for (const char *at = all; *at; at++)
+        buffer_append(&json, *at == '@' ? escaped : at, *at == '@' ? strlen(escaped) : 1);
+    buffer_append(&json, "", 1);
+    fake_set_status(f->broker, (const char *)json.data);
+    expect(f, "status", 0, "health    ?[2J??\n          ?[2J??\n");
+    expect_tame(said(f));
+    expect(f, "engine list", 0, "?[2J??  0 rollouts");
+    expect_tame(said(f));
+    expect(f, "status --json", 0, "\"health\": \"\\u001b[2J\\u009b\\u202e\"");
+    expect_tame(said(f));
+    json_t *given = json_loads((const char *)json.data, 0, NULL), *got = json_loads(said(f), 0, NULL);
+    assert_non_null(given);
+    assert_true(json_equal(given, got));
+    json_decref(given);
+    json_decref(got);
+}
+
+static void json_of_a_trajectory_is_exact_and_steers_no_terminal(void **state)
+{
+    static const char *const commands[] = {"show g/0 --json", "watch train --count 1 --json"};
+    struct fixture *f = *state;
+    fake_spice(f->broker, spice);
+    fake_add(f->broker, true);
+    for (size_t i = 0; i < 2; i++) {
+        json_error_t error;
+        assert_int_equal(run(f, commands[i]), 0);
+        expect_tame(said(f));
+        json_t *json = json_loads(said(f), 0, &error);
+        if (!json)
+            fail_msg("%s: %s", error.text, said(f));
+        assert_string_equal(json_string_value(json_object_get(json, "detail")), spice);
+        const json_t *told = json_array_get(json_object_get(json, "messages"), 2);
+        assert_string_equal(json_string_value(json_object_get(told, "content")) + strlen("out"), spice);
+        assert_string_equal(json_string_value(json_object_get(told, "tool")) + strlen("bash"), spice);
+        json_decref(json);
+    }
+}
+
 static void hello_is_a_whole_trainer(void **state)
 {
     struct fixture *f = *state;
@@ -190,6 +291,9 @@ int main(void)
         CASE(the_small_commands_do_what_they_say),
         CASE(the_exit_status_of_status_is_the_health),
         CASE(status_shows_what_is_lost_and_set_aside_and_passes_over_what_it_does_not_know),
+        CASE(nothing_of_others_steers_the_terminal),
+        CASE(a_status_steers_no_terminal),
+        CASE(json_of_a_trajectory_is_exact_and_steers_no_terminal),
         CASE(hello_is_a_whole_trainer),
         CASE(the_page_of_the_command_line_is_the_tables),
     };

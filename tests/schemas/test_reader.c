@@ -5,8 +5,8 @@
 
 #include <cmocka.h>
 
+#include "common/utf8.h"
 #include "schemas/reader.h"
-#include "schemas/utf8.h"
 
 /* A byte and zeros after it: enough for any scalar it may begin. */
 static struct slice starting_with(uint8_t head, uint8_t room[300])

@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "common/cleanup.h"
-#include "schemas/utf8.h"
+#include "common/utf8.h"
 #include "tests/fuzz.h"
 #include "workers/engines/call.h"
 #include "workers/engines/llama_reply.h"

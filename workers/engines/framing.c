@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "common/cleanup.h"
-#include "schemas/utf8.h"
+#include "common/utf8.h"
 
 #define PAD_LEFT "  "
 #define PAD_RIGHT " \n"

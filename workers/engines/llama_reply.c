@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "common/cleanup.h"
-#include "schemas/utf8.h"
+#include "common/utf8.h"
 
 enum { TAIL = 4 }; /* bytes that decide whether a text ends in a whole character */
 

@@ -7,11 +7,11 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/tame.h"
 #include "workers/image/copy.h"
 #include "workers/image/image_about.h"
 #include "workers/image/oci.h"
 #include "workers/image/squashfs.h"
-#include "workers/text.h"
 
 enum { OWNERS_LOOKED_AT = 2 << 20, PROGRESS_EVERY_MS = 100 };
 
@@ -29,10 +29,7 @@ static int say_json(json_t *json)
 /* The sentence may hold names out of the image: fit for JSON and for a terminal. */
 static int complain(const struct image_call *call, struct image_trouble *trouble)
 {
-    text_repair(trouble->fail.text);
-    for (char *at = trouble->fail.text; *at; at++)
-        if ((unsigned char)*at < ' ' || *at == 0x7f)
-            *at = '?';
+    trouble->fail.text[tame(trouble->fail.text, strlen(trouble->fail.text), false)] = '\0';
     if (call->json)
         say_json(json_pack("{s:{s:s, s:s}}", "error", "refusal",
                            image_refusal_wire(trouble->refusal), "detail", trouble->fail.text));
@@ -97,26 +94,27 @@ static void print_owners(const struct inspection *inspection)
            inspection->has_all_owners ? "" : " and more");
     if (!owners->foreign)
         return;
-    printf("foreign:   %llu belong to other users or groups than yours (%s)\n"
-           "           In a sandbox they can be read, not changed or removed. To own them:\n"
-           "           sluice image prepare %s --to DIR\n",
-           (unsigned long long)owners->foreign, owners->first, inspection->image->path);
+    tame_print(stdout,
+               "foreign:   %llu belong to other users or groups than yours (%s)\n"
+               "           In a sandbox they can be read, not changed or removed. To own them:\n"
+               "           sluice image prepare %s --to DIR\n",
+               (unsigned long long)owners->foreign, owners->first, inspection->image->path);
 }
 
 static void print_inspection(const struct inspection *inspection)
 {
     const struct image *image = inspection->image;
     char text[32];
-    printf("image:     %s%s%s\nkind:      %s\n", image->path ? image->path : "host",
-           image->tag ? ":" : "", image->tag ? image->tag : "", image_kind_name(image->kind));
+    tame_print(stdout, "image:     %s%s%s\nkind:      %s\n", image->path ? image->path : "host",
+               image->tag ? ":" : "", image->tag ? image->tag : "", image_kind_name(image->kind));
     if (image->kind == IMAGE_SIF)
-        printf("built for: linux/%s, %u objects, root at %llu\n", image->sif.architecture,
-               image->sif.object_count, (unsigned long long)image->sif.root_offset);
+        tame_print(stdout, "built for: linux/%s, %u objects, root at %llu\n", image->sif.architecture,
+                   image->sif.object_count, (unsigned long long)image->sif.root_offset);
     if (image->squashfs)
         printf("packed:    SquashFS, %s\n", squashfs_compression(image->squashfs));
     if (image->oci)
-        printf("manifest:  %s\nlayers:    %zu, %s compressed\n", oci_digest(image->oci),
-               oci_layer_count(image->oci), format_bytes(oci_size(image->oci), text));
+        tame_print(stdout, "manifest:  %s\nlayers:    %zu, %s compressed\n", oci_digest(image->oci),
+                   oci_layer_count(image->oci), format_bytes(oci_size(image->oci), text));
     if (image->squashfs)
         printf("unpacks:   to %s in %llu entries\n", format_bytes(inspection->counts.bytes, text),
                (unsigned long long)inspection->counts.entries);
@@ -124,7 +122,7 @@ static void print_inspection(const struct inspection *inspection)
     if (image->kind == IMAGE_DIRECTORY)
         print_owners(inspection);
     if (image_is_packed(image))
-        printf("prepared:  %s\n", inspection->prepared[0] ? inspection->prepared : "not yet");
+        tame_print(stdout, "prepared:  %s\n", inspection->prepared[0] ? inspection->prepared : "not yet");
 }
 
 static json_t *inspection_json(const struct inspection *inspection)
@@ -215,7 +213,8 @@ static void show_bar(void *arg, const struct rootfs_counts *done, const struct r
     if (!bar->is_shown || now_ms - bar->said_ms < PROGRESS_EVERY_MS)
         return;
     bar->said_ms = now_ms;
-    fprintf(stderr, "\r%.60s: ", bar->name);
+    fputs("\r", stderr);
+    tame_print(stderr, "%.60s: ", bar->name);
     if (bar->is_exact && total->bytes)
         fprintf(stderr, "%.0f %%, ", 100.0 * (double)done->bytes / (double)total->bytes);
     fprintf(stderr, "%llu entries, %s  ", (unsigned long long)done->entries,
@@ -323,8 +322,8 @@ static void print_row(const struct image_about *about)
     struct tm utc;
     gmtime_r(&at, &utc);
     strftime(used, sizeof(used), "%Y-%m-%d %H:%M", &utc);
-    printf("%-12.12s  %-8s  %10s  %-16s  %-4s  %s\n", about->key, about->kind,
-           format_bytes(about->bytes, bytes), used, about->is_held ? "yes" : "", about->name);
+    tame_print(stdout, "%-12.12s  %-8s  %10s  %-16s  %-4s  %s\n", about->key, about->kind,
+               format_bytes(about->bytes, bytes), used, about->is_held ? "yes" : "", about->name);
 }
 
 static json_t *row_json(const struct image_about *about)

@@ -1,6 +1,6 @@
 /* Files and directories as the tool `edit` shows them. */
 #include "common/cleanup.h"
-#include "schemas/utf8.h"
+#include "common/utf8.h"
 #include "workers/tools/edit_call.h"
 
 int edit_say_output(struct edit_call *call, struct output *output)

@@ -1,4 +1,4 @@
-#include "schemas/utf8.h"
+#include "common/utf8.h"
 
 size_t utf8_sequence(struct slice s)
 {

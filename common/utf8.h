@@ -1,6 +1,6 @@
 /* utf8.h - text as this service takes it: UTF-8 without NUL, surrogates or overlong forms. */
-#ifndef SLUICE_SCHEMAS_UTF8_H
-#define SLUICE_SCHEMAS_UTF8_H
+#ifndef SLUICE_COMMON_UTF8_H
+#define SLUICE_COMMON_UTF8_H
 
 #include "common/buffer.h"
 
