@@ -38,6 +38,7 @@ struct crowd {
     void *context;
     size_t max, count;
     bool is_shut;
+    int backlog; /* that the kernel was last told */
     int fd_end; /* one beyond the highest descriptor seen */
     int64_t look_ms;
     struct door doors[CROWD_SOCKETS];
@@ -55,6 +56,17 @@ static size_t room_for(size_t max)
     return max < most ? max : most;
 }
 
+/* The kernel answers this many before they are accepted, also when the door is shut meanwhile: at
+ * most as many as there is room for. */
+static int backlog_for(const struct crowd *crowd)
+{
+    size_t room = crowd->max > crowd->count ? crowd->max - crowd->count : 1;
+    int backlog = BACKLOG_MAX;
+    while ((size_t)backlog > room)
+        backlog /= 2;
+    return backlog;
+}
+
 struct crowd *crowd_create(void *context, size_t max)
 {
     struct crowd *crowd = calloc(1, sizeof(*crowd));
@@ -62,6 +74,7 @@ struct crowd *crowd_create(void *context, size_t max)
         return NULL;
     crowd->context = context;
     crowd->max = room_for(max);
+    crowd->backlog = backlog_for(crowd);
     for (int i = 0; i < CROWD_SOCKETS; i++)
         crowd->doors[i].listening_fd = -1;
     if (crowd->max < max)
@@ -112,15 +125,13 @@ size_t crowd_count(const struct crowd *crowd) { return crowd->count; }
 
 /* ---- opening and shutting --------------------------------------------------------------------- */
 
-/* The kernel answers as many as wait to be accepted: they come in also when it is shut meanwhile. */
 static void set_door(const struct crowd *crowd, int fd)
 {
     struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
     struct sock_fprog program = {1, &nothing};
-    size_t room = crowd->max > crowd->count ? crowd->max - crowd->count : 1;
     if (fd < 0)
         return;
-    listen(fd, room < BACKLOG_MAX ? (int)room : BACKLOG_MAX);
+    listen(fd, crowd->backlog);
     if (crowd->is_shut)
         setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
     else
@@ -147,14 +158,18 @@ static void open_or_shut(struct crowd *crowd)
 {
     if (crowd->count >= crowd->max)
         recount(crowd);
-    bool shuts = crowd->count >= (crowd->is_shut ? crowd->max - crowd->max / 8 : crowd->max);
-    if (shuts == crowd->is_shut)
+    bool was_shut = crowd->is_shut;
+    int backlog = backlog_for(crowd);
+    crowd->is_shut = crowd->count >= (was_shut ? crowd->max - crowd->max / 8 : crowd->max);
+    if (crowd->is_shut == was_shut && backlog == crowd->backlog)
         return;
-    crowd->is_shut = shuts;
+    crowd->backlog = backlog;
     for (int i = 0; i < CROWD_SOCKETS; i++)
         set_door(crowd, crowd->doors[i].listening_fd);
-    log_event(LOG_WARN, shuts ? "crowd.full" : "crowd.open-again", "connections=%zu max=%zu action=%s",
-              crowd->count, crowd->max, shuts ? "new-ones-wait" : "new-ones-are-let-in");
+    if (crowd->is_shut != was_shut)
+        log_event(LOG_WARN, crowd->is_shut ? "crowd.full" : "crowd.open-again",
+                  "connections=%zu max=%zu action=%s", crowd->count, crowd->max,
+                  crowd->is_shut ? "new-ones-wait" : "new-ones-are-let-in");
 }
 
 /* ---- who comes and goes ------------------------------------------------------------------------ */
