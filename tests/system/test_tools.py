@@ -34,27 +34,41 @@ CALLS = {"task": "calls", "prompt": "What is 1+1?", "agent": {"kind": "tools"}, 
 SEARCH = {"task": "search", "agent": {"kind": "replay", "script": [call("search", query="sluice")]}}
 
 
+HTTP = "printf 'GET / HTTP/1.0\\r\\n\\r\\n' >&3 && tail -n 1 <&3"
+GRANTED = {
+    "task": "granted", "network": ["web"],
+    "agent": {"kind": "replay", "tools": ["bash", "ipython"], "script": [
+        call("bash", command="exec 3<>/dev/tcp/${SLUICE_GRANT_WEB/://} && " + HTTP),
+        call("bash", command="echo $SLUICE_GRANT_WEB"),
+        call("ipython", code="import os\nprint(os.environ['SLUICE_GRANT_WEB'])"),
+        call("ipython", code="import urllib.request\n"
+             "print(urllib.request.urlopen('http://' + os.environ['SLUICE_GRANT_WEB'] + '/', timeout=30).read().decode())")]},
+    "eval": {"kind": "command", "command": "test -z $SLUICE_GRANT_WEB"}}
+
+
 class SearchServer:
     """A SearXNG of one answer."""
 
     def __enter__(self):
         asked = self.asked = []
+        self.body = json.dumps({"query": "sluice", "results": [
+            {"url": "https://example.org/", "title": "A gate", "content": "for water"}]})
+        answer = self.body.encode()
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
                 asked.append((self.path, self.headers.get("Authorization")))
-                body = json.dumps({"query": "sluice", "results": [
-                    {"url": "https://example.org/", "title": "A gate", "content": "for water"}]}).encode()
                 self.send_response(200)
-                self.send_header("Content-Length", str(len(body)))
+                self.send_header("Content-Length", str(len(answer)))
                 self.end_headers()
-                self.wfile.write(body)
+                self.wfile.write(answer)
 
             def log_message(self, *_):
                 pass
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        self.port = self.server.server_port
+        self.url = f"http://127.0.0.1:{self.port}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         return self
 
@@ -108,6 +122,27 @@ class Tools(unittest.TestCase):
             t, = service.finish(waiting, out, timeout=120)
             self.assertEqual(t["outcome"], "infra", t)
             self.assertIn("no web search", t["detail"])
+
+    def test_a_granted_endpoint_is_reached_by_commands_and_cells_and_only_by_name(self):
+        with SearchServer() as server, Service(options=["--grant", f"web=tcp:127.0.0.1:{server.port}"]) as service:
+            t, = service.submit([GRANTED], "granted", samples=1)
+            self.assertEqual((t["outcome"], t["reward"]), ("ok", 1.0), t)
+            by_bash, bash_has, cell_has, by_cell = [m["content"] for m in t["messages"] if m["role"] == "tool"]
+            self.assertEqual((by_bash.strip(), by_cell.strip()), (server.body, server.body))
+            self.assertEqual((bash_has, cell_has), (f"127.0.0.1:{server.port}\n",) * 2)
+            self.assertEqual(len(server.asked), 2)
+
+            without = dict(GRANTED, task="without", network=[], agent={"kind": "replay", "script": [
+                call("bash", command=f"echo [$SLUICE_GRANT_WEB]; exec 3<>/dev/tcp/127.0.0.1/{server.port} && " + HTTP)]})
+            t, = service.submit([without], "without", samples=1)
+            message, = [m for m in t["messages"] if m["role"] == "tool"]
+            self.assertTrue(message["content"].startswith("[]\n"), t)
+            self.assertIn("Connection refused", message["content"])
+            self.assertEqual(len(server.asked), 2)
+
+            t, = service.submit([dict(GRANTED, task="other", network=["db"])], "other", samples=1)
+            self.assertEqual(t["outcome"], "task", t)
+            self.assertIn('there is no network grant "db"; this worker has: web', t["detail"])
 
     def key_file(self):
         path = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"sluice-search-key-{os.getpid()}")

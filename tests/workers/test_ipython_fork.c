@@ -113,6 +113,32 @@ FIBER_TEST(a_forked_kernel_is_confined_as_any_process_of_the_sandbox)
     sandbox_close(&sandbox);
 }
 
+FIBER_TEST(a_forked_kernel_has_the_variables_of_the_sandboxs_grants)
+{
+    static const struct listener listeners[] = {{.name = "my-db"}, {.name = "web", .is_tcp = true, .port = 8080}};
+    static const char variables[] =
+        "import os\nprint(sorted(i for i in os.environ.items() if 'GRANT' in i[0]))\n";
+    struct sandbox_plan plan = host_plan();
+    plan.kernels = true;
+    plan.listeners = listeners;
+    plan.listener_count = 2;
+    struct sandbox *sandbox = open_sandbox(&plan), *other = open_room(true);
+    for (size_t i = 0; i < 2; i++)
+        close(sandbox_take_listener(sandbox, i));
+    struct kernel *kernel = start(sandbox);
+    assert_true(kernel->is_forked);
+    says(kernel, variables, "[('SLUICE_GRANT_MY_DB', '/run/sluice/grant/my-db'), "
+                            "('SLUICE_GRANT_WEB', '127.0.0.1:8080')]\n");
+    says(kernel, "!echo $SLUICE_GRANT_WEB", "127.0.0.1:8080\n"); /* and so do its children */
+    stop(&kernel);
+    kernel = start(other); /* of the same server: nothing of the first stayed there */
+    assert_true(kernel->is_forked);
+    says(kernel, variables, "[]\n");
+    stop(&kernel);
+    sandbox_close(&sandbox);
+    sandbox_close(&other);
+}
+
 FIBER_TEST(a_forked_kernel_can_do_no_more_than_the_sandbox)
 {
     struct sandbox *sandbox = open_room(true);
@@ -355,6 +381,7 @@ static int group(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(a_forked_kernel_is_confined_as_any_process_of_the_sandbox),
+        TEST(a_forked_kernel_has_the_variables_of_the_sandboxs_grants),
         TEST(a_forked_kernel_can_do_no_more_than_the_sandbox),
         TEST(a_forked_kernel_counts_in_the_limits_of_its_sandbox),
         TEST(the_end_of_a_forked_kernel_is_told),

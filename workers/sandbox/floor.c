@@ -292,11 +292,10 @@ static pid_t clone_on(const struct floor *floor, int *ret_pidfd)
     return read_pid(*ret_pidfd);
 }
 
-/* Those with endpoints of their own have an environment of their own, which no fork server knows;
- * and the other tiers have files outside. */
+/* The other tiers have files outside. */
 static bool can_stand(const struct room_plan *plan)
 {
-    return plan->kernels && plan->listener_count == 0 && plan->tier == TIER_overlay_tmpfs;
+    return plan->kernels && plan->tier == TIER_overlay_tmpfs;
 }
 
 pid_t floors_clone(struct floors *floors, const struct room_plan *plan, struct floor **ret,

@@ -389,7 +389,7 @@ static int make_listeners(struct init *init, int *fds, struct fail *fail)
         if (fds[2 + i] < 0)
             return fail->code;
     }
-    return 0;
+    return listener_tell(init->room.commands, init->room.variables, init->plan.listener_count, fail);
 }
 
 static int become_ready(struct init *init, int births, int *fds, struct fail *fail)

@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -75,4 +76,19 @@ int listener_make(const struct listener *listener, int commands, char *variable,
     if (fd < 0)
         refuse(listener, fail);
     return fd;
+}
+
+/* NUL-ended strings, as in /proc/PID/environ. */
+int listener_tell(int commands, char variables[][LISTENER_VARIABLE_SIZE], size_t count,
+                  struct fail *fail)
+{
+    if (count == 0)
+        return 0;
+    AUTO_CLOSE int file = openat(commands, "environ", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    bool is_told = file >= 0;
+    for (size_t i = 0; is_told && i < count; i++) {
+        size_t len = strlen(variables[i]) + 1;
+        is_told = write(file, variables[i], len) == (ssize_t)len;
+    }
+    return is_told ? 0 : fail_set(fail, -errno, "the grants' variables: %s", strerror(errno));
 }

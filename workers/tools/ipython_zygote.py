@@ -155,6 +155,15 @@ def renew():
     sys.path[:] = search_path()
 
 
+def take_grants():
+    """The variables of the sandbox's network grants (listener.h), which its other processes are started with."""
+    try:
+        with open("/run/sluice/environ") as file:
+            os.environ.update(line.split("=", 1) for line in file.read().split("\0") if line)
+    except FileNotFoundError:
+        pass
+
+
 def become_kernel(server, message, fds):
     channel, output, *namespaces = fds
     enter(namespaces)
@@ -167,6 +176,7 @@ def become_kernel(server, message, fds):
     changed = first_change(STAMPS)
     if changed:
         raise OSError("%s is not what was imported" % changed)
+    take_grants()
     renew()
     driver.serve(channel, CELLS)
 
