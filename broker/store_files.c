@@ -63,7 +63,7 @@ static int get_id(int data, char ret[ID_SIZE], struct fail *fail)
 
 static int open_store(const char *store, struct fail *fail)
 {
-    if (mkdir(store, 0755) < 0 && errno != EEXIST)
+    if (mkdir(store, 0750) < 0 && errno != EEXIST)
         return refuse(fail, "make the store", store);
     int dir = open(store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return dir < 0 ? refuse(fail, "open the store", store) : dir;

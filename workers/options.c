@@ -281,6 +281,7 @@ void options_finish(struct options *options)
 
 /* ---- directories ------------------------------------------------------------------------ */
 
+/* Not for other users of the node: what agents wrote lies in it. */
 static int make_directory(char **path, struct fail *fail)
 {
     for (char *at = *path + 1; *at; at++) {
@@ -290,7 +291,7 @@ static int make_directory(char **path, struct fail *fail)
         mkdir(*path, 0755); /* what matters shows at the end */
         *at = '/';
     }
-    if (mkdir(*path, 0755) < 0 && errno != EEXIST)
+    if (mkdir(*path, 0750) < 0 && errno != EEXIST)
         return fail_set(fail, -errno, "cannot make %s: %s", *path, strerror(errno));
     AUTO_FREE char *absolute = realpath(*path, NULL);
     if (!absolute || access(absolute, R_OK | W_OK | X_OK) < 0)

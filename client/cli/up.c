@@ -24,7 +24,7 @@ static bool make_directory(const char *path)
             mkdir(part, 0755); /* the last one tells */
             *at = '/';
         }
-    if (mkdir(part, 0755) == 0 || errno == EEXIST)
+    if (mkdir(part, 0750) == 0 || errno == EEXIST) /* rollouts are nobody else's to read */
         return true;
     cli_say("cannot make %s: %s", path, strerror(errno));
     return false;

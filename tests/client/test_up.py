@@ -250,6 +250,12 @@ class Case(unittest.TestCase):
         del os.environ["SLUICE_KEY"]
         up.await_line("up front=" + up.url)
 
+    def test_what_it_keeps_is_for_no_other_user(self):
+        up = self.start()
+        up.await_line("up front=")
+        for name in (".", "store", "cache"):
+            self.assertEqual(os.stat(os.path.join(up.data, name)).st_mode & 0o7, 0, name)
+
     def test_with_keys_it_makes_its_own_and_asks_everybody_for_one(self):
         folder = tempfile.TemporaryDirectory(prefix="sluice-up-", ignore_cleanup_errors=True)
         self.addCleanup(folder.cleanup)

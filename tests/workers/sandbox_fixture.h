@@ -164,6 +164,28 @@ static inline void write_host_file(const char *dir, const char *name, const char
     close(fd);
 }
 
+/* The first child of `parent` whose name is `name`. */
+static inline pid_t find_child(pid_t parent, const char *name)
+{
+    char path[64];
+    int pid, found = 0;
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", parent, parent);
+    FILE *list = fopen(path, "r");
+    assert_non_null(list);
+    while (!found && fscanf(list, "%d", &pid) == 1) {
+        char comm[32] = "";
+        snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+        FILE *file = fopen(path, "r");
+        if (file && fgets(comm, sizeof(comm), file) && strncmp(comm, name, strlen(name)) == 0)
+            found = pid;
+        if (file)
+            fclose(file);
+    }
+    fclose(list);
+    assert_true(found > 0);
+    return found;
+}
+
 /* Whether this user has what the tier needs of the machine beyond what all tests need. */
 static inline bool fixture_can_use(enum tier tier)
 {

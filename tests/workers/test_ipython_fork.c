@@ -332,28 +332,6 @@ FIBER_TEST(a_sandbox_that_was_not_made_for_kernels_starts_its_own)
     sandbox_close(&sandbox);
 }
 
-/* The first child of `parent` whose name is `name`. */
-static pid_t find_child(pid_t parent, const char *name)
-{
-    char path[64];
-    int pid, found = 0;
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", parent, parent);
-    FILE *list = fopen(path, "r");
-    assert_non_null(list);
-    while (!found && fscanf(list, "%d", &pid) == 1) {
-        char comm[32] = "";
-        snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-        FILE *file = fopen(path, "r");
-        if (file && fgets(comm, sizeof(comm), file) && strncmp(comm, name, strlen(name)) == 0)
-            found = pid;
-        if (file)
-            fclose(file);
-    }
-    fclose(list);
-    assert_true(found > 0);
-    return found;
-}
-
 static pid_t find_fork_server(void)
 {
     pid_t floor = find_child(find_child(getpid(), "sluice-spawner"), "sluice-floor");
@@ -376,6 +354,36 @@ FIBER_TEST(without_its_fork_server_a_sandbox_starts_its_own)
     sandbox_close(&sandbox);
 }
 
+/* Nor can all that run in a kernel's sandbox end it: the next kernel is forked by the same one. */
+FIBER_TEST(the_fork_server_is_out_of_reach_of_the_kernels_it_forks)
+{
+    char code[1024];
+    struct sandbox *sandbox = open_room(true), *other = open_room(true);
+    struct kernel *kernel = start(sandbox);
+    const pid_t server = find_fork_server(), floor = find_child(find_child(getpid(), "sluice-spawner"), "sluice-floor");
+    assert_true(kernel->is_forked);
+    snprintf(code, sizeof(code),
+             "import ctypes, errno, os\n"
+             "libc = ctypes.CDLL(None, use_errno=True)\n"
+             "def name(number): return errno.errorcode.get(number)\n"
+             "for pid in (%d, %d):\n"
+             "    for attempt in (lambda: os.kill(pid, 9), lambda: os.pidfd_open(pid), lambda: os.listdir('/proc/%%d' %% pid)):\n"
+             "        try: print('done', attempt())\n"
+             "        except OSError as error: print(name(error.errno), end=' ')\n"
+             "    print(libc.ptrace(0x4206, pid, 0, 0), name(ctypes.get_errno()))\n"
+             "try: os.kill(-1, 9)\n"
+             "except ProcessLookupError: print('nobody', os.getppid())",
+             server, floor);
+    says(kernel, code, "ESRCH ESRCH ENOENT -1 ESRCH\nESRCH ESRCH ENOENT -1 ESRCH\nnobody 1\n");
+    struct kernel *next = start(other);
+    assert_true(next->is_forked);
+    assert_int_equal(find_fork_server(), server);
+    stop(&kernel);
+    stop(&next);
+    sandbox_close(&sandbox);
+    sandbox_close(&other);
+}
+
 static int group(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -393,6 +401,7 @@ static int group(void)
         TEST(kernels_do_not_share_what_is_random),
         TEST(the_fork_server_serves_many_sandboxes_of_an_image),
         TEST(a_sandbox_that_was_not_made_for_kernels_starts_its_own),
+        TEST(the_fork_server_is_out_of_reach_of_the_kernels_it_forks),
         TEST(without_its_fork_server_a_sandbox_starts_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

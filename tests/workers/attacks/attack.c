@@ -20,6 +20,12 @@ int main(int argc, char **argv)
         attack_sockets(argv + 2);
     else if (strcmp(word, "proc") == 0)
         attack_proc(argv + 2);
+    else if (strcmp(word, "serve") == 0)
+        attack_serve();
+    else if (strcmp(word, "neighbour") == 0)
+        attack_neighbour(argv + 2);
+    else if (strcmp(word, "outside") == 0)
+        attack_outside(argv + 2);
     else if (strcmp(word, "limits") == 0)
         attack_limits();
     else if (strcmp(word, "memory") == 0)

@@ -30,6 +30,9 @@ void attack_calls(void);
 void attack_sockets(char **arguments); /* abstract name, TCP port, Unix path of the host */
 void attack_proc(char **arguments);    /* a pid of the host's */
 void attack_limits(void);
+void attack_serve(void);
+void attack_neighbour(char **arguments); /* of what attack_serve said, and the port of its grant */
+void attack_outside(char **pids);
 
 void attack_memory(const char *kind); /* until it is killed */
 void attack_processes(const char *kind);

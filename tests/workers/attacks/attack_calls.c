@@ -22,6 +22,8 @@
 
 #include "attack.h"
 
+enum { OPEN_TREE_ATTR = 467 }; /* newer than libc's headers */
+
 static void try_namespaces(void)
 {
     static const struct {
@@ -55,6 +57,10 @@ static void try_mounts(void)
     TRY("chroot", chroot("/tmp"));
     TRY("open_tree", syscall(SYS_open_tree, AT_FDCWD, "/", 1));
     TRY("fsopen", syscall(SYS_fsopen, "tmpfs", 0));
+    TRY("fsconfig", syscall(SYS_fsconfig, 0, 0, "size", "1m", 0));
+    TRY("fsmount", syscall(SYS_fsmount, 0, 0, 0));
+    TRY("fspick", syscall(SYS_fspick, AT_FDCWD, "/usr", 0));
+    TRY("open_tree_attr", syscall(OPEN_TREE_ATTR, AT_FDCWD, "/", 0, NULL, 0));
     TRY("move_mount", syscall(SYS_move_mount, AT_FDCWD, "/usr", AT_FDCWD, "/tmp", 0));
     TRY("mount_setattr", syscall(SYS_mount_setattr, AT_FDCWD, "/usr", 0, NULL, 0));
     TRY("mknod-disk", mknod("/tmp/disk", S_IFBLK | 0600, makedev(8, 0)));
@@ -68,6 +74,7 @@ static void try_kernel(void)
     TRY("perf_event_open", syscall(SYS_perf_event_open, room, 0, -1, -1, 0));
     TRY("io_uring_setup", syscall(SYS_io_uring_setup, 8, room));
     TRY("io_uring_enter", syscall(SYS_io_uring_enter, 3, 1, 0, 0, NULL, 0));
+    TRY("io_uring_register", syscall(SYS_io_uring_register, 3, 0, NULL, 0));
     TRY("userfaultfd", syscall(SYS_userfaultfd, 0));
     TRY("keyctl", syscall(SYS_keyctl, 0, -3, 1));
     TRY("add_key", syscall(SYS_add_key, "user", "k", "v", 1, -3));
@@ -79,6 +86,7 @@ static void try_kernel(void)
     TRY("delete_module", syscall(SYS_delete_module, "ext4", 0));
     TRY("reboot", reboot(RB_AUTOBOOT));
     TRY("swapon", swapon("/tmp", 0));
+    TRY("swapoff", swapoff("/tmp"));
     TRY("acct", acct("/tmp/acct"));
     TRY("quotactl", quotactl(QCMD(Q_SYNC, USRQUOTA), NULL, 0, NULL));
     TRY("syslog", syscall(SYS_syslog, 3, room, sizeof(room)));

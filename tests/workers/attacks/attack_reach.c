@@ -128,7 +128,9 @@ void attack_proc(char **arguments)
 {
     static const char *const secrets[] = {"/proc/1/mem", "/proc/1/environ", "/proc/1/maps",
                                           "/proc/1/auxv", "/proc/1/root/etc/passwd",
-                                          "/proc/1/fd/3", "/proc/kcore", "/dev/mem", "/dev/kmsg", "/dev/port", "/dev/sda"};
+                                          "/proc/1/fd/3", "/proc/kcore", "/dev/mem", "/dev/kmsg", "/dev/port", "/dev/sda",
+                                          "/dev/kvm", "/dev/fuse", "/dev/net/tun",
+                                          "/dev/userfaultfd", "/dev/loop-control"};
     char path[64];
     for (size_t i = 0; i < sizeof(secrets) / sizeof(secrets[0]); i++)
         try_read(secrets[i]);
