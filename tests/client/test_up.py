@@ -145,7 +145,7 @@ class Case(unittest.TestCase):
     def test_ctrl_c_stops_everything_and_a_second_one_at_once(self):
         ready = tempfile.NamedTemporaryFile(mode="r", encoding="utf-8")
         self.addCleanup(ready.close)
-        up = self.start("--ready-file", ready.name)
+        up = self.start("--ready-file", ready.name, "--grace", "120s")
         up.await_line("up front=")
         self.assertEqual(ready.read(), up.url + "\n")
         children = up.children()
@@ -155,7 +155,7 @@ class Case(unittest.TestCase):
         up.process.send_signal(signal.SIGINT)
         up.await_line("stopping")
         up.process.send_signal(signal.SIGINT)
-        self.assertEqual(up.finish(5), 0)
+        self.assertEqual(up.finish(60), 0)  # half of the grace
         self.expect_gone(children)
 
     def with_broker(self, program, *options):
@@ -188,7 +188,7 @@ class Case(unittest.TestCase):
             with asking:
                 children = up.children()
                 up.process.send_signal(signal.SIGINT)
-                self.assertEqual(up.finish(5), 0)
+                self.assertEqual(up.finish(20), 0)
         self.expect_gone(children)
 
     def test_stopping_does_not_wait_for_ever_for_a_stuck_worker(self):

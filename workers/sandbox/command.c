@@ -131,6 +131,8 @@ static int finish(struct command *command, int64_t timeout_ms, struct fail *fail
 static int run(struct command *command, const char *text, int64_t timeout_ms, struct fail *fail)
 {
     int code = start(command, text, fail);
+    if (code == -ETIMEDOUT || code == -ECANCELED)
+        sandbox_kill_all_later(command->sandbox); /* it was asked for, and may run by now */
     if (code < 0)
         return code;
     command->watch =

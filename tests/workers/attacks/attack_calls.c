@@ -117,7 +117,7 @@ static void try_processes(void)
     TRY("limit-pid-1", prlimit(1, RLIMIT_NOFILE, &(struct rlimit){0, 0}, NULL));
     TRY("nice-pid-1", setpriority(PRIO_PROCESS, 1, 19));
     TRY("idle-pid-1", sched_setscheduler(1, SCHED_IDLE, &(struct sched_param){0}));
-    TRY("nice-self", setpriority(PRIO_PROCESS, 0, 1));
+    TRY("nice-self", setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0)));
     TRY("limit-self", prlimit(0, RLIMIT_CPU, &(struct rlimit){100, 100}, NULL));
     for (int number = 1; number < NSIG; number++)
         kill(1, number);
