@@ -35,7 +35,7 @@ cmake --build --preset "$preset"
 
 # A process that is killed, or whose status nobody reads, still leaves its report.
 rm -rf build/tsan/reports
-mkdir -p build/tsan/reports
+mkdir -p -m 1777 build/tsan/reports # tests run as another user, too
 failed=0
 ctest --preset tsan "$@" || failed=$?
 for report in build/tsan/reports/report.*; do

@@ -18,10 +18,13 @@ struct echo_server {
     uint16_t port; /* tcp */
     pthread_t thread;
     atomic_int open, most, total;
+    struct echo_connection *connections; /* all there ever were */
 };
 
 struct echo_connection {
     struct echo_server *server;
+    struct echo_connection *next;
+    pthread_t thread;
     int fd;
 };
 
@@ -42,7 +45,6 @@ static void *echo_connection_main(void *arg)
     atomic_fetch_sub(&connection->server->open, 1);
     close(connection->fd);
     buffer_finish(&held);
-    free(connection);
     return NULL;
 }
 
@@ -50,18 +52,17 @@ static void *echo_server_main(void *arg)
 {
     struct echo_server *server = arg;
     for (;;) {
-        pthread_t thread;
         int fd = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC);
         if (fd < 0)
             return NULL;
         struct echo_connection *connection = malloc(sizeof(*connection));
-        *connection = (struct echo_connection){server, fd};
+        *connection = (struct echo_connection){.server = server, .next = server->connections, .fd = fd};
+        server->connections = connection;
         int open = atomic_fetch_add(&server->open, 1) + 1;
         if (open > atomic_load(&server->most))
             atomic_store(&server->most, open);
         atomic_fetch_add(&server->total, 1);
-        pthread_create(&thread, NULL, echo_connection_main, connection);
-        pthread_detach(thread);
+        pthread_create(&connection->thread, NULL, echo_connection_main, connection);
     }
 }
 
@@ -91,11 +92,18 @@ static inline void echo_await_idle(struct echo_server *server)
         assert_int_equal(await_sleep(2), 0);
 }
 
+/* No thread is left: the test may fork. */
 static inline void echo_stop(struct echo_server *server)
 {
     shutdown(server->listener, SHUT_RDWR);
     pthread_join(server->thread, NULL);
     close(server->listener);
+    while (server->connections) {
+        struct echo_connection *connection = server->connections;
+        server->connections = connection->next;
+        pthread_join(connection->thread, NULL);
+        free(connection);
+    }
 }
 
 #endif

@@ -33,14 +33,19 @@ static int remove_directory(void **state)
     return tree_remove(directory);
 }
 
-/* Probes in a child that did `spoil` first; cloned by the bare call, since the thread that a sanitizer
- * starts after fork stands in the way of unshare. */
+/* By the bare call, since the thread that a sanitizer starts after fork stands in the way of unshare. */
+static pid_t fork_bare(void)
+{
+    fflush(NULL);
+    return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+}
+
+/* Probes in a child that did `spoil` first. */
 static void probe_after(bool (*spoil)(void))
 {
     struct fail fail = {0};
     int status;
-    fflush(NULL);
-    pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+    pid_t pid = fork_bare();
     if (pid == 0)
         _exit(!spoil() ? 2 : probe_run(directory, probe, &fail) < 0);
     assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -351,8 +356,7 @@ static void the_doctor_of_a_machine_without_namespaces_says_none(void **state)
 {
     int status;
     (void)state;
-    fflush(NULL);
-    pid_t pid = fork();
+    pid_t pid = fork_bare();
     if (pid == 0) {
         char path[128];
         snprintf(path, sizeof(path), "%s/said", directory);
