@@ -142,6 +142,23 @@ static void advise_breakers(const struct core *core, json_t *advice)
             core->images_waiting);
 }
 
+/* Those that would have better sandboxes if their nodes allowed it. */
+static void advise_sandboxes(const struct core *core, json_t *advice)
+{
+    const struct worker *worker, *first = NULL;
+    size_t count = 0;
+    LIST_EACH(worker, &core->workers, link) {
+        if (!worker->sandbox_why || !*worker->sandbox_why)
+            continue;
+        first = first ? first : worker;
+        count++;
+    }
+    if (first)
+        say(advice, "%zu workers have sandboxes of a weaker tier or none, %s on %s among them, with "
+            "%s: %s: run sluice doctor there", count, first->id, first->host,
+            first->sandbox ? first->sandbox : "none", first->sandbox_why);
+}
+
 json_t *status_advice(struct view view)
 {
     const struct core *core = view.core;
@@ -159,5 +176,6 @@ json_t *status_advice(struct view view)
         say(advice, "%zu run jobs need an engine and none is registered: sluice engine add URL",
             core->queues[PLACE_PARKED][STAGE_RUN].count);
     advise_breakers(core, advice);
+    advise_sandboxes(core, advice);
     return advice;
 }

@@ -4,6 +4,21 @@
  */
 #include "broker/core_status.h"
 
+/* What it told of its node; an older worker tells nothing. */
+static void add_node(json_t *part, const struct worker *worker)
+{
+    const struct {
+        const char *name, *text;
+    } facts[] = {{"sandbox", worker->sandbox},
+                 {"sandbox_why", worker->sandbox_why},
+                 {"kernel", worker->kernel}};
+    for (size_t i = 0; i < sizeof(facts) / sizeof(*facts); i++)
+        if (facts[i].text && *facts[i].text)
+            json_object_set_new(part, facts[i].name, status_text(slice_from_str(facts[i].text)));
+    if (worker->sandbox)
+        json_object_set_new(part, "sandboxes", status_number(worker->sandboxes));
+}
+
 json_t *status_workers(const struct core *core)
 {
     json_t *array = json_array();
@@ -21,6 +36,7 @@ json_t *status_workers(const struct core *core)
         json_object_set_new(part, "jobs", status_number(worker->jobs.count));
         json_object_set_new(part, "beat_ago_ms",
                             json_integer(core->now_ms - worker->beat_ms));
+        add_node(part, worker);
         json_array_append_new(array, part);
     }
     return array;

@@ -108,6 +108,9 @@ void worker_destroy(struct core *core, struct worker *worker)
     list_remove(&worker->link);
     free(worker->lane);
     free(worker->host);
+    free(worker->sandbox);
+    free(worker->sandbox_why);
+    free(worker->kernel);
     free(worker);
 }
 
@@ -264,6 +267,10 @@ static void note_beat(struct core *core, struct worker *worker, const struct msg
     worker->slots = (uint32_t)(in->slots > worker->jobs.count ? in->slots : worker->jobs.count);
     worker->draining = in->draining || worker->drain.told;
     set_text(core, &worker->host, in->host);
+    set_text(core, &worker->sandbox, in->sandbox);
+    set_text(core, &worker->sandbox_why, in->sandbox_why);
+    set_text(core, &worker->kernel, in->kernel);
+    worker->sandboxes = (uint32_t)in->sandboxes;
 }
 
 /* The worker of this beat, welcomed if it is not known (any more); NULL if it cannot be. */

@@ -63,6 +63,8 @@ struct worker {
     struct queue jobs;     /* leased to it */
     struct job *solo;      /* the one that runs alone, or NULL */
     char *lane, *host;
+    char *sandbox, *sandbox_why, *kernel; /* of its node, as it says; each may be NULL */
+    uint32_t sandboxes;
     enum stage stage;
     uint32_t slots;        /* never below what it holds */
     uint32_t beat;         /* number of its last beat */

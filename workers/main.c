@@ -12,6 +12,7 @@
 #include "workers/doctor.h"
 #include "workers/options.h"
 #include "workers/sandbox/probe.h"
+#include "workers/text.h"
 
 enum { END_WRONG_USE = 2, END_NO_DIRECTORY = 3, END_NO_SPAWNER = 4, END_NO_SOCKET = 5 };
 
@@ -52,8 +53,17 @@ static int work(const struct worker_plan *plan, struct spawner *spawner, bool *r
     return is_well ? 0 : END_NO_SPAWNER;
 }
 
+/* For the operator, who sees it in `sluice status`. */
+static void note_tier(struct worker_plan *plan, enum tier tier, const struct fail *why)
+{
+    plan->sandbox = tier_word(tier);
+    struct slice fits = text_cut(why->text, sizeof(plan->sandbox_why) - 1);
+    snprintf(plan->sandbox_why, sizeof(plan->sandbox_why), "%.*s", SLICE_ARG(fits));
+    text_tame(plan->sandbox_why);
+}
+
 /* Where nothing can be made the worker works all the same: its jobs say why, and some need none. */
-static int choose_tier(const struct options *options, enum tier *ret, struct fail *fail)
+static int choose_tier(struct options *options, enum tier *ret, struct fail *fail)
 {
     static struct probe probe;
     int code = probe_run(options->cache, &probe, fail);
@@ -64,8 +74,12 @@ static int choose_tier(const struct options *options, enum tier *ret, struct fai
         return probe_refuse(&probe, *ret, fail);
     if (!is_forced)
         *ret = probe_choose(&probe);
+    bool is_best = *ret == (enum tier)0;
+    struct fail why = {0};
+    if (!is_best && !is_forced)
+        probe_refuse(&probe, (enum tier)0, &why);
+    note_tier(&options->plan, *ret, &why);
     if (*ret != TIER_NONE) {
-        bool is_best = *ret == (enum tier)0;
         log_event(is_best ? LOG_INFO : LOG_WARN, "sandbox.tier", "tier=%s%s", tier_word(*ret),
                   is_best || is_forced ? "" : " action=see-sluice-doctor");
         return 0;

@@ -10,6 +10,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "workers/result.h"
+#include "workers/text.h"
 #include "workers/worker_inside.h"
 #include "workers/tools/search_service.h"
 
@@ -36,6 +37,20 @@ static uint64_t slots_to_say(const struct worker *worker)
     return slots > 65536 ? 65536 : slots ? slots : 1;
 }
 
+/* What an operator wants to know of the node; as much of it as the message takes. */
+static void say_node(const struct worker *worker, struct msg_worker_beat *beat)
+{
+    const struct worker_plan *plan = &worker->plan;
+    beat->sandbox = slice_from_str(plan->sandbox);
+    beat->sandbox_why = slice_from_str(plan->sandbox_why);
+    beat->kernel = text_cut(worker->node.release, 64);
+    beat->sandboxes = spawner_count(worker->context.spawner);
+    beat->has_sandbox = beat->sandbox.len > 0;
+    beat->has_sandbox_why = beat->sandbox_why.len > 0;
+    beat->has_kernel = beat->kernel.len > 0;
+    beat->has_sandboxes = true;
+}
+
 static bool beat_encode(struct worker *worker, struct buffer *out)
 {
     AUTO_BUFFER packed = {0};
@@ -54,6 +69,7 @@ static bool beat_encode(struct worker *worker, struct buffer *out)
         .jobs = {buffer_peek(&packed),
                  (uint32_t)(worker->running.live_count + worker->outbox.count)},
     };
+    say_node(worker, &beat);
     struct refusal no;
     if (message_encode(MSG_worker_beat, &beat, out, &no))
         return true;
@@ -180,6 +196,7 @@ static void job_overdue(void *arg, struct running_job *job)
 static int make_id(struct worker *worker, struct fail *fail)
 {
     uint32_t random;
+    uname(&worker->node);
     if (gethostname(worker->host, sizeof(worker->host)) < 0 ||
         getrandom(&random, sizeof(random), 0) != sizeof(random))
         return fail_set(fail, -errno, "cannot name this worker: %s", strerror(errno));

@@ -5,6 +5,8 @@
 #ifndef SLUICE_WORKERS_WORKER_INSIDE_H
 #define SLUICE_WORKERS_WORKER_INSIDE_H
 
+#include <sys/utsname.h>
+
 #include "workers/lane.h"
 #include "workers/outbox.h"
 #include "workers/running.h"
@@ -17,6 +19,7 @@ struct worker {
     enum worker_state state;
     bool is_broken;
     char id[128], host[65];
+    struct utsname node;
     uint64_t epoch;
     struct job_context context;
     void *zmq;

@@ -151,7 +151,8 @@ static void print_tables(const json_t *status)
     static const char *const stage_keys[] = {"queued", "leased", "delayed", "no_engine",
                                              "workers", "slots", "free", NULL};
     static const char *const worker_keys[] = {"stage", "host",  "state",
-                                              "jobs",  "slots", "beat_ago_ms", NULL};
+                                              "jobs",  "slots", "beat_ago_ms",
+                                              "sandbox", "sandboxes", "kernel", NULL};
     static const char *const lost_keys[] = {"stage", "host", "jobs", "ago_ms", "why", NULL};
     static const char *const engine_keys[] = {"live", "state", "faults", "retry_in_ms", NULL};
     static const char *const image_keys[] = {"state", "faults", "waiting", "retry_in_ms", NULL};

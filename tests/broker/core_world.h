@@ -289,6 +289,8 @@ struct beat {
     bool draining;
     uint64_t epoch;     /* 0: this one */
     uint64_t progress;  /* 0: grows by itself */
+    const char *sandbox, *sandbox_why, *kernel;
+    uint64_t sandboxes;
 };
 
 static inline void world_beat_with(struct world *world, const char *worker, const char *stage,
@@ -306,6 +308,9 @@ static inline void world_beat_with(struct world *world, const char *worker, cons
         .lane = TEXT(beat.lane ? beat.lane : "tcp://10.0.0.7:20417"), .host = TEXT("node7"),
         .progress = beat.progress ? beat.progress : 1000 + ++world->progress,
         .draining = beat.draining, .epoch = beat.epoch ? beat.epoch : world->epoch,
+        .sandbox = TEXT(beat.sandbox), .sandbox_why = TEXT(beat.sandbox_why), .kernel = TEXT(beat.kernel),
+        .has_sandbox = beat.sandbox, .has_sandbox_why = beat.sandbox_why, .has_kernel = beat.kernel,
+        .sandboxes = beat.sandboxes, .has_sandboxes = beat.sandbox,
         .jobs = {buffer_peek(&packed), count}};
     world_say(world, "", MSG_worker_beat, &in);
     buffer_finish(&packed);

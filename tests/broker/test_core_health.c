@@ -149,6 +149,43 @@ static void runs_without_an_engine_degrade(void **state)
     world_close(world);
 }
 
+static const char *word(const json_t *part, const char *name)
+{
+    const char *text = json_string_value(json_object_get(part, name));
+    return text ? text : "-";
+}
+
+static void what_workers_tell_of_their_nodes_is_shown_and_a_weak_tier_is_advice(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    struct beat best = {.sandbox = "overlay-tmpfs", .sandboxes = 12, .kernel = "6.1.0"};
+    struct beat weak = {.sandbox = "overlay-disk", .sandbox_why = "overlay on tmpfs: refused", .kernel = "5.14.0"};
+    hire(world); /* which tell nothing, as older ones */
+    world_beat_with(world, "r1", "run", best, NULL);
+    json_t *status = ask(world), *workers = json_object_get(status, "workers");
+    json_t *last = json_array_get(workers, json_array_size(workers) - 1);
+    assert_string_equal(word(last, "sandbox"), "overlay-tmpfs");
+    assert_string_equal(word(last, "kernel"), "6.1.0");
+    assert_string_equal(word(last, "sandbox_why"), "-");
+    assert_int_equal(json_integer_value(json_object_get(last, "sandboxes")), 12);
+    assert_null(json_object_get(json_array_get(workers, 0), "sandbox"));
+    assert_int_equal(json_array_size(json_object_get(status, "advice")), 0);
+    json_decref(status);
+    world_beat_with(world, "r1", "run", weak, NULL); /* the same worker: what it says last counts */
+    status = ask(world);
+    workers = json_object_get(status, "workers");
+    last = json_array_get(workers, json_array_size(workers) - 1);
+    assert_string_equal(word(last, "sandbox"), "overlay-disk");
+    assert_string_equal(word(last, "sandbox_why"), "overlay on tmpfs: refused");
+    assert_string_equal(json_string_value(json_array_get(json_object_get(status, "advice"), 0)),
+                        "1 workers have sandboxes of a weaker tier or none, r1 on node7 among them, with "
+                        "overlay-disk: overlay on tmpfs: refused: run sluice doctor there");
+    assert_string_equal(word(status, "health"), "healthy");
+    json_decref(status);
+    world_close(world);
+}
+
 static void lost_workers_are_listed_with_why_and_what_they_had(void **state)
 {
     (void)state;
@@ -297,6 +334,7 @@ int main(void)
         cmocka_unit_test(a_worker_that_had_drained_is_not_lost),
         cmocka_unit_test(what_runs_short_degrades),
         cmocka_unit_test(runs_without_an_engine_degrade),
+        cmocka_unit_test(what_workers_tell_of_their_nodes_is_shown_and_a_weak_tier_is_advice),
         cmocka_unit_test(lost_workers_are_listed_with_why_and_what_they_had),
         cmocka_unit_test(the_list_of_lost_workers_is_bounded),
         cmocka_unit_test(a_client_sees_its_own_streams_and_numbers_and_nobody_elses),

@@ -57,6 +57,20 @@ class Start(unittest.TestCase):
             self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
             self.assertIn("sluice engine add", done.stdout + done.stderr)
 
+    def test_the_status_tells_the_tier_and_the_kernel_of_every_worker(self):
+        with Service() as service:
+            doctor = subprocess.run([SLUICE, "doctor", "--json", "--cache", os.path.join(service.data, "cache")],
+                                    capture_output=True, text=True, timeout=60)
+            tier = json.loads(doctor.stdout)["tier"]
+            workers = service.status()["workers"]
+            self.assertEqual(len(workers), 3)
+            for worker in workers:
+                self.assertEqual((worker["sandbox"], worker["sandboxes"], worker["kernel"]), (tier, 0, os.uname().release))
+                self.assertEqual("sandbox_why" in worker, tier != "overlay-tmpfs", worker)
+            said = service.run("status").stdout
+            self.assertIn(tier, said)
+            self.assertIn(os.uname().release, said)
+
     def test_ctrl_c_stops_all_and_leaves_nothing(self):
         with Service() as service:
             service.stop(signal.SIGINT)

@@ -12,6 +12,11 @@ static void a_worker_says_it_is_ready_and_beats(void **state)
     assert_int_equal(beat->epoch, 0);
     assert_int_equal(beat->jobs.count, 0);
     assert_false(beat->draining);
+    struct utsname node;
+    assert_int_equal(uname(&node), 0);
+    assert_true(slice_is(beat->kernel, node.release));
+    assert_true(beat->has_sandboxes && beat->sandboxes == 0);
+    assert_true(beat->sandbox.len > 0); /* which tier is the machine's affair; test_tiers knows them */
     char ready[512];
     snprintf(ready, sizeof(ready), "worker ready stage=run id=%.*s lane=%.*s\n",
              SLICE_ARG(beat->worker), SLICE_ARG(beat->lane));

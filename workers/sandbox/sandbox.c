@@ -246,6 +246,14 @@ pid_t spawner_pid(const struct spawner *spawner)
     return spawner->pid;
 }
 
+size_t spawner_count(const struct spawner *spawner)
+{
+    size_t count = 0;
+    for (const struct sandbox *sandbox = spawner->sandboxes; sandbox; sandbox = sandbox->next)
+        count++;
+    return count;
+}
+
 void spawner_stop(struct spawner **spawner)
 {
     struct spawner *it = *spawner;

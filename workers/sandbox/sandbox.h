@@ -41,6 +41,7 @@ struct spawner *spawner_start_tier(const char *scratch, enum tier tier, const ch
 bool spawner_attach(struct spawner *spawner, struct loop *loop);
 /* For whoever watches it: a child of the process that started it. */
 pid_t spawner_pid(const struct spawner *spawner);
+size_t spawner_count(const struct spawner *spawner); /* sandboxes that are open */
 /* Kills every sandbox, waits for the spawner. */
 void spawner_stop(struct spawner **spawner);
 
