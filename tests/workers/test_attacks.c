@@ -31,7 +31,9 @@ FIBER_TEST(system_calls_that_reach_for_more_are_refused_each_by_its_errno)
         {"delete_module", "EPERM"}, {"reboot", "EPERM"}, {"swapon", "EPERM"}, {"swapoff", "EPERM"}, {"acct", "EPERM"},
         {"quotactl", "EPERM"}, {"syslog", "EPERM"}, {"open_by_handle_at", "EPERM"},
         {"name_to_handle_at", "EPERM"}, {"fanotify_init", "EPERM"}, {"memfd_create", "ENOSYS"},
-        {"memfd_secret", "ENOSYS"}, {"settimeofday", "EPERM"}, {"sethostname", "EPERM"},
+        {"memfd_secret", "ENOSYS"}, {"msgget", "ENOSYS"}, {"msgget-named", "ENOSYS"}, {"msgsnd", "ENOSYS"},
+        {"semget-64", "done"}, {"semget-65", "EINVAL"}, {"semget-32000", "EINVAL"}, {"semget--1", "EINVAL"},
+        {"settimeofday", "EPERM"}, {"sethostname", "EPERM"},
 #ifdef __x86_64__
         {"iopl", "EPERM|ENOSYS"}, {"ioperm", "EPERM|ENOSYS"}, {"x32-getpid", "ENOSYS"},
 #endif

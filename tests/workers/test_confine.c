@@ -51,7 +51,7 @@ static const struct {
     CALL(finit_module), CALL(delete_module), CALL(kexec_load), CALL(reboot), CALL(swapon), CALL(swapoff),
     CALL(quotactl), CALL(acct), CALL(open_by_handle_at), CALL(name_to_handle_at), CALL(fanotify_init),
     CALL(sched_setaffinity), CALL(syslog),
-}, unknown[] = {CALL(clone3), CALL(memfd_create)},
+}, unknown[] = {CALL(clone3), CALL(memfd_create), CALL(msgget), CALL(msgsnd)},
 /* Neighbours of those, and what every program calls: the filter itself answers nothing here. */
 allowed[] = {
     CALL(read), CALL(write), CALL(openat), CALL(close), CALL(getppid), CALL(sched_getaffinity),

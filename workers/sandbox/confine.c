@@ -88,10 +88,12 @@ static const uint32_t denied_calls[] = {
 };
 
 /* Answered as by a kernel without them. clone3 hides its flags from filters (libc falls back
- * to clone); memory of the others is in no process's account. */
+ * to clone); memory of the others is in no process's account: 32,000 message queues hold 32 GiB. */
 static const uint32_t unknown_calls[] = {
     __NR_clone3,
     __NR_memfd_create,
+    __NR_msgget,
+    __NR_msgsnd,
 #ifdef __NR_memfd_secret
     __NR_memfd_secret,
 #endif
@@ -103,6 +105,9 @@ static const uint32_t denied_ioctls[] = {TIOCSTI, TIOCLINUX};
 static const uint32_t new_namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET |
                                        CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
 
+/* Of one set; the kernel's own limit is 32,000, in each of as many sets. */
+static const uint32_t semaphores_max = 64;
+
 /* pid 1 has the same user: its limits and its share of the CPUs are not for those inside. */
 static const uint32_t own_process = 0, first_process = 1;
 
@@ -111,7 +116,7 @@ static const uint32_t own_process = 0, first_process = 1;
     {call, number, BPF_JEQ, &first_process, 1, SECCOMP_RET_ERRNO | EPERM, SECCOMP_RET_ALLOW}
 
 /* What one call's argument decides: `found` where it is one of the table (for BPF_JSET: shares a
- * bit with it), `otherwise` where not. */
+ * bit with it; for BPF_JGT: is above it), `otherwise` where not. */
 struct argument_rule {
     uint32_t call, number;
     uint16_t test;
@@ -126,6 +131,7 @@ static const struct argument_rule argument_rules[] = {
      SECCOMP_RET_ALLOW},
     {__NR_socket, 0, BPF_JEQ, socket_families, COUNT(socket_families), SECCOMP_RET_ALLOW,
      SECCOMP_RET_ERRNO | EAFNOSUPPORT},
+    {__NR_semget, 1, BPF_JGT, &semaphores_max, 1, SECCOMP_RET_ERRNO | EINVAL, SECCOMP_RET_ALLOW},
     {__NR_prlimit64, 0, BPF_JEQ, &own_process, 1, SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO | EPERM},
     NOT_OF_FIRST(__NR_setpriority, 1),
     NOT_OF_FIRST(__NR_sched_setscheduler, 0),

@@ -23,6 +23,11 @@ enum {
     INODES_OWN = 64 /* of the room's own directories */
 };
 
+/* The kernel counts ptys for the whole machine, 4096 of them, and whose they are only here. */
+#define PTYS_MAX "64"
+#define INOTIFY_INSTANCES_MAX "64"
+#define INOTIFY_WATCHES_MAX "65536"
+
 static int refuse(struct fail *fail, const char *what)
 {
     return fail_set(fail, -errno, "%s: %s", what, strerror(errno));
@@ -209,7 +214,7 @@ static int make_devices(int root, int stock, int disk, struct fail *fail)
         return refuse(fail, "/dev");
     AUTO_CLOSE int dev = room_open(root, "dev", O_PATH | O_DIRECTORY, 0);
     if (dev < 0 || mount_at(dev, "pts", "devpts", MS_NOSUID | MS_NOEXEC,
-                            "newinstance,ptmxmode=0666,mode=620") < 0)
+                            "newinstance,ptmxmode=0666,mode=620,max=" PTYS_MAX) < 0)
         return refuse(fail, "devpts");
     return room_attach_clone(disk, "shm", 0, dev, "shm") < 0 ? refuse(fail, "/dev/shm") : 0;
 }
@@ -253,7 +258,8 @@ static int set_kernel_limits(const struct room_plan *plan, int proc, struct fail
         bool required;
     } settings[] = {
         {"sys/user/max_user_namespaces", "0", true},
-        {"sys/user/max_inotify_instances", "64", false},
+        {"sys/user/max_inotify_instances", INOTIFY_INSTANCES_MAX, false},
+        {"sys/user/max_inotify_watches", INOTIFY_WATCHES_MAX, false},
         {"sys/kernel/pid_max", pids, false},
         {"self/oom_score_adj", "1000", true},
     };

@@ -34,6 +34,8 @@ int main(int argc, char **argv)
         attack_processes(kind);
     else if (strcmp(word, "files") == 0)
         attack_files(kind);
+    else if (strcmp(word, "kernel") == 0)
+        attack_kernel(kind);
     else if (strcmp(word, "who") == 0)
         who();
     else

@@ -37,5 +37,6 @@ void attack_outside(char **pids);
 void attack_memory(const char *kind); /* until it is killed */
 void attack_processes(const char *kind);
 void attack_files(const char *kind);
+void attack_kernel(const char *kind); /* holds what it took until it is killed */
 
 #endif

@@ -7,11 +7,13 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/msg.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/quota.h>
 #include <sys/reboot.h>
 #include <sys/resource.h>
+#include <sys/sem.h>
 #include <sys/stat.h>
 #include <sys/swap.h>
 #include <sys/sysmacros.h>
@@ -67,6 +69,22 @@ static void try_mounts(void)
     TRY("mknod-mem", mknod("/tmp/mem", S_IFCHR | 0600, makedev(1, 1)));
 }
 
+/* Memory of the kernel's, which no process shows. */
+static void try_queues(void)
+{
+    static struct {
+        long type;
+        char text[8];
+    } message = {.type = 1};
+    TRY("msgget", msgget(IPC_PRIVATE, 0600 | IPC_CREAT));
+    TRY("msgget-named", msgget(0x51, 0600 | IPC_CREAT));
+    TRY("msgsnd", msgsnd(0, &message, sizeof(message.text), IPC_NOWAIT));
+    TRY("semget-64", semget(IPC_PRIVATE, 64, 0600 | IPC_CREAT));
+    TRY("semget-65", semget(IPC_PRIVATE, 65, 0600 | IPC_CREAT));
+    TRY("semget-32000", semget(IPC_PRIVATE, 32000, 0600 | IPC_CREAT));
+    TRY("semget--1", semget(IPC_PRIVATE, -1, 0600 | IPC_CREAT));
+}
+
 static void try_kernel(void)
 {
     static char room[256];
@@ -95,6 +113,7 @@ static void try_kernel(void)
     TRY("fanotify_init", syscall(SYS_fanotify_init, 0, 0));
     TRY("memfd_create", syscall(SYS_memfd_create, "m", 0));
     TRY("memfd_secret", syscall(SYS_memfd_secret, 0));
+    try_queues();
     TRY("settimeofday", settimeofday(&(struct timeval){1, 0}, NULL));
     TRY("sethostname", sethostname("x", 1));
 #ifdef __x86_64__

@@ -1,11 +1,11 @@
 /* What one sandbox has open, by name or number, and another's attempts to reach it. */
 #include <fcntl.h>
+#include <mqueue.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
-#include <sys/msg.h>
 #include <sys/ptrace.h>
 #include <sys/sem.h>
 #include <sys/shm.h>
@@ -21,7 +21,7 @@ enum { KEY = 0x51c4 };
 
 static const char abstract_name[] = "\0sluice-neighbour", kernel_path[] = "/run/sluice/out/kernel-1",
                   plain_path[] = "/tmp/server.sock", grant_path[] = "/run/sluice/grant/db",
-                  shared_name[] = "/sluice-neighbour";
+                  shared_name[] = "/sluice-neighbour", queue_name[] = "/sluice-neighbour";
 
 static char secret[64] = "of the neighbour"; /* at the same address in all who run this */
 
@@ -66,7 +66,7 @@ void attack_serve(void)
     bool good = serve_at(abstract_name) && serve_at(kernel_path) && serve_at(plain_path) &&
                 bind(tcp, (struct sockaddr *)&at, len) == 0 && listen(tcp, 8) == 0 &&
                 getsockname(tcp, (struct sockaddr *)&at, &len) == 0 && shared >= 0 && segment >= 0 &&
-                semget(KEY, 1, 0666 | IPC_CREAT) >= 0 && msgget(KEY, 0666 | IPC_CREAT) >= 0 &&
+                semget(KEY, 1, 0666 | IPC_CREAT) >= 0 && mq_open(queue_name, O_RDWR | O_CREAT, 0666, NULL) >= 0 &&
                 held >= 0 && write(held, secret, sizeof(secret)) > 0 && unlink("/tmp/held") == 0;
     printf(good ? "serving %d %d %d %d\n" : "not serving: %m\n", (int)getpid(), ntohs(at.sin_port), segment, held);
     fflush(stdout);
@@ -110,7 +110,7 @@ void attack_neighbour(char **arguments)
     TRY("segment", shmget(KEY, 1, 0));
     TRY("segment-by-number", shmat(atoi(arguments[2]), NULL, SHM_RDONLY) == (void *)-1 ? -1 : 0);
     TRY("semaphores", semget(KEY, 1, 0));
-    TRY("queue", msgget(KEY, 0));
+    TRY("queue", mq_open(queue_name, O_RDWR));
     try_its_process(atoi(arguments[0]), atoi(arguments[3]));
 }
 
