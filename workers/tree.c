@@ -1,6 +1,5 @@
 #include "workers/tree.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -166,55 +165,4 @@ int tree_hide(int root, const char *path, struct fail *fail)
     if (parent < 0 || tree_white_out(parent, tree_leaf(clean)) < 0)
         return tree_refuse(fail, "hide", path);
     return 0;
-}
-
-/* ---- removing ------------------------------------------------------------------------------ */
-
-static int remove_entries(int dir);
-
-static int remove_dir(int parent, const char *name)
-{
-    if (fchmodat(parent, name, 0700, 0) < 0)
-        return -errno;
-    int dir = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (dir < 0)
-        return -errno;
-    int code = remove_entries(dir); /* closes it */
-    if (code == 0 && unlinkat(parent, name, AT_REMOVEDIR) < 0)
-        code = -errno;
-    return code;
-}
-
-static int remove_entries(int dir)
-{
-    DIR *stream = fdopendir(dir);
-    if (!stream) {
-        close(dir);
-        return -ENOMEM;
-    }
-    int code = 0;
-    const struct dirent *entry;
-    while (code == 0 && (entry = readdir(stream))) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        if (entry->d_type != DT_DIR && unlinkat(dir, entry->d_name, 0) == 0)
-            continue;
-        struct stat it;
-        if (fstatat(dir, entry->d_name, &it, AT_SYMLINK_NOFOLLOW) < 0)
-            code = errno == ENOENT ? 0 : -errno;
-        else
-            code = S_ISDIR(it.st_mode) ? remove_dir(dir, entry->d_name) : -EACCES;
-    }
-    closedir(stream);
-    return code;
-}
-
-int tree_remove(const char *path)
-{
-    return remove_dir(AT_FDCWD, path);
-}
-
-int tree_remove_at(int parent, const char *name)
-{
-    return remove_dir(parent, name);
 }

@@ -43,7 +43,10 @@ int tree_refuse(struct fail *fail, const char *what, const char *path);
 int tree_write(int root, const char *path, struct slice content, mode_t mode, struct fail *fail);
 /* Hides what lies at `path` in the layers below. */
 int tree_hide(int root, const char *path, struct fail *fail);
-/* Removes a directory with all in it, whatever its modes. */
+/*
+ * tree_remove.c: removes a directory with all in it, whatever its modes and however deep it is, with some
+ * twenty descriptors and as little stack. Nobody else may be changing it.
+ */
 int tree_remove(const char *path);
 /* The same below an open directory; `name` is a directory's, no symlink's. */
 int tree_remove_at(int parent, const char *name);

@@ -7,6 +7,8 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/xattr.h>
 
 #include "common/buffer.h"
 #include "common/clock.h"
@@ -26,9 +28,8 @@ static int set_up_fuse(void **state)
     return set_up(state);
 }
 
-static void list_disks(char *path, size_t size, char *own, size_t own_size)
+static void list_dir(const char *path, char *own, size_t own_size)
 {
-    snprintf(path, size, "%s/disks", directory);
     DIR *stream = opendir(path);
     assert_non_null(stream);
     const struct dirent *entry;
@@ -36,6 +37,12 @@ static void list_disks(char *path, size_t size, char *own, size_t own_size)
         if (entry->d_name[0] != '.')
             snprintf(own, own_size, "%s/%s", path, entry->d_name);
     closedir(stream);
+}
+
+static void list_disks(char *path, size_t size, char *own, size_t own_size)
+{
+    snprintf(path, size, "%s/disks", directory);
+    list_dir(path, own, own_size);
 }
 
 static size_t count_entries(const char *path)
@@ -151,11 +158,109 @@ FIBER_TEST(a_file_with_many_names_counts_once)
     sandbox_close(&sandbox);
 }
 
+/* ---- the keeper ------------------------------------------------------------------------- */
+
+static pid_t find_keeper(void)
+{
+    char path[64];
+    int pid, found = 0;
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", spawner_pid(spawner), spawner_pid(spawner));
+    FILE *list = fopen(path, "r");
+    assert_non_null(list);
+    while (!found && fscanf(list, "%d", &pid) == 1) {
+        char comm[32] = "";
+        snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+        FILE *file = fopen(path, "r");
+        if (file && fgets(comm, sizeof(comm), file) && strcmp(comm, "sluice-keeper\n") == 0)
+            found = pid;
+        if (file)
+            fclose(file);
+    }
+    fclose(list);
+    assert_true(found > 0);
+    return found;
+}
+
+/* Another spawner, which writes below `parent`. Its stack is what is left of ours. */
+static void restart_at(const char *parent)
+{
+    char scratch[128];
+    struct fail fail = {0};
+    spawner_stop(&spawner);
+    snprintf(scratch, sizeof(scratch), "%s/scratch", directory);
+    spawner = spawner_start_tier(scratch, TIER_overlay_disk, parent, &fail);
+    if (!spawner || !spawner_attach(spawner, loop))
+        fail_msg("spawner_start_tier: %s", fail.text);
+}
+
+FIBER_TEST(without_its_keeper_the_spawner_ends)
+{
+    struct sandbox *sandbox = open_host(), *other = NULL;
+    struct sandbox_plan plan = host_plan();
+    struct fail fail = {0};
+    siginfo_t ended = {0};
+    const char *argv[] = {"/bin/sleep", "1000", NULL};
+    pid_t pid;
+    assert_int_equal(sandbox_start(sandbox, &(struct sandbox_exec){.argv = argv}, &pid, &fail), 0);
+    assert_int_equal(kill(find_keeper(), SIGKILL), 0);
+    assert_int_equal(sandbox_wait(sandbox, pid, &fail), -EIO);
+    assert_string_equal(fail.text, "the sandbox ended unexpectedly");
+    assert_int_equal(waitid(P_PID, (id_t)spawner_pid(spawner), &ended, WEXITED | WNOWAIT), 0);
+    assert_int_equal(sandbox_open(spawner, &plan, &other, &fail), -EIO);
+    assert_string_equal(fail.text, "the spawner is gone");
+    sandbox_close(&sandbox);
+}
+
+static char quick[64]; /* where many directories are made quickly, if an overlay can be written there */
+
+/* Fewer descriptors than the tree has levels. */
+static int set_up_quick(void **state)
+{
+    char parent[96];
+    struct rlimit few = {1024, 1024};
+    if (set_up_disk(state) < 0 || setrlimit(RLIMIT_NOFILE, &few) < 0)
+        return -1;
+    strcpy(quick, "/dev/shm/sluice-test-XXXXXX");
+    if (!mkdtemp(quick) || setxattr(quick, "user.test", "", 0, 0) < 0) {
+        rmdir(quick);
+        strcpy(quick, "/tmp/sluice-test-XXXXXX");
+        if (!mkdtemp(quick))
+            return -1;
+    }
+    snprintf(parent, sizeof(parent), "%s/disks", quick);
+    restart_at(parent);
+    return 0;
+}
+
+static int tear_down_quick(void **state)
+{
+    tree_remove(quick);
+    return tear_down(state);
+}
+
+/* The keeper is kept from ending its maker before it is made. */
+FIBER_TEST(a_tree_of_20000_levels_that_an_agent_made_is_removed)
+{
+    char parent[96], own[512] = "";
+    struct sandbox *sandbox = open_host();
+    snprintf(parent, sizeof(parent), "%s/disks", quick);
+    list_dir(parent, own, sizeof(own));
+    pid_t keeper = find_keeper();
+    assert_int_equal(kill(keeper, SIGSTOP), 0);
+    expect_status(sandbox, "perl -e 'for (1..20000) { mkdir q(d) or die; chdir q(d) or die }'", 0);
+    assert_int_equal(count_entries(own), 1);
+    assert_int_equal(kill(keeper, SIGCONT), 0);
+    sandbox_close(&sandbox);
+    wait_until_empty(own);
+    assert_int_equal(find_keeper(), keeper); /* and it lives */
+    spawner_stop(&spawner);
+    assert_int_equal(count_entries(parent), 0);
+}
+
 /* As a worker that was killed leaves it; and one that another worker holds. */
 FIBER_TEST(remains_of_killed_workers_are_removed_and_those_of_living_ones_are_not)
 {
     char parent[128], dead[256], living[256];
-    struct fail fail = {0};
     spawner_stop(&spawner);
     snprintf(parent, sizeof(parent), "%s/disks", directory);
     assert_int_equal(count_entries(parent), 0);
@@ -166,10 +271,7 @@ FIBER_TEST(remains_of_killed_workers_are_removed_and_those_of_living_ones_are_no
     write_host_file(dead, "left", "left", 0600);
     int held = open(living, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(flock(held, LOCK_SH), 0);
-    char scratch[128];
-    snprintf(scratch, sizeof(scratch), "%s/scratch", directory);
-    spawner = spawner_start_tier(scratch, TIER_overlay_disk, parent, &fail);
-    assert_true(spawner && spawner_attach(spawner, loop));
+    restart_at(parent);
     struct sandbox *sandbox = open_host();
     expect_text(sandbox, "echo fine", "fine\n");
     sandbox_close(&sandbox);
@@ -270,6 +372,9 @@ static int group(void)
         DISK_TEST(who_makes_more_files_than_the_limit_is_killed),
         DISK_TEST(what_is_hidden_from_the_owner_or_lies_deep_counts),
         DISK_TEST(a_file_with_many_names_counts_once),
+        DISK_TEST(without_its_keeper_the_spawner_ends),
+        cmocka_unit_test_setup_teardown(a_tree_of_20000_levels_that_an_agent_made_is_removed, set_up_quick,
+                                        tear_down_quick),
         DISK_TEST(remains_of_killed_workers_are_removed_and_those_of_living_ones_are_not),
     };
     const struct CMUnitTest fuse[] = {
@@ -286,4 +391,9 @@ static int group(void)
     return cmocka_run_group_tests_name("fuse-overlayfs", fuse, NULL, NULL) || failed;
 }
 
-int main(void) { return run_as_everyone(group); }
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    return run_as_everyone(group);
+}

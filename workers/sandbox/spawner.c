@@ -257,6 +257,8 @@ static void drop_tenant(struct spawner_state *state, struct tenant *tenant)
     *tenant = state->tenants[--state->count];
 }
 
+static _Noreturn void end(struct spawner_state *state);
+
 static void reap(struct spawner_state *state)
 {
     struct signalfd_siginfo seen;
@@ -264,6 +266,8 @@ static void reap(struct spawner_state *state)
     if (read(state->children, &seen, sizeof(seen)) < 0)
         return;
     while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
+        if (pid == state->disks.keeper_pid)
+            end(state); /* nothing holds the disk limit any more: the worker sees us gone */
         size_t i = 0;
         while (i < state->count && state->tenants[i].pid != pid)
             i++;
