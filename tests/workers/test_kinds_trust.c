@@ -68,6 +68,55 @@ FIBER_TEST(on_an_image_of_its_own_the_evaluator_brings_what_it_trusts)
     expect_reward(json, 0.0, "exited with 1");
 }
 
+/* The directories that every sandbox needs: /run cannot be moved away, and in place of /workspace the
+ * evaluator's files lie all the same. */
+FIBER_TEST(no_link_that_the_agent_left_keeps_the_evaluators_room_shut)
+{
+    char script[1024], json[1024];
+    snprintf(script, sizeof(script),
+             "cd %s && mkdir -p image/usr/bin && cd image && ln -s usr/bin bin && "
+             "cp -L --parents /usr/bin/bash /usr/bin/cat /usr/bin/mv /usr/bin/ln /usr/bin/rm . && "
+             "for file in $(ldd /usr/bin/bash /usr/bin/cat /usr/bin/mv | grep -o '/[^ ]*\\.so[^ ]*'); do cp -L --parents $file .; done",
+             directory);
+    assert_int_equal(system(script), 0);
+    static const char *const left[] = {"/proc", "/dev", "/proc/self/root", "/nowhere"};
+    for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++) {
+        snprintf(json, sizeof(json),
+                 "{\"task\":\"t\",\"image\":\"%s/image\",\"prompt\":\"cd /; mv run gone; ln -s %s run; rm -rf workspace; ln -s %s workspace\","
+                 EVAL("cat tests/check; exit 1", "\"tests/check\":\"mine\""),
+                 directory, left[i], left[i]);
+        expect_reward(json, 0.0, "exited with 1: mine");
+        assert_non_null(strstr(agent_output, "mv: cannot remove 'run/sluice/out'"));
+    }
+}
+
+/* Pipes, sockets and devices are not carried over, so that reading them waits for nobody; size is the task's to limit. */
+FIBER_TEST(what_the_agent_left_holds_no_evaluator_up)
+{
+    expect_reward("{\"task\":\"t\",\"prompt\":\"mkfifo pipe result.txt; python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\\\"sock\\\")';"
+                  " ln -s /dev/stdin in; echo kept > kept\","
+                  EVAL("ls; cat pipe result.txt in; cat kept; exit 1", ""), 0.0, "kept\n");
+    expect_no_reward("{\"task\":\"t\",\"prompt\":\"truncate -s 4G huge\",\"limits\":{\"command_s\":1},"
+                     EVAL("while :; do cat huge; done | cat > /dev/null", "") , OUTCOME_TASK, "the evaluator is broken");
+}
+
+/* Why a grader is told to call python3 -I: the other runs what lies in its directory and its home. */
+FIBER_TEST(an_isolated_python_runs_nothing_that_the_agent_left)
+{
+#define LEAVE                                                                                      \
+    "{\"task\":\"t\",\"prompt\":\"d=$(python3 -m site --user-site); mkdir -p $d; echo 'import os; os._exit(0)' |"      \
+    " tee json.py sitecustomize.py $d/usercustomize.py > $d/sitecustomize.py; echo 'import os; os._exit(0)' > $d/a.pth\","
+    expect_reward(LEAVE EVAL("python3 -I -c 'import json, sys; sys.exit(1)'", ""), 0.0, "exited with 1");
+    expect_reward(LEAVE EVAL("python3 -c 'import json, sys; sys.exit(1)'", ""), 1.0, "exited with 0");
+}
+
+FIBER_TEST(what_an_evaluator_prints_steers_no_terminal)
+{
+    expect_reward("{\"task\":\"t\",\"prompt\":\"true\","
+                  EVAL("printf 'a\\\\033]52;c;eA==\\\\007\\\\233b\\\\342\\\\200\\\\256\\\\nc'; exit 1", ""),
+                  0.0, "exited with 1: a?]52;c;eA==??b?\nc");
+}
+
 static int group(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_kinds, tear_down_kinds)
@@ -76,6 +125,10 @@ static int group(void)
         TEST(nothing_that_the_agent_left_covers_a_file_of_the_evaluators),
         TEST(on_the_hosts_image_the_evaluators_programs_are_the_hosts),
         TEST(on_an_image_of_its_own_the_evaluator_brings_what_it_trusts),
+        TEST(no_link_that_the_agent_left_keeps_the_evaluators_room_shut),
+        TEST(what_the_agent_left_holds_no_evaluator_up),
+        TEST(an_isolated_python_runs_nothing_that_the_agent_left),
+        TEST(what_an_evaluator_prints_steers_no_terminal),
     };
     int failed = cmocka_run_group_tests_name("what an evaluator trusts", tests, NULL, NULL);
     free(agent_output);

@@ -182,18 +182,23 @@ static int mount_overlay(const struct room_plan *plan, int stock, int disk, stru
 
 /* ---- directories that must be there, whatever an earlier stage made of them ----------- */
 
-static const char *const needed_dirs[] = {"proc", "dev", "run", "run/sluice", "workspace"};
+static const struct {
+    const char *path;
+    bool may_be_link; /* else it would be mounted over what the link leads to */
+} needed_dirs[] = {{"proc", false}, {"dev", false}, {"run", false}, {"run/sluice", false}, {"workspace", true}};
 
-static bool has_dir(int root, const char *path)
+static bool has_dir(int root, const char *path, bool may_be_link)
 {
-    AUTO_CLOSE int there = room_open(root, path, O_PATH | O_DIRECTORY, 0);
+    AUTO_CLOSE int there =
+        room_open(root, path, O_PATH | O_DIRECTORY | (may_be_link ? 0u : (uint64_t)O_NOFOLLOW), 0);
     return there >= 0;
 }
 
-/* A file or a link to nowhere in its place is removed (from the overlay, so from no image). */
-static int need_dir(int root, const char *path)
+/* A file or a link in its place is removed (from the overlay, so from no image). */
+static int need_dir(int root, const char *path, bool may_be_link)
 {
-    if (has_dir(root, path) || (room_make_dirs(root, path, 0755) == 0 && has_dir(root, path)))
+    if (has_dir(root, path, may_be_link) ||
+        (room_make_dirs(root, path, 0755) == 0 && has_dir(root, path, may_be_link)))
         return 0;
     char above[64];
     const char *slash = strrchr(path, '/');
@@ -240,8 +245,8 @@ static int make_run(int root, int disk, struct room *room, struct fail *fail)
 static int make_fixed(int root, struct fail *fail)
 {
     for (size_t i = 0; i < sizeof(needed_dirs) / sizeof(*needed_dirs); i++)
-        if (need_dir(root, needed_dirs[i]) < 0)
-            return refuse(fail, needed_dirs[i]);
+        if (need_dir(root, needed_dirs[i].path, needed_dirs[i].may_be_link) < 0)
+            return refuse(fail, needed_dirs[i].path);
     return mount_at(root, "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0
                ? refuse(fail, "proc") : 0;
 }

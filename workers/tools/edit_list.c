@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "common/tame.h"
 #include "workers/offload.h"
 #include "workers/tools/edit_file.h"
 
@@ -86,6 +87,16 @@ static int list_inner(struct listing *listing, const char *path, int levels, str
     return list_folder(listing, fd, path, levels, fail);
 }
 
+/* A name can hold anything: it makes one line all the same. */
+static void append_line(struct buffer *out, const char *path, const char *mark)
+{
+    size_t at = out->len;
+    buffer_printf(out, "%s%s", path, mark);
+    if (!out->failed)
+        out->len = at + tame((char *)out->data + at, out->len - at, false);
+    buffer_append_str(out, "\n");
+}
+
 static int list_entry(struct listing *listing, const char *path, const struct entry *entry,
                       int levels, struct fail *fail)
 {
@@ -98,7 +109,7 @@ static int list_entry(struct listing *listing, const char *path, const struct en
     if (snprintf(inner, sizeof(inner), "%s/%s", strcmp(path, "/") == 0 ? "" : path, entry->name) >=
         PATH_MAX)
         return 0;
-    buffer_printf(listing->out, "%s%s\n", inner, is_dir ? "/" : "");
+    append_line(listing->out, inner, is_dir ? "/" : "");
     return is_dir ? list_inner(listing, inner, levels, fail) : 0;
 }
 
