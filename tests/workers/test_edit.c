@@ -246,6 +246,45 @@ FIBER_TEST(an_edit_goes_through_links_and_keeps_them)
     close_tools(&box);
 }
 
+static unsigned refused_attributes;
+
+/* Any file system may: where it says no, the file is to stay the one it is. */
+int __real_fsetxattr(int fd, const char *name, const void *value, size_t size, int flags);
+int __wrap_fsetxattr(int fd, const char *name, const void *value, size_t size, int flags);
+int __wrap_fsetxattr(int fd, const char *name, const void *value, size_t size, int flags)
+{
+    if (strcmp(name, "user.refused") != 0)
+        return __real_fsetxattr(fd, name, value, size, flags);
+    refused_attributes++;
+    errno = ENOSPC;
+    return -1;
+}
+
+FIBER_TEST(an_edited_file_keeps_its_mode_and_attributes)
+{
+    static const char python[] = "python3 -c 'import os\n"
+                                 "for name in (\"f\", \"stubborn\"):\n"
+                                 "    print(*((n, os.getxattr(name, n)) for n in sorted(os.listxattr(name))))'";
+    struct toolbox box = open_edit();
+    char *text;
+    refused_attributes = 0;
+    expect_status(box.sandbox, "echo one > f; echo one > stubborn; chmod 751 f stubborn; python3 -c 'import os\n"
+                               "os.setxattr(\"f\", \"user.note\", b\"kept\\0\\xff\")\n"
+                               "os.setxattr(\"f\", \"user.empty\", b\"\")\n"
+                               "os.setxattr(\"stubborn\", \"user.refused\", b\"kept\")'; ls -i > /tmp/before", 0);
+    expect_words(&box, "edit", REPLACE("f", "one", "two"), false, "two");
+    expect_words(&box, "edit", REPLACE("stubborn", "one", "two"), false, "two");
+    assert_int_equal(refused_attributes, 1);
+    expect_text(box.sandbox, "cat f stubborn; stat -c %a f stubborn; ls -A", "two\ntwo\n751\n751\nf\nstubborn\n");
+    assert_int_equal(run_text(box.sandbox, python, &text), 0);
+    assert_string_equal(text, "('user.empty', b'') ('user.note', b'kept\\x00\\xff')\n('user.refused', b'kept')\n");
+    free(text);
+    /* The one was replaced at once, the other written in place. */
+    expect_text(box.sandbox, "ls -i | diff - /tmp/before | grep -c '^<'; ls -i | diff - /tmp/before | grep -o '[a-z]*$' | sort -u",
+                "1\nf\n");
+    close_tools(&box);
+}
+
 FIBER_TEST(the_last_edits_of_a_file_are_taken_back_one_by_one)
 {
     struct toolbox box = open_edit();
@@ -363,6 +402,7 @@ static int group(void)
         TEST(files_are_created_with_their_parents_and_overwritten_with_a_word),
         TEST(line_ends_and_odd_bytes_are_kept),
         TEST(an_edit_goes_through_links_and_keeps_them),
+        TEST(an_edited_file_keeps_its_mode_and_attributes),
         TEST(the_last_edits_of_a_file_are_taken_back_one_by_one),
         TEST(what_is_no_text_file_is_refused_by_what_it_is),
         TEST(what_a_command_may_not_write_an_edit_may_not_either),

@@ -50,12 +50,36 @@ FIBER_TEST(cells_run_in_a_jupyter_kernel_and_keep_its_variables)
         "from IPython.display import Image\nImage(data=b'\\x89PNG\\r\\n\\x1a\\n', format='png')", CELL_MS);
     assert_int_equal(result.images, 1);
     assert_int_equal(result.count, 5);
-    assert_non_null(strstr(result.text, "[image/png"));
+    assert_string_equal(result.text, "[image/png, 8 bytes: /workspace/.sluice/jupyter1-1.png]\n");
     free(result.text);
     result = run_for("print('x' * 1_000_000)", CELL_MS);
     assert_int_equal(result.total, 1000001);
     assert_true(result.len < OUTPUT_MAX + 100);
     free(result.text);
+    jupyter_close(&jupyter);
+    sandbox_close(&sandbox);
+}
+
+FIBER_TEST(pictures_are_saved_as_files_that_the_text_names)
+{
+    struct sandbox *sandbox = open_kernel();
+    says("from IPython.display import SVG, display\nimport os\n"
+         "def show(data, text='x'): display({'image/png': data, 'text/plain': text}, raw=True)\n"
+         "os.mkdir('.sluice'); os.symlink('/workspace/taken', '.sluice/jupyter1-1.svg'); print('ready')", "ready\n");
+    says("SVG('<svg xmlns=\"http://www.w3.org/2000/svg\"/>')", "/workspace/.sluice/jupyter1-2.svg]");
+    says("show('aGVs\\nbG8=\\n')", "x\n[image/png, 5 bytes: /workspace/.sluice/jupyter1-3.png]\n");
+    says("show('no base64!')", "[image/png, 0 bytes: not saved: its bytes are no base64]");
+    says("show('AAAA' * (5 << 20 >> 2))", "[image/png, 3932160 bytes: /workspace/.sluice/jupyter1-4.png]");
+    says("show('AAAA' * (6 << 20 >> 2))", "[image/png, 4718592 bytes: not saved, more than 4 MiB]");
+    says("it = os.stat('.sluice/jupyter1-3.png')\n"
+         "print(open('.sluice/jupyter1-3.png').read(), 'svg' in open('.sluice/jupyter1-2.svg').read(),\n"
+         "      oct(it.st_mode), it.st_uid, os.path.exists('taken'))", "hello True 0o100644 1000 False\n");
+    says("os.chmod('.sluice', 0o500)\nshow('aGVsbG8=')", "[image/png, 5 bytes: not saved: Permission denied]");
+    struct ipython_result result = run_for("os.chmod('.sluice', 0o700)\nfor i in range(64): show('AAAA')", CELL_MS);
+    assert_int_equal(result.images, 64);
+    assert_non_null(strstr(result.text, "[image/png, 3 bytes: not saved, this kernel has saved its 64 files or 16 MiB]"));
+    free(result.text);
+    says("print(len(os.listdir('.sluice')))", "65\n"); /* with the link */
     jupyter_close(&jupyter);
     sandbox_close(&sandbox);
 }
@@ -178,6 +202,7 @@ static int group(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_what_is_signed_whole_and_an_object_is_heard),
         TEST(cells_run_in_a_jupyter_kernel_and_keep_its_variables),
+        TEST(pictures_are_saved_as_files_that_the_text_names),
         TEST(a_cell_past_its_time_is_interrupted_and_one_that_dies_is_told),
         TEST(a_kernel_that_is_not_there_is_refused),
         TEST(a_link_in_the_place_of_a_socket_is_not_followed),

@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -96,14 +98,52 @@ int edit_file_read(struct edit_file *file, struct fail *fail)
 
 /* ---- writing ---------------------------------------------------------------------------- */
 
+enum { NOT_THE_SAME = 1, NAMES_MAX = 65536, VALUE_MAX = 65536 };
+
 struct writing {
     int fd;
     struct slice bytes;
+    int like; /* the file whose place it is to take; -1: none */
 };
+
+/* Of security.* and trusted.* nothing is the sandbox's to set. */
+static bool is_to_keep(const char *name)
+{
+    return strncmp(name, "user.", 5) == 0 || strncmp(name, "system.", 7) == 0;
+}
+
+static bool copy_attributes(int from, int to, char *names, char *value)
+{
+    ssize_t len = flistxattr(from, names, NAMES_MAX);
+    bool is_same = len >= 0 || errno == ENOTSUP;
+    for (const char *name = names; is_same && name < names + len; name += strlen(name) + 1) {
+        if (!is_to_keep(name))
+            continue;
+        ssize_t size = fgetxattr(from, name, value, VALUE_MAX);
+        is_same = size >= 0 && fsetxattr(to, name, value, (size_t)size, 0) == 0;
+    }
+    return is_same;
+}
+
+/* Gives the new file what the old one has beside its bytes and mode: 0, or NOT_THE_SAME. */
+static int become_like(int fd, int like)
+{
+    struct stat old, new;
+    AUTO_FREE char *room = malloc(NAMES_MAX + VALUE_MAX);
+    if (!room)
+        return -ENOMEM;
+    if (fstat(like, &old) < 0 || fstat(fd, &new) < 0 || old.st_uid != new.st_uid ||
+        old.st_gid != new.st_gid)
+        return NOT_THE_SAME;
+    return copy_attributes(like, fd, room, room + NAMES_MAX) ? 0 : NOT_THE_SAME;
+}
 
 static int write_work(void *arg, const atomic_bool *stop)
 {
     struct writing *writing = arg;
+    int code = writing->like < 0 ? 0 : become_like(writing->fd, writing->like);
+    if (code != 0)
+        return code;
     for (size_t done = 0; done < writing->bytes.len;) {
         size_t left = writing->bytes.len - done;
         ssize_t wrote = pwrite(writing->fd, writing->bytes.data + done,
@@ -117,11 +157,16 @@ static int write_work(void *arg, const atomic_bool *stop)
     return ftruncate(writing->fd, (off_t)writing->bytes.len) < 0 ? -errno : 0;
 }
 
-static int write_all(int fd, struct slice bytes, const char *path, struct fail *fail)
+static int write_all(int fd, int like, struct slice bytes, const char *path, struct fail *fail)
 {
-    struct writing writing = {fd, bytes};
+    struct writing writing = {fd, bytes, like};
     int code = offload_run(write_work, &writing, fail);
-    return code < 0 ? say(fail, code, path) : 0;
+    return code < 0 ? say(fail, code, path) : code;
+}
+
+static int write_in_place(const struct edit_file *file, struct slice bytes, struct fail *fail)
+{
+    return write_all(file->fd, -1, bytes, file->path, fail);
 }
 
 /* A name in the same directory that nothing has. */
@@ -132,16 +177,17 @@ static bool name_beside(char ret[PATH_MAX], const char *path, uint64_t number)
            PATH_MAX;
 }
 
-/* Fills in the new file and puts it in the old one's place; or removes it. */
+/* Fills in the new file and puts it in the old one's place; or removes it: then negative errno, or
+ * NOT_THE_SAME where it would have another owner or fewer attributes than the old one. */
 static int finish(struct sandbox *sandbox, const struct edit_file *file, int fd, const char *beside,
                   struct slice bytes, struct fail *fail)
 {
-    int code = write_all(fd, bytes, file->path, fail);
+    int code = write_all(fd, file->fd, bytes, file->path, fail);
     if (code == 0)
         code = sandbox_chmod_file(sandbox, fd, file->mode, fail);
     if (code == 0)
         code = sandbox_rename(sandbox, beside, file->path, fail);
-    if (code < 0)
+    if (code != 0)
         sandbox_remove(sandbox, beside, NULL);
     return code;
 }
@@ -157,13 +203,15 @@ int edit_file_replace(struct edit_file *file, struct sandbox *sandbox, struct sl
     char beside[PATH_MAX];
     const bool is_there = file->fd >= 0;
     if (is_there && file->links > 1)
-        return write_all(file->fd, bytes, file->path, fail);
+        return write_in_place(file, bytes, fail);
     if (!name_beside(beside, file->path, (uint64_t)clock_us()))
         return say(fail, -ENAMETOOLONG, file->path);
     AUTO_CLOSE int fd = sandbox_open_file(
         sandbox, beside, O_WRONLY | O_CREAT | O_EXCL | SANDBOX_AS_USER, 0600, fail);
     if (fd < 0 && is_there && takes_no_files(fd))
-        return write_all(file->fd, bytes, file->path, fail);
-    return fd < 0 ? say(fail, fd, file->path)
-                  : finish(sandbox, file, fd, beside, bytes, fail);
+        return write_in_place(file, bytes, fail);
+    if (fd < 0)
+        return say(fail, fd, file->path);
+    int code = finish(sandbox, file, fd, beside, bytes, fail);
+    return code == NOT_THE_SAME ? write_in_place(file, bytes, fail) : code;
 }

@@ -1,7 +1,9 @@
 /*
  * edit_file.h - files of a sandbox read whole and replaced at once: written beside and renamed, so
- * that whoever reads meanwhile sees the old or the new. Where that cannot be (hard links, a
- * directory that takes no new files) the file is written in place. No process is started.
+ * that whoever reads meanwhile sees the old or the new. The new one has the mode, the owner and the
+ * attributes (user.*, ACLs) of the old. Where that cannot be (hard links, a directory that takes
+ * no new files, another owner, an attribute that cannot be set) the file is written in place. No
+ * process is started.
  *
  * All with the rights of the processes inside. Blocking reads and writes are on a thread of their
  * own (offload.h). Errors are negative errno with a sentence for the model.

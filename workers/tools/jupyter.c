@@ -38,6 +38,7 @@ struct jupyter {
     char name[80], base[32]; /* of the kernelspec; of its files */
     char key[JUPYTER_KEY_SIZE], session[JUPYTER_KEY_SIZE];
     bool by_message;
+    struct jupyter_pictures pictures;
     void *context, *sockets[SOCKETS];
     int files[SOCKETS]; /* what they connect to */
     struct loop_watch *watches[SOCKETS];
@@ -50,6 +51,7 @@ struct exchange {
     uint64_t count;
     size_t images;
     struct output *output; /* or NULL */
+    struct jupyter_pictures *pictures;
 };
 
 const char *jupyter_name(const struct jupyter *jupyter) { return jupyter->name; }
@@ -134,7 +136,8 @@ static void hear(struct exchange *exchange, size_t socket, const struct jupyter_
         const char *state = json_string_value(json_object_get(message->content, "execution_state"));
         exchange->is_idle |= state && strcmp(state, "idle") == 0;
     } else if (socket == IOPUB && exchange->output) {
-        exchange->images += jupyter_text_append(exchange->output, type, message->content);
+        exchange->images += jupyter_text_append(exchange->output, exchange->pictures, type,
+                                                message->content);
     }
 }
 
@@ -276,6 +279,7 @@ int jupyter_open(struct sandbox *sandbox, const char *spec, struct jupyter **ret
     snprintf(jupyter->name, sizeof(jupyter->name), "%.79s", spec);
     snprintf(jupyter->base, sizeof(jupyter->base), "jupyter%lu",
              (unsigned long)sandbox_next_number(sandbox));
+    jupyter->pictures = (struct jupyter_pictures){.sandbox = sandbox, .base = jupyter->base};
     jupyter_random(jupyter->key);
     jupyter_random(jupyter->session);
     jupyter->context = zmq_ctx_new();
@@ -322,7 +326,7 @@ static int execute(struct jupyter *jupyter, const char *code, struct exchange *e
 {
     json_t *content = json_pack("{s:s, s:b, s:b, s:{}, s:b, s:b}", "code", code, "silent", 0,
                                 "store_history", 1, "user_expressions", "allow_stdin", 0,
-                                "stop_on_error", 1);
+                                "stop_on_error", 0); /* or the next one may be aborted, too */
     bool sent = content && jupyter_send(jupyter->sockets[SHELL], jupyter->key, jupyter->session,
                                         "execute_request", content, exchange->id);
     json_decref(content);
@@ -361,7 +365,7 @@ int jupyter_run(struct jupyter *jupyter, const char *code, int64_t timeout_ms, s
                 struct ipython_result *ret, struct fail *fail)
 {
     struct output output;
-    struct exchange exchange = {.output = &output};
+    struct exchange exchange = {.output = &output, .pictures = &jupyter->pictures};
     int64_t began_us = clock_us();
     *ret = (struct ipython_result){0};
     output_init(&output, output_max);

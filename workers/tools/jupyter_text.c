@@ -1,6 +1,5 @@
 #include "workers/tools/jupyter_text.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static void append(struct output *output, const char *text)
@@ -32,35 +31,27 @@ static void append_error(struct output *output, const json_t *content)
     }
 }
 
-/* A MIME bundle: its text, and a line for each picture. */
-static size_t append_bundle(struct output *output, const json_t *content)
+/* A MIME bundle: its text, unless that only names the class of the picture, and the picture. */
+static size_t append_bundle(struct output *output, struct jupyter_pictures *pictures,
+                            const json_t *data)
 {
-    json_t *data = json_object_get(content, "data"), *value;
-    const char *kind, *text = json_string_value(json_object_get(data, "text/plain"));
-    size_t images = 0;
-    if (text) {
+    static const char placeholder[] = "<IPython.core.display.";
+    const char *text = json_string_value(json_object_get(data, "text/plain"));
+    if (text && strncmp(text, placeholder, sizeof(placeholder) - 1) != 0) {
         append_plain(output, text);
         append(output, "\n");
     }
-    json_object_foreach(data, kind, value) {
-        char line[160];
-        if (strncmp(kind, "image/", 6) != 0)
-            continue;
-        snprintf(line, sizeof(line), "[%.64s, %zu bytes as text: not kept]\n", kind,
-                 json_string_length(value));
-        append(output, line);
-        images++;
-    }
-    return images;
+    return jupyter_pictures_take(pictures, data, output);
 }
 
-size_t jupyter_text_append(struct output *output, const char *type, const json_t *content)
+size_t jupyter_text_append(struct output *output, struct jupyter_pictures *pictures,
+                           const char *type, const json_t *content)
 {
     if (strcmp(type, "stream") == 0)
         append_plain(output, json_string_value(json_object_get(content, "text")));
     else if (strcmp(type, "error") == 0)
         append_error(output, content);
     else if (strcmp(type, "execute_result") == 0 || strcmp(type, "display_data") == 0)
-        return append_bundle(output, content);
+        return append_bundle(output, pictures, json_object_get(content, "data"));
     return 0;
 }

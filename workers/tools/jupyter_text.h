@@ -4,9 +4,11 @@
 
 #include <jansson.h>
 
-#include "workers/sandbox/output.h"
+#include "workers/tools/jupyter_pictures.h"
 
-/* Adds a message of this type: streams, results, errors without colours. How many pictures it had. */
-size_t jupyter_text_append(struct output *output, const char *type, const json_t *content);
+/* Adds a message of this type: streams, results, errors without colours, and saves its pictures.
+ * How many it had. */
+size_t jupyter_text_append(struct output *output, struct jupyter_pictures *pictures,
+                           const char *type, const json_t *content);
 
 #endif
