@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -318,4 +319,23 @@ int await_wake(int64_t timeout_ms)
     if (result == 0)
         fiber->woken = false;
     return result;
+}
+
+static int say_why(int code, struct fail *fail)
+{
+    const char *why = code == -ECANCELED ? "cancelled" : code == -ETIMEDOUT ? "out of time" : strerror(-code);
+    return fail_set(fail, code, "%s", why);
+}
+
+int await_until(int64_t until_ms, struct fail *fail)
+{
+    int64_t left_ms = until_ms - clock_ms();
+    int woken = left_ms > 0 ? await_wake(left_ms) : 0;
+    return woken == 0 || (woken == -ETIMEDOUT && clock_ms() >= until_ms) ? 0 : say_why(woken, fail);
+}
+
+int await_turn(struct fail *fail)
+{
+    int code = await_sleep(0);
+    return code == 0 ? 0 : say_why(code, fail);
 }

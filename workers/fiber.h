@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/fail.h"
 #include "workers/loop.h"
 
 struct fiber;
@@ -51,6 +52,11 @@ int await_sleep(int64_t ms);
  * Parks until fiber_wake; 0, -ETIMEDOUT or -ECANCELED. A wake before the park is kept.
  */
 int await_wake(int64_t timeout_ms);
+/* The same until a time of clock_ms: 0 then, too; negative errno with a sentence where the fiber is
+ * cancelled or past a deadline of its own. */
+int await_until(int64_t until_ms, struct fail *fail);
+/* Gives all others a turn, for what may go on without ever having to wait; fails as await_until. */
+int await_turn(struct fail *fail);
 void fiber_wake(struct fiber *fiber); /* from a callback or another fiber; NULL-safe */
 
 #endif

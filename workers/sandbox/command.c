@@ -100,12 +100,11 @@ static int await_end(struct command *command, int64_t until_ms, struct fail *fai
         int code = sandbox_poll_exit(command->sandbox, command->pid, &command->status, fail);
         if (code != 0)
             return code;
-        int64_t left_ms = until_ms - clock_ms();
-        if (left_ms <= 0)
+        if (clock_ms() >= until_ms)
             return 0;
-        code = await_wake(left_ms);
-        if (code == -ECANCELED || (code == -ETIMEDOUT && clock_ms() < until_ms))
-            return fail_set(fail, code, code == -ECANCELED ? "cancelled" : "out of time");
+        code = await_until(until_ms, fail);
+        if (code < 0)
+            return code;
     }
 }
 

@@ -7,11 +7,15 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "workers/fiber.h"
 #include "workers/sandbox/process.h"
 #include "workers/text.h"
 #include "workers/tools/kernel.h"
 
-enum { RETURN_MS = 2000 }; /* after an interrupt: a first traceback is slow on a busy machine */
+enum {
+    RETURN_MS = 2000, /* after an interrupt: a first traceback is slow on a busy machine */
+    STRAYS_MAX = 64,  /* answers to other cells, as processes that a cell forked may give */
+};
 
 struct ipython {
     struct kernel kernel;
@@ -88,7 +92,7 @@ static bool take_answer(const struct ipython *ipython, const json_t *message, st
 static int await_answer(struct ipython *ipython, int64_t until_ms, struct ending *ret,
                         struct fail *fail)
 {
-    for (;;) {
+    for (size_t strays = 0; strays < STRAYS_MAX; strays++) {
         json_t *message;
         int news = kernel_await(&ipython->kernel, until_ms, &message, &ret->status, fail);
         if (news < 0)
@@ -99,8 +103,13 @@ static int await_answer(struct ipython *ipython, int64_t until_ms, struct ending
         bool ours = take_answer(ipython, message, ret);
         json_decref(message);
         if (ours)
-            return 0; /* another one was somebody else's */
+            return 0;
+        int code = await_turn(fail); /* it was somebody else's, and there may be more at once */
+        if (code < 0)
+            return code;
     }
+    ret->news = KERNEL_BROKEN;
+    return 0;
 }
 
 static int await_ending(struct ipython *ipython, int64_t timeout_ms, struct ending *ret,

@@ -176,12 +176,11 @@ static int await_look(struct kernel *kernel, int64_t until_ms, json_t **ret, int
 {
     for (;;) {
         int news = look(kernel, ret, status, fail);
-        int64_t left_ms = until_ms - clock_ms();
-        if (news != KERNEL_SILENT || left_ms <= 0)
+        if (news != KERNEL_SILENT || clock_ms() >= until_ms)
             return news;
-        int woken = await_wake(left_ms);
-        if (woken == -ECANCELED || (woken == -ETIMEDOUT && clock_ms() < until_ms))
-            return fail_set(fail, woken, woken == -ECANCELED ? "cancelled" : "out of time");
+        int code = await_until(until_ms, fail);
+        if (code < 0)
+            return code;
     }
 }
 
@@ -191,14 +190,13 @@ static int await_exit(struct kernel *kernel, int *status, struct fail *fail)
     int64_t until_ms = clock_ms() + RETURN_MS;
     for (;;) {
         int ended = sandbox_poll_exit(kernel->sandbox, kernel->pid, status, fail);
-        int64_t left_ms = until_ms - clock_ms();
         if (ended == 1)
             kernel->pid = 0;
-        if (ended != 0 || left_ms <= 0)
+        if (ended != 0 || clock_ms() >= until_ms)
             return ended < 0 ? ended : ended == 1 ? KERNEL_ENDED : KERNEL_BROKEN;
-        int woken = await_wake(left_ms);
-        if (woken == -ECANCELED || (woken == -ETIMEDOUT && clock_ms() < until_ms))
-            return fail_set(fail, woken, woken == -ECANCELED ? "cancelled" : "out of time");
+        int code = await_until(until_ms, fail);
+        if (code < 0)
+            return code;
     }
 }
 

@@ -12,7 +12,7 @@
 #include "workers/tools/shell_inside.h"
 
 /* Of the shell: names of commands come in, "NAME STATUS DIRECTORY\0" goes out. */
-enum { DRIVER_FD = 200 };
+enum { DRIVER_FD = 200, STRAYS_MAX = 64 };
 
 /*
  * The redirections of `.` are undone after it, whatever the command did to its own; bash's
@@ -44,7 +44,7 @@ void shell_disconnect(struct shell *shell)
 {
     cleanup_close(&shell->socket);
     shell->socket = -1;
-    shell->line_len = 0;
+    shell->line_len = shell->strays = 0;
 }
 
 int shell_start(struct shell *shell, struct fail *fail)
@@ -95,16 +95,20 @@ static bool take_line(struct shell *shell, const char *name, int *status)
     size_t used = (size_t)(end - shell->line) + 1;
     memmove(shell->line, shell->line + used, shell->line_len - used);
     shell->line_len -= used;
+    shell->strays += !ours;
     return ours;
 }
 
+/* Lines about other commands are somebody else's: so many of them, and it is no use to listen on. */
 static enum news read_status(struct shell *shell, const char *name, int *status)
 {
     for (;;) {
         if (take_line(shell, name, status))
             return NEWS_STATUS;
+        if (shell->strays > STRAYS_MAX)
+            return NEWS_BROKEN;
         if (memchr(shell->line, '\0', shell->line_len))
-            continue; /* about another one: somebody else wrote it */
+            continue;
         if (shell->line_len == sizeof(shell->line))
             return NEWS_BROKEN;
         ssize_t got = read(shell->socket, shell->line + shell->line_len,
@@ -128,16 +132,6 @@ static int look(struct shell *shell, const char *name, int *status, struct fail 
     if (news == NEWS_STATUS || ended == 0)
         return (int)news;
     return ended < 0 ? ended : NEWS_EXIT;
-}
-
-/* Awaits a wake or until_ms; an error when the fiber's own time is over. */
-static int await_until(int64_t until_ms, struct fail *fail)
-{
-    int64_t left_ms = until_ms - clock_ms();
-    int woken = left_ms > 0 ? await_wake(left_ms) : 0;
-    if (woken == -ECANCELED || (woken == -ETIMEDOUT && clock_ms() < until_ms))
-        return fail_set(fail, woken, woken == -ECANCELED ? "cancelled" : "out of time");
-    return 0;
 }
 
 static int await_look(struct shell *shell, const char *name, int64_t until_ms,

@@ -21,7 +21,7 @@ struct shell {
     char name[32]; /* of its files: "bash1", as its error messages begin */
     char cwd[PATH_MAX];
     char line[SHELL_STATUS_MAX]; /* the status as far as it came */
-    size_t line_len;
+    size_t line_len, strays;     /* lines that were not about the command under way */
 };
 
 /* ---- the driver ----------------------------------------------------------------------- */
