@@ -193,6 +193,7 @@ CELL_TEST(an_output_that_nothing_can_hold_is_an_error_of_the_cell)
 CELL_TEST(bytes_that_are_no_text_are_told_apart)
 {
     says("import os\nos.write(1, b'a\\0\\xff\\n');", "a??\n");
+    says("print('\\x1b]52;c;eA==\\x07\\x9b\\u202e')", "\033]52;c;eA==\007\302\233\342\200\256\n"); /* no terminal is there */
 }
 
 /* ---- traps -------------------------------------------------------------------------------- */

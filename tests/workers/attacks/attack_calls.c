@@ -135,6 +135,11 @@ static void try_processes(void)
     TRY("pidfd_getfd-pid-1", syscall(SYS_pidfd_getfd, first, 3, 0));
     TRY("limit-pid-1", prlimit(1, RLIMIT_NOFILE, &(struct rlimit){0, 0}, NULL));
     TRY("nice-pid-1", setpriority(PRIO_PROCESS, 1, 19));
+    TRY("nice-all", setpriority(PRIO_USER, 0, 19));
+    TRY("nice-all-by-number", setpriority(PRIO_USER, 1000, 19));
+    TRY("io-pid-1", syscall(SYS_ioprio_set, 1, 1, 3 << 13));
+    TRY("io-all", syscall(SYS_ioprio_set, 3, 1000, 3 << 13));
+    TRY("io-self", syscall(SYS_ioprio_set, 1, 0, 3 << 13));
     TRY("idle-pid-1", sched_setscheduler(1, SCHED_IDLE, &(struct sched_param){0}));
     TRY("nice-self", setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0)));
     TRY("limit-self", prlimit(0, RLIMIT_CPU, &(struct rlimit){100, 100}, NULL));
