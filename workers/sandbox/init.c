@@ -20,10 +20,10 @@
 #include "workers/sandbox/launch.h"
 #include "workers/sandbox/pack.h"
 #include "workers/sandbox/proc.h"
+#include "workers/sandbox/starts.h"
 #include "workers/sandbox/wire.h"
 
 enum {
-    STARTED_MAX = 256,
     PROCESSES_SEEN = 8192,
     KILL_PASSES = 64,
     KILL_PAUSE_US = 500,
@@ -33,11 +33,7 @@ struct init {
     int control, children;
     struct room_plan plan;
     struct room room;
-    struct {
-        pid_t pid;
-        uint32_t id; /* of the request */
-    } started[STARTED_MAX]; /* whose ends the worker hears of */
-    size_t started_count;
+    struct starts starts; /* whose ends the worker hears of */
     struct wire_message message;
 };
 
@@ -76,18 +72,40 @@ static void see_usage(const struct init *init)
     gauge_see_disk(gauge, init->room.upper);
 }
 
+/* ---- beginnings ----------------------------------------------------------------------- */
+
+/* Tells what became of one under way, once that is known. False: it came to nothing and is dropped. */
+static bool settle(struct init *init, struct start *start)
+{
+    struct fail fail = {0};
+    int code = start->report < 0 ? 0 : starts_look(start, &fail);
+    if (code == 0)
+        return true;
+    struct wire_head head = {WIRE_DONE, start->id, {code < 0 ? code : 0, start->pid}};
+    if (code < 0)
+        starts_drop(&init->starts, start);
+    tell(init, &head, fail.text, NULL, 0);
+    return code > 0;
+}
+
+static void settle_all(struct init *init)
+{
+    for (size_t i = init->starts.count; i-- > 0;)
+        settle(init, &init->starts.each[i]);
+}
+
 /* ---- ends --------------------------------------------------------------------------- */
 
+/* Never before the worker knows who that is. */
 static void report_end(struct init *init, pid_t pid, int status)
 {
     int said = WIFSIGNALED(status) ? 256 + WTERMSIG(status) : WEXITSTATUS(status);
-    for (size_t i = 0; i < init->started_count; i++)
-        if (init->started[i].pid == pid) {
-            struct wire_head head = {WIRE_EXITED, init->started[i].id, {said}};
-            init->started[i] = init->started[--init->started_count];
-            tell(init, &head, "", NULL, 0);
-            return;
-        }
+    struct start *start = starts_find(&init->starts, pid);
+    if (!start || !settle(init, start))
+        return;
+    struct wire_head head = {WIRE_EXITED, start->id, {said}};
+    starts_drop(&init->starts, start);
+    tell(init, &head, "", NULL, 0);
 }
 
 /* Buries the dead, ours and the orphans; with `all`, waits until none is left. */
@@ -141,19 +159,14 @@ static bool kill_others(struct init *init, pid_t spared)
 static void serve_start(struct init *init)
 {
     struct fail fail = {0};
-    if (init->started_count == STARTED_MAX) {
-        fail_set(&fail, -EAGAIN, "%d processes are running already", STARTED_MAX);
+    int report = -1;
+    pid_t pid = starts_check(&init->starts, &fail);
+    if (pid == 0)
+        pid = launch(&init->plan, &init->room, &init->message, &report, &fail);
+    if (pid < 0)
         refuse(init, &fail);
-        return;
-    }
-    pid_t pid = launch(&init->plan, &init->room, &init->message, &fail);
-    if (pid < 0) {
-        refuse(init, &fail);
-        return;
-    }
-    init->started[init->started_count].pid = pid;
-    init->started[init->started_count++].id = init->message.head.id;
-    answer(init, pid, NULL, 0);
+    else
+        starts_add(&init->starts, pid, init->message.head.id, report); /* settle answers */
 }
 
 static void serve_kill_all(struct init *init)
@@ -195,13 +208,12 @@ static void serve_adopt(struct init *init)
 {
     struct fail fail = {0};
     pid_t pid = (pid_t)init->message.head.number[0];
-    if (init->started_count == STARTED_MAX || pid <= 1 || waitpid(pid, NULL, WNOHANG) != 0) {
+    if (starts_check(&init->starts, NULL) < 0 || pid <= 1 || waitpid(pid, NULL, WNOHANG) != 0) {
         fail_set(&fail, -ESRCH, "process %d is not there", pid);
         refuse(init, &fail);
         return;
     }
-    init->started[init->started_count].pid = pid;
-    init->started[init->started_count++].id = init->message.head.id;
+    starts_add(&init->starts, pid, init->message.head.id, -1);
     answer(init, pid, NULL, 0);
 }
 
@@ -413,6 +425,21 @@ static int become_ready(struct init *init, int births, int *fds, struct fail *fa
     return room_confine(&init->plan, fail);
 }
 
+static _Noreturn void live(struct init *init)
+{
+    for (;;) {
+        struct pollfd on[2 + STARTS_MAX] = {{init->control, POLLIN, 0}, {init->children, POLLIN, 0}};
+        struct signalfd_siginfo seen;
+        size_t under_way = starts_poll(&init->starts, on + 2);
+        poll(on, 2 + under_way, starts_left_ms(&init->starts));
+        settle_all(init);
+        if (on[1].revents && read(init->children, &seen, sizeof(seen)) > 0)
+            reap(init, false);
+        if (on[0].revents)
+            serve(init);
+    }
+}
+
 _Noreturn void init_main(const struct room_plan *plan, int control, int births)
 {
     static struct init init;
@@ -431,13 +458,5 @@ _Noreturn void init_main(const struct room_plan *plan, int control, int births)
     answer(&init, 0, fds, 2 + init.plan.listener_count);
     for (size_t i = 0; i < init.plan.listener_count; i++)
         close(fds[2 + i]);
-    for (;;) {
-        struct pollfd on[] = {{init.control, POLLIN, 0}, {init.children, POLLIN, 0}};
-        struct signalfd_siginfo seen;
-        poll(on, 2, -1);
-        if (on[1].revents && read(init.children, &seen, sizeof(seen)) > 0)
-            reap(&init, false);
-        if (on[0].revents)
-            serve(&init);
-    }
+    live(&init);
 }

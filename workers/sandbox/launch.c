@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include "common/cleanup.h"
 
@@ -114,31 +113,45 @@ static void become(const struct room_plan *plan, struct program *program)
            (char *const *)(uintptr_t)program->environ);
 }
 
+/* The report's other end is closed by what is executed; else it says why not. */
+static _Noreturn void be_child(const struct room_plan *plan, struct program *program, int tell)
+{
+    struct fail fail = {0};
+    tell = move_up(program, tell);
+    become(plan, program);
+    fail_set(&fail, -errno, "cannot execute %s: %s", program->argv[0], strerror(errno));
+    _exit(write(tell, &fail, sizeof(fail)) < 0 ? 126 : 127);
+}
+
 pid_t launch(const struct room_plan *plan, const struct room *room,
-             const struct wire_message *message, struct fail *fail)
+             const struct wire_message *message, int *ret_report, struct fail *fail)
 {
     struct program program;
-    int report[2], error = 0;
+    int report[2];
     int code = read_program(message, &program, fail);
     if (code < 0)
         return code;
     set_environment(plan, room, &program);
-    if (pipe2(report, O_CLOEXEC) < 0)
+    if (pipe2(report, O_CLOEXEC | O_NONBLOCK) < 0)
         return fail_set(fail, -errno, "pipe: %s", strerror(errno));
     AUTO_CLOSE int told = report[0];
+    AUTO_CLOSE int tell = report[1];
     pid_t pid = fork();
-    if (pid == 0) {
-        int tell = move_up(&program, report[1]);
-        become(plan, &program);
-        error = errno;
-        _exit(write(tell, &error, sizeof(error)) < 0 ? 126 : 127);
-    }
-    error = pid < 0 ? errno : 0;
-    close(report[1]);
+    if (pid == 0)
+        be_child(plan, &program, tell);
     if (pid < 0)
-        return fail_set(fail, -error, "fork: %s", strerror(error));
-    if (read(told, &error, sizeof(error)) != sizeof(error))
-        return pid;
-    waitpid(pid, NULL, 0);
-    return fail_set(fail, -error, "cannot execute %s: %s", program.argv[0], strerror(error));
+        return fail_set(fail, -errno, "fork: %s", strerror(errno));
+    *ret_report = take_fd(&told);
+    return pid;
+}
+
+int launch_look(int report, struct fail *fail)
+{
+    struct fail said;
+    ssize_t got = read(report, &said, sizeof(said));
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (got != sizeof(said) || said.code >= 0)
+        return 1;
+    return fail_set(fail, said.code, "%.*s", (int)sizeof(said.text) - 1, said.text);
 }

@@ -15,8 +15,12 @@ extern const char *const launch_environment[];
 /* Every signal to its default, none blocked. */
 void launch_reset_signals(void);
 
-/* By pid 1, for a WIRE_START. The pid once it is executed, or negative errno. */
+/* By pid 1, for a WIRE_START: forks what shall become the program. Its pid and a descriptor
+ * that can be read when it has become that, or cannot; or negative errno. */
 pid_t launch(const struct room_plan *plan, const struct room *room,
-             const struct wire_message *message, struct fail *fail);
+             const struct wire_message *message, int *ret_report, struct fail *fail);
+/* Does not wait. 1: it has executed the program, or was killed; 0: neither yet; else why it
+ * cannot, negative errno. */
+int launch_look(int report, struct fail *fail);
 
 #endif

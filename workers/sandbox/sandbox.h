@@ -120,6 +120,7 @@ int sandbox_open_terminal(struct sandbox *sandbox, int *number, struct fail *fai
 /*
  * Starts argv[0] (absolute path) in /workspace with exactly these descriptors as 0.. (each
  * kept by the caller too); ret_pid is its pid inside. `fds` maps to numbers in `targets`.
+ * -EBUSY: processes inside stopped it before it was executed, and it was killed (starts.h).
  */
 struct sandbox_exec {
     const char *const *argv; /* NULL-terminated */

@@ -111,6 +111,17 @@ static int idle(void *arg)
     return 0;
 }
 
+/* Whoever is forked next, and before it has executed anything. */
+static void stop_all_that_come(void)
+{
+    const pid_t self = getpid();
+    printf("stopping\n");
+    fflush(stdout);
+    for (;;)
+        for (pid_t pid = self + 1; pid < self + 200; pid++)
+            kill(pid, SIGSTOP);
+}
+
 void attack_processes(const char *kind)
 {
     long count = 0;
@@ -121,6 +132,8 @@ void attack_processes(const char *kind)
                 hide();
         while (waitpid(-1, NULL, 0) > 0)
             ;
+    } else if (strcmp(kind, "stops") == 0) {
+        stop_all_that_come();
     } else if (strcmp(kind, "bomb") == 0) {
         for (;;)
             fork();
