@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
-#include <zmq.h>
 
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -24,13 +23,18 @@ enum {
     ASK_EVERY_MS = 100, /* until iopub is live: what it says before that is lost */
     LOOK_EVERY_MS = 10, /* for the sockets' files */
     RETURN_MS = 2000,   /* after an interrupt */
+    TURN_BYTES = 256 << 10, /* that are read before all others have their turn */
 };
 
 enum { SHELL, IOPUB, CONTROL, SOCKETS };
 
 static const struct {
-    int type, number; /* in the connection file, of libzmq */
-} sockets[SOCKETS] = {{ZMQ_DEALER, 1}, {ZMQ_SUB, 2}, {ZMQ_DEALER, 4}};
+    enum jupyter_link_type type;
+    int number; /* in the connection file */
+    size_t message_max;
+} sockets[SOCKETS] = {{JUPYTER_DEALER, 1, 1 << 20},
+                      {JUPYTER_SUB, 2, 8 << 20}, /* pictures are here, and base64 */
+                      {JUPYTER_DEALER, 4, 1 << 20}};
 
 struct jupyter {
     struct sandbox *sandbox;
@@ -39,8 +43,7 @@ struct jupyter {
     char key[JUPYTER_KEY_SIZE], session[JUPYTER_KEY_SIZE];
     bool by_message;
     struct jupyter_pictures pictures;
-    void *context, *sockets[SOCKETS];
-    int files[SOCKETS]; /* what they connect to */
+    struct jupyter_link links[SOCKETS];
     struct loop_watch *watches[SOCKETS];
 };
 
@@ -58,18 +61,6 @@ const char *jupyter_name(const struct jupyter *jupyter) { return jupyter->name; 
 
 /* ---- sockets ------------------------------------------------------------------------- */
 
-static void disconnect(struct jupyter *jupyter)
-{
-    for (size_t i = 0; i < SOCKETS; i++) {
-        if (jupyter->sockets[i])
-            zmq_close(jupyter->sockets[i]);
-        jupyter->sockets[i] = NULL;
-    }
-    if (jupyter->context)
-        zmq_ctx_term(jupyter->context); /* nothing lingers, so it does not wait */
-    jupyter->context = NULL;
-}
-
 /* Opens the kernel's socket itself, whatever its name has become since. */
 static int find_socket(const struct jupyter *jupyter, int number)
 {
@@ -81,17 +72,10 @@ static int find_socket(const struct jupyter *jupyter, int number)
     return fd >= 0 && fstat(fd, &it) == 0 && S_ISSOCK(it.st_mode) ? take_fd(&fd) : -1;
 }
 
-static bool connect_one(struct jupyter *jupyter, size_t i, int file)
+static int connect_one(struct jupyter *jupyter, size_t i, int64_t until_ms)
 {
-    char address[64];
-    const int zero = 0, soon_ms = 10; /* it may not listen yet */
-    void *made = jupyter->sockets[i] = zmq_socket(jupyter->context, sockets[i].type);
-    snprintf(address, sizeof(address), "ipc:///proc/self/fd/%d", file);
-    return made && zmq_setsockopt(made, ZMQ_LINGER, &zero, sizeof(zero)) == 0 &&
-           zmq_setsockopt(made, ZMQ_RECONNECT_IVL, &soon_ms, sizeof(soon_ms)) == 0 &&
-           zmq_setsockopt(made, ZMQ_MAXMSGSIZE, &(int64_t){JUPYTER_MESSAGE_MAX}, sizeof(int64_t)) == 0 &&
-           (sockets[i].type != ZMQ_SUB || zmq_setsockopt(made, ZMQ_SUBSCRIBE, "", 0) == 0) &&
-           zmq_connect(made, address) == 0;
+    AUTO_CLOSE int file = find_socket(jupyter, sockets[i].number);
+    return file < 0 ? -EAGAIN : jupyter_link_connect(&jupyter->links[i], file, sockets[i].type, until_ms);
 }
 
 /* ---- waiting ------------------------------------------------------------------------- */
@@ -111,10 +95,8 @@ static void unwatch(struct jupyter *jupyter)
 static bool watch(struct jupyter *jupyter)
 {
     for (size_t i = 0; i < SOCKETS; i++) {
-        int fd;
-        size_t size = sizeof(fd);
-        if (zmq_getsockopt(jupyter->sockets[i], ZMQ_FD, &fd, &size) == 0)
-            jupyter->watches[i] = loop_watch(fiber_loop(), fd, EPOLLIN, on_message, fiber_current());
+        jupyter->watches[i] =
+            loop_watch(fiber_loop(), jupyter->links[i].fd, EPOLLIN, on_message, fiber_current());
         if (!jupyter->watches[i])
             return false;
     }
@@ -141,19 +123,22 @@ static void hear(struct exchange *exchange, size_t socket, const struct jupyter_
     }
 }
 
-/* All that is there; a bounded number at a time, so that a flood cannot hold the loop. */
+/* What is there, or as much as a turn has room for: what is left wakes the fiber again. False: the
+ * kernel has closed a socket. */
 static bool drain(struct jupyter *jupyter, struct exchange *exchange)
 {
-    bool any = false;
+    bool is_open = true;
+    size_t budget = TURN_BYTES;
     for (size_t i = 0; i < SOCKETS; i++) {
         struct jupyter_message message;
-        for (int n = 0; n < 100 && jupyter_receive(jupyter->sockets[i], jupyter->key, &message) == 1; n++) {
+        int code;
+        while ((code = jupyter_receive(&jupyter->links[i], jupyter->key, &budget, &message)) == 1) {
             hear(exchange, i, &message);
             jupyter_message_finish(&message);
-            any = true;
         }
+        is_open &= code == 0;
     }
-    return any;
+    return is_open;
 }
 
 /* 1: answered and idle; 0: not by until_ms; -EPIPE: the kernel ended; other negative errno. */
@@ -161,20 +146,19 @@ static int await_exchange(struct jupyter *jupyter, struct exchange *exchange, in
                           int *status, struct fail *fail)
 {
     for (;;) {
-        bool any = drain(jupyter, exchange);
+        bool is_open = drain(jupyter, exchange);
         if (exchange->is_answered && exchange->is_idle)
             return 1;
         int ended = jupyter->pid > 0 ? sandbox_poll_exit(jupyter->sandbox, jupyter->pid, status, fail) : 1;
         if (ended == 1)
             jupyter->pid = 0;
-        if (ended != 0)
+        if (ended != 0 || !is_open)
             return ended < 0 ? ended : -EPIPE;
-        int64_t left_ms = until_ms - clock_ms();
-        if (left_ms <= 0)
+        if (clock_ms() >= until_ms)
             return 0;
-        int woken = any ? await_sleep(0) : await_wake(left_ms);
-        if (woken == -ECANCELED || (woken == -ETIMEDOUT && clock_ms() < until_ms))
-            return fail_set(fail, woken, woken == -ECANCELED ? "cancelled" : "out of time");
+        int code = await_until(until_ms, fail);
+        if (code < 0)
+            return code;
     }
 }
 
@@ -230,8 +214,8 @@ static int launch(struct jupyter *jupyter, struct fail *fail)
 static int connect_all(struct jupyter *jupyter, int64_t until_ms, struct fail *fail)
 {
     for (size_t i = 0; i < SOCKETS; i++) {
-        int status, file;
-        while ((file = find_socket(jupyter, sockets[i].number)) < 0) {
+        int status, code;
+        while ((code = connect_one(jupyter, i, until_ms)) == -EAGAIN) {
             int ended = sandbox_poll_exit(jupyter->sandbox, jupyter->pid, &status, fail);
             if (ended == 1)
                 jupyter->pid = 0;
@@ -242,10 +226,10 @@ static int connect_all(struct jupyter *jupyter, int64_t until_ms, struct fail *f
             if (late < 0)
                 return fail_set(fail, late, late == -ECANCELED ? "cancelled" : "out of time");
         }
-        AUTO_CLOSE int held = file; /* connecting takes its name: it is kept until that is done */
-        if (!connect_one(jupyter, i, held))
-            return fail_set(fail, -EIO, "ZeroMQ: %s", zmq_strerror(zmq_errno()));
-        jupyter->files[i] = take_fd(&held);
+        if (code == -EPROTO)
+            return fail_set(fail, -EINVAL, "the Jupyter kernel %s does not answer", jupyter->name);
+        if (code < 0)
+            return fail_set(fail, code, "the sockets of the Jupyter kernel: %s", strerror(-code));
     }
     return 0;
 }
@@ -257,7 +241,7 @@ static int shake_hands(struct jupyter *jupyter, int64_t until_ms, struct fail *f
     int news = 0, status;
     while (news == 0 && clock_ms() < until_ms) {
         struct exchange exchange = {0};
-        jupyter_send(jupyter->sockets[SHELL], jupyter->key, jupyter->session, "kernel_info_request",
+        jupyter_send(&jupyter->links[SHELL], jupyter->key, jupyter->session, "kernel_info_request",
                      nothing, exchange.id);
         news = watch_exchange(jupyter, &exchange, clock_ms() + ASK_EVERY_MS, &status, fail);
     }
@@ -275,15 +259,14 @@ int jupyter_open(struct sandbox *sandbox, const char *spec, struct jupyter **ret
         return fail_set(fail, -ENOMEM, "out of memory");
     jupyter->sandbox = sandbox;
     for (size_t i = 0; i < SOCKETS; i++)
-        jupyter->files[i] = -1;
+        jupyter_link_init(&jupyter->links[i], sockets[i].message_max);
     snprintf(jupyter->name, sizeof(jupyter->name), "%.79s", spec);
     snprintf(jupyter->base, sizeof(jupyter->base), "jupyter%lu",
              (unsigned long)sandbox_next_number(sandbox));
     jupyter->pictures = (struct jupyter_pictures){.sandbox = sandbox, .base = jupyter->base};
     jupyter_random(jupyter->key);
     jupyter_random(jupyter->session);
-    jupyter->context = zmq_ctx_new();
-    int code = jupyter->context ? launch(jupyter, fail) : fail_set(fail, -ENOMEM, "out of memory");
+    int code = launch(jupyter, fail);
     if (code == 0)
         code = connect_all(jupyter, until_ms, fail);
     if (code == 0)
@@ -303,13 +286,27 @@ void jupyter_close(struct jupyter **jupyter)
     *jupyter = NULL;
     if (it->pid > 0)
         sandbox_kill_tree_later(it->sandbox, it->pid);
-    disconnect(it);
     for (size_t i = 0; i < SOCKETS; i++)
-        cleanup_close(&it->files[i]);
+        jupyter_link_finish(&it->links[i]);
     free(it);
 }
 
 /* ---- a cell -------------------------------------------------------------------------- */
+
+/* What was too large to be looked at is not silently gone. */
+static void note_passed_over(struct jupyter *jupyter, struct output *output)
+{
+    char note[96];
+    uint64_t count = 0;
+    for (size_t i = 0; i < SOCKETS; i++) {
+        count += jupyter->links[i].passed_over;
+        jupyter->links[i].passed_over = 0;
+    }
+    int len = snprintf(note, sizeof(note), "[left out, as too large: %llu of the kernel's messages]\n",
+                       (unsigned long long)count);
+    if (count > 0)
+        output_append(output, note, (size_t)len);
+}
 
 static int interrupt(struct jupyter *jupyter, struct fail *fail)
 {
@@ -317,7 +314,7 @@ static int interrupt(struct jupyter *jupyter, struct fail *fail)
     if (!jupyter->by_message)
         return sandbox_signal_tree(jupyter->sandbox, jupyter->pid, SIGINT, fail);
     json_t *nothing = json_object();
-    jupyter_send(jupyter->sockets[CONTROL], jupyter->key, jupyter->session, "interrupt_request", nothing, id);
+    jupyter_send(&jupyter->links[CONTROL], jupyter->key, jupyter->session, "interrupt_request", nothing, id);
     json_decref(nothing);
     return 0;
 }
@@ -327,7 +324,7 @@ static int execute(struct jupyter *jupyter, const char *code, struct exchange *e
     json_t *content = json_pack("{s:s, s:b, s:b, s:{}, s:b, s:b}", "code", code, "silent", 0,
                                 "store_history", 1, "user_expressions", "allow_stdin", 0,
                                 "stop_on_error", 0); /* or the next one may be aborted, too */
-    bool sent = content && jupyter_send(jupyter->sockets[SHELL], jupyter->key, jupyter->session,
+    bool sent = content && jupyter_send(&jupyter->links[SHELL], jupyter->key, jupyter->session,
                                         "execute_request", content, exchange->id);
     json_decref(content);
     return sent ? 0 : -EPIPE;
@@ -347,6 +344,7 @@ static int run(struct jupyter *jupyter, const char *code, int64_t timeout_ms,
     }
     if (news < 0 && news != -EPIPE)
         return news;
+    note_passed_over(jupyter, exchange->output);
     ret->is_new = news != 1;
     ret->failed = exchange->failed || ret->timed_out || ret->is_new;
     ret->count = exchange->count;

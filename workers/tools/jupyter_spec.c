@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "workers/text.h"
 
 enum { SPEC_MAX = 65536, NAME_MAX_LEN = 64 };
 
@@ -26,14 +28,17 @@ static bool is_name(const char *name)
 
 static json_t *load(struct sandbox *sandbox, const char *name)
 {
-    char path[256], text[SPEC_MAX];
-    for (size_t i = 0; i < sizeof(directories) / sizeof(*directories); i++) {
+    char path[256];
+    AUTO_FREE char *text = malloc(SPEC_MAX);
+    for (size_t i = 0; text && i < sizeof(directories) / sizeof(*directories); i++) {
         struct fail fail;
         snprintf(path, sizeof(path), "%s/%s/kernel.json", directories[i], name);
         AUTO_CLOSE int fd = sandbox_open_file(sandbox, path, O_RDONLY, 0, &fail);
-        ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text));
+        ssize_t got = fd < 0 ? -1 : read(fd, text, SPEC_MAX);
         if (got > 0)
-            return json_loadb(text, (size_t)got, 0, NULL);
+            return text_is_shallow(slice_of(text, (size_t)got), TEXT_LEVELS_MAX)
+                       ? json_loadb(text, (size_t)got, 0, NULL)
+                       : NULL;
     }
     return NULL;
 }

@@ -1,6 +1,5 @@
 #include "workers/tools/jupyter_wire.h"
 
-#include <errno.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -8,11 +7,11 @@
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
-#include <zmq.h>
 
 #include "common/cleanup.h"
+#include "workers/text.h"
 
-enum { PARTS = 4, SIGNATURE = 64, FRAMES_MAX = 64, PASSED_OVER_MAX = 256 };
+enum { PARTS = 4, SIGNATURE = 64, VALUES_MAX = 1 << 18 };
 
 static const char delimiter[] = "<IDS|MSG>";
 
@@ -52,7 +51,7 @@ static json_t *make_header(const char *session, const char *type, const char *id
                      session, "msg_type", type, "version", "5.3", "date", date);
 }
 
-bool jupyter_send(void *socket, const char *key, const char *session, const char *type,
+bool jupyter_send(struct jupyter_link *link, const char *key, const char *session, const char *type,
                   const json_t *content, char ret_id[JUPYTER_KEY_SIZE])
 {
     char signature[SIGNATURE + 1];
@@ -63,93 +62,72 @@ bool jupyter_send(void *socket, const char *key, const char *session, const char
     json_decref(json);
     if (!header || !body)
         return false;
-    struct slice parts[PARTS] = {slice_from_str(header), slice_from_str("{}"),
-                                 slice_from_str("{}"), slice_from_str(body)};
-    if (!sign(key, parts, signature) ||
-        zmq_send(socket, delimiter, strlen(delimiter), ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0)
-        return false;
-    bool sent = zmq_send(socket, signature, SIGNATURE, ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0;
-    for (size_t i = 0; i < PARTS; i++)
-        sent &= zmq_send(socket, parts[i].data, parts[i].len,
-                         ZMQ_DONTWAIT | (i + 1 < PARTS ? ZMQ_SNDMORE : 0)) >= 0;
-    return sent;
+    struct slice frames[2 + PARTS] = {slice_from_str(delimiter), slice_of(signature, SIGNATURE),
+                                      slice_from_str(header),    slice_from_str("{}"),
+                                      slice_from_str("{}"),      slice_from_str(body)};
+    return sign(key, frames + 2, signature) && jupyter_link_send(link, frames, 2 + PARTS);
 }
 
 /* ---- receiving ----------------------------------------------------------------------- */
 
-struct frames {
-    zmq_msg_t each[FRAMES_MAX];
-    size_t count;
-};
-
-/* All frames of one message, those beyond the bound dropped. False: none is there. */
-static bool take_frames(void *socket, struct frames *ret)
+/* Three bytes of text can be a value that takes a hundred of memory: there are few enough of them. */
+static bool is_modest(struct slice text)
 {
-    ret->count = 0;
-    for (;;) {
-        zmq_msg_t spare, *frame = ret->count < FRAMES_MAX ? &ret->each[ret->count] : &spare;
-        zmq_msg_init(frame);
-        if (zmq_msg_recv(frame, socket, ZMQ_DONTWAIT) < 0) {
-            zmq_msg_close(frame);
-            return ret->count > 0;
-        }
-        bool more = zmq_msg_more(frame);
-        if (frame == &spare)
-            zmq_msg_close(frame);
-        else
-            ret->count++;
-        if (!more)
-            return true;
+    size_t values = 0;
+    bool in_string = false;
+    for (size_t i = 0; i < text.len; i++) {
+        const uint8_t c = text.data[i];
+        if (in_string && c == '\\')
+            i++;
+        else if (c == '"')
+            in_string = !in_string;
+        else if (!in_string)
+            values += c == ',' || c == '[' || c == '{';
     }
-}
-
-static struct slice frame_at(struct frames *frames, size_t i)
-{
-    return i < frames->count ? slice_of(zmq_msg_data(&frames->each[i]), zmq_msg_size(&frames->each[i]))
-                             : (struct slice){0};
+    return values <= VALUES_MAX;
 }
 
 static json_t *load_object(struct slice text)
 {
-    json_t *json = json_loadb((const char *)text.data, text.len, 0, NULL);
+    json_t *json = text_is_shallow(text, TEXT_LEVELS_MAX) && is_modest(text)
+                       ? json_loadb((const char *)text.data, text.len, 0, NULL)
+                       : NULL;
     if (json_is_object(json))
         return json;
     json_decref(json);
     return NULL;
 }
 
-static bool read_message(struct frames *frames, const char *key, struct jupyter_message *ret)
+static bool read_message(struct jupyter_link *link, const char *key, struct jupyter_message *ret)
 {
     size_t at = 0;
     char expected[SIGNATURE + 1];
-    while (at < frames->count && !slice_is(frame_at(frames, at), delimiter))
+    while (at < link->frame_count && !slice_is(jupyter_link_frame(link, at), delimiter))
         at++;
-    if (at + 1 + PARTS >= frames->count)
+    if (at + 1 + PARTS >= link->frame_count)
         return false;
-    struct slice signature = frame_at(frames, at + 1), parts[PARTS];
+    struct slice signature = jupyter_link_frame(link, at + 1), parts[PARTS];
     for (size_t i = 0; i < PARTS; i++)
-        parts[i] = frame_at(frames, at + 2 + i);
+        parts[i] = jupyter_link_frame(link, at + 2 + i);
     if (signature.len != SIGNATURE || !sign(key, parts, expected) ||
         CRYPTO_memcmp(signature.data, expected, SIGNATURE) != 0)
         return false;
     *ret = (struct jupyter_message){load_object(parts[0]), load_object(parts[1]), load_object(parts[3])};
     if (ret->header && ret->parent && ret->content)
         return true;
+    link->passed_over++;
     jupyter_message_finish(ret);
     return false;
 }
 
-int jupyter_receive(void *socket, const char *key, struct jupyter_message *ret)
+int jupyter_receive(struct jupyter_link *link, const char *key, size_t *budget,
+                    struct jupyter_message *ret)
 {
-    static __thread struct frames frames;
-    for (int passed = 0; passed < PASSED_OVER_MAX && take_frames(socket, &frames); passed++) {
-        bool good = read_message(&frames, key, ret);
-        for (size_t i = 0; i < frames.count; i++)
-            zmq_msg_close(&frames.each[i]);
-        if (good)
-            return 1;
-    }
-    return 0;
+    int code;
+    do
+        code = jupyter_link_receive(link, budget);
+    while (code == 1 && !read_message(link, key, ret));
+    return code;
 }
 
 void jupyter_message_finish(struct jupyter_message *message)
