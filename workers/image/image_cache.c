@@ -39,10 +39,10 @@ int image_cache_open(const char *cache, uint64_t bytes_max, struct image_cache *
         if (*at != '/')
             continue;
         *at = '\0';
-        mkdir(directory, 0755); /* what matters shows at the end */
+        mkdir(directory, 0750); /* what matters shows at the end */
         *at = '/';
     }
-    if (mkdir(directory, 0755) < 0 && errno != EEXIST)
+    if (mkdir(directory, 0750) < 0 && errno != EEXIST)
         return image_fail_errno(trouble, "make", directory);
     char *real = realpath(directory, NULL);
     if (!real || access(real, R_OK | W_OK | X_OK) < 0) {
