@@ -65,6 +65,7 @@ struct rollout {
     uint32_t record_bytes; /* of its run's record */
     uint8_t run_outcome;
     bool avoids_engine;    /* its last run there was an infra outcome */
+    bool is_run_again;     /* what its first run left had gone from the store */
     bool ended;
 };
 

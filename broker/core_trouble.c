@@ -220,6 +220,24 @@ static struct trouble *take_failed(struct core *core, struct job *job,
     return note_failure(core, job, failure);
 }
 
+/* What its run left cannot be read, whoever tried: once, the run is done again from init's layer. */
+static bool must_run_again(struct job *job, const struct failure *failure)
+{
+    return job->stage == STAGE_EVAL && failure->outcome == OUTCOME_INFRA &&
+           failure->fault == FAULT_STORE && !job_rollout(job)->is_run_again;
+}
+
+static void run_again(struct core *core, struct job *job)
+{
+    struct rollout *rollout = job_rollout(job);
+    rollout->is_run_again = true;
+    free(rollout->detail);
+    rollout->detail = NULL;
+    core->counters.run_again++;
+    job_begin_stage(job, STAGE_RUN);
+    job_queue(core, job, false);
+}
+
 void job_fail(struct core *core, struct job *job, const struct failure *failure)
 {
     struct trouble *trouble = take_failed(core, job, failure);
@@ -229,7 +247,10 @@ void job_fail(struct core *core, struct job *job, const struct failure *failure)
     uint16_t *count = is_task ? &trouble->tasks : &trouble->infras;
     *count += *count < UINT16_MAX;
     if (*count >= (is_task ? core->settings.task_budget : core->settings.infra_budget)) {
-        set_aside(core, job, failure);
+        if (must_run_again(job, failure))
+            run_again(core, job);
+        else
+            set_aside(core, job, failure);
         return;
     }
     persist_trouble(core, job);

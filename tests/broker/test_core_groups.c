@@ -342,6 +342,42 @@ static void the_budget_starts_anew_with_each_stage(void **state)
     world_close(world);
 }
 
+static void fail_by_store(struct world *world, const char *worker, const char *job)
+{
+    world_result_with(world, worker, job, expect_job(world, worker, job), "infra",
+                      (struct msg_job_result){.fault = TEXT("store"), .has_fault = true});
+}
+
+/* What the run left has gone: its own fault it is not, and another evaluation cannot mend it. */
+static void a_run_whose_layer_cannot_be_read_is_done_again_and_only_once(void **state)
+{
+    (void)state;
+    for (int stays_away = 0; stays_away < 2; stays_away++) {
+        struct world *world = world_create();
+        world->settings.infra_budget = 2;
+        world->settings.beat_timeout_ms = 1000000;
+        world_start(world);
+        world_reach_run(world, "g", 1);
+        world_beat(world, "e1", "eval", 1, NULL);
+        world_beat(world, "r1", "run", 1, NULL);
+        for (int round = 0; round < 2; round++) {
+            world_result(world, "r1", "run:g/0", expect_job(world, "r1", "run:g/0"), "ok");
+            if (round == 1 && !stays_away)
+                break;
+            fail_by_store(world, "e1", "eval:g/0");
+            world_wait(world, 500);
+            fail_by_store(world, "e1", "eval:g/0");
+            assert_int_equal(seen_count(world, PERSIST_END), round);
+        }
+        if (!stays_away)
+            world_reward(world, "e1", "eval:g/0", expect_job(world, "e1", "eval:g/0"), 1);
+        const struct seen *end = expect_end(world, "g/0", stays_away ? OUTCOME_INFRA : OUTCOME_OK);
+        assert_int_equal(end->end.has_reward, !stays_away);
+        assert_int_equal(end->end.trainable, !stays_away);
+        world_close(world);
+    }
+}
+
 static void an_outcome_that_does_not_exist_is_an_infra_fault(void **state)
 {
     (void)state;
@@ -382,6 +418,7 @@ int main(void)
         cmocka_unit_test(infra_is_tried_again_with_back_off_up_to_its_budget),
         cmocka_unit_test(an_init_out_of_budget_ends_its_rollouts_as_infra),
         cmocka_unit_test(the_budget_starts_anew_with_each_stage),
+        cmocka_unit_test(a_run_whose_layer_cannot_be_read_is_done_again_and_only_once),
         cmocka_unit_test(an_outcome_that_does_not_exist_is_an_infra_fault),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

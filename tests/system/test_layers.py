@@ -2,6 +2,7 @@
 import os
 import re
 import shutil
+import signal
 import unittest
 
 from faults import Case, Fleet, sandbox
@@ -20,8 +21,8 @@ def stored(fleet):
 
 
 class Collection(Case):
-    def make_fleet(self):
-        fleet = Fleet(workers={"init": 1, "run": 0, "eval": 1}, settings={"store_grace_s": GRACE_S})
+    def make_fleet(self, **settings):
+        fleet = Fleet(workers={"init": 1, "run": 0, "eval": 1}, settings={"store_grace_s": GRACE_S, **settings})
         fleet.broker.arguments += ["--store", fleet.store]
         fleet.add_worker("run", "run-1")
         return self.enter(fleet)
@@ -77,6 +78,25 @@ class Collection(Case):
         self.assertEqual(stored(fleet), held)
         fleet["run-1"].start()
         self.assert_all(self.read(client, "s", 2))
+
+    def test_a_run_whose_layer_was_collected_before_its_result_came_is_done_again(self):
+        """Its worker was cut off for longer than the grace, and the broker had never heard of the layer."""
+        fleet = self.make_fleet(infra_budget=2, retry_first_ms=50)
+        client = self.client(fleet)
+        command = "sleep 5; head -c 200000 /dev/urandom >bytes; sha256sum bytes >sum"
+        client.submit([dict(sandbox(1), agent={"kind": "replay", "script": [
+            {"tool": "bash", "arguments": {"command": command}}]}, eval=BIG["eval"])], stream="s")
+        self.wait_leased(fleet, "run", 1)
+        fleet.broker.kill()
+        wait_until(lambda: stored(fleet), 60, "the run's layer is in the store")
+        fleet["run-1"].send(signal.SIGSTOP)
+        fleet.broker.start()
+        self.wait_freed(fleet, 1)
+        self.assertEqual(stored(fleet), set())
+        fleet["run-1"].send(signal.SIGCONT)
+        t, = self.read(client, "s", 1, seconds=120)
+        self.assert_all([t])
+        self.assertEqual(fleet.status()["counters"]["run_again"], 1)
 
     def test_a_second_broker_on_the_same_store_is_refused_by_name(self):
         fleet = self.make_fleet()
