@@ -119,31 +119,19 @@ static void reap(struct init *init, bool all)
     }
 }
 
-/* One signal to every living process but ours and `spared`; how many there were. */
-static size_t kill_once(const struct init *init, pid_t spared)
+/* One signal to every living process but ours and the spared; how many there were. */
+static size_t kill_once(const struct init *init, const struct proc_spared *spared)
 {
     static pid_t pids[PROCESSES_SEEN];
-    size_t count = proc_list(init->room.proc, pids, PROCESSES_SEEN), living = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (pids[i] == 1 || pids[i] == spared)
-            continue;
-        char state = proc_state(init->room.proc, pids[i]);
-        if (state == 0 || state == 'Z' || state == 'X')
-            continue;
+    size_t count = proc_others(init->room.proc, spared, pids, PROCESSES_SEEN);
+    for (size_t i = 0; i < count; i++)
         kill(pids[i], SIGKILL);
-        living++;
-    }
-    return living;
+    return count;
 }
 
 /* False when new ones appear as fast as they are killed (the spared one makes them). */
-static bool kill_others(struct init *init, pid_t spared)
+static bool kill_but(struct init *init, const struct proc_spared *spared)
 {
-    if (spared == 0) {
-        kill(-1, SIGKILL);
-        reap(init, true);
-        return true;
-    }
     for (int pass = 0; pass < KILL_PASSES; pass++) {
         size_t living = kill_once(init, spared);
         reap(init, false);
@@ -152,6 +140,15 @@ static bool kill_others(struct init *init, pid_t spared)
         nanosleep(&(struct timespec){0, KILL_PAUSE_US * 1000}, NULL);
     }
     return false;
+}
+
+static bool kill_others(struct init *init, pid_t spared)
+{
+    if (spared != 0)
+        return kill_but(init, &(struct proc_spared){.alone = spared});
+    kill(-1, SIGKILL);
+    reap(init, true);
+    return true;
 }
 
 /* ---- services ----------------------------------------------------------------------- */
@@ -169,15 +166,34 @@ static void serve_start(struct init *init)
         starts_add(&init->starts, pid, init->message.head.id, report); /* settle answers */
 }
 
-static void serve_kill_all(struct init *init)
+static void answer_killed(struct init *init, bool is_done)
 {
     struct fail fail = {0};
-    if (kill_others(init, (pid_t)init->message.head.number[0])) {
+    if (is_done) {
         answer(init, 0, NULL, 0);
         return;
     }
     fail_set(&fail, -EBUSY, "new processes keep appearing");
     refuse(init, &fail);
+}
+
+static void serve_kill_all(struct init *init)
+{
+    answer_killed(init, kill_others(init, (pid_t)init->message.head.number[0]));
+}
+
+/* What was started by other requests stays, with its descendants. */
+static void serve_kill_command(struct init *init)
+{
+    const pid_t shell = (pid_t)init->message.head.number[0];
+    const uint64_t before = (uint64_t)init->message.head.number[1];
+    pid_t roots[STARTS_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < init->starts.count; i++)
+        if (init->starts.each[i].pid != shell)
+            roots[count++] = init->starts.each[i].pid;
+    struct proc_spared spared = {before > 0 ? shell : 0, roots, count, before};
+    answer_killed(init, kill_but(init, &spared));
 }
 
 /* Frozen first, they cannot leave children behind for the next kill to miss. */
@@ -336,6 +352,7 @@ static const struct {
 } services[] = {
     {WIRE_START, serve_start},
     {WIRE_KILL_ALL, serve_kill_all},
+    {WIRE_KILL_COMMAND, serve_kill_command},
     {WIRE_SIGNAL, serve_signal},
     {WIRE_ADOPT, serve_adopt},
     {WIRE_INSIDE, serve_inside},

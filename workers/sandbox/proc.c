@@ -48,21 +48,28 @@ static bool read_file(int proc, pid_t pid, const char *name, char *ret, size_t s
     return true;
 }
 
-/* 'R', 'S', 'Z' ... and the parent; 0 when it is gone. */
-static char read_state(int proc, pid_t pid, pid_t *parent)
+/* 'R', 'S', 'Z' ..., the parent, and when it began in ticks since boot; 0 when it is gone. */
+static char read_state(int proc, pid_t pid, pid_t *parent, uint64_t *began)
 {
     char text[512], state = 0;
     *parent = 0;
     if (!read_file(proc, pid, "stat", text, sizeof(text)))
         return 0;
     const char *name_end = strrchr(text, ')'); /* a name may hold anything */
-    return name_end && sscanf(name_end + 1, " %c %d", &state, parent) == 2 ? state : 0;
+    /* state, ppid; pgrp to priority; nice, threads, -; starttime */
+    return name_end && sscanf(name_end + 1,
+                              " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d"
+                              " %*d %*d %*d %lu",
+                              &state, parent, began) == 3
+               ? state
+               : 0;
 }
 
 char proc_state(int proc, pid_t pid)
 {
     pid_t parent;
-    return read_state(proc, pid, &parent);
+    uint64_t began;
+    return read_state(proc, pid, &parent, &began);
 }
 
 enum { TREE_SEEN = 8192 };
@@ -80,7 +87,8 @@ size_t proc_tree(int proc, pid_t root, pid_t *ret, size_t max)
     static pid_t pids[TREE_SEEN], parents[TREE_SEEN];
     size_t seen = proc_list(proc, pids, TREE_SEEN), count = 0, before = 0;
     for (size_t i = 0; i < seen; i++) {
-        char state = read_state(proc, pids[i], &parents[i]);
+        uint64_t began;
+        char state = read_state(proc, pids[i], &parents[i], &began);
         if (state == 0 || state == 'Z' || state == 'X')
             parents[i] = 0;
         else if (pids[i] == root && count < max)
@@ -94,6 +102,70 @@ size_t proc_tree(int proc, pid_t root, pid_t *ret, size_t max)
                 ret[count++] = pids[i];
     }
     return count;
+}
+
+struct process {
+    pid_t pid, parent;
+    enum { UNDECIDED, SPARED, OTHER } verdict;
+};
+
+static struct process *find(struct process *all, size_t count, pid_t pid)
+{
+    size_t from = 0, end = count; /* in the order of their pids, as /proc lists them */
+    while (from < end) {
+        size_t middle = from + (end - from) / 2;
+        if (all[middle].pid < pid)
+            from = middle + 1;
+        else
+            end = middle;
+    }
+    return from < count && all[from].pid == pid ? &all[from] : NULL;
+}
+
+/* As the nearest ancestor of whom that is known; all on the way there are decided with it. */
+static void decide(struct process *all, size_t count, struct process *process)
+{
+    struct process *up = process;
+    for (size_t i = 0; i < count && up && up->verdict == UNDECIDED; i++)
+        up = find(all, count, up->parent);
+    const bool is_spared = up && up->verdict == SPARED;
+    for (; process && process->verdict == UNDECIDED; process = find(all, count, process->parent))
+        process->verdict = is_spared ? SPARED : OTHER;
+}
+
+/* All who live, and who of them is decided by himself. */
+static size_t see(int proc, const struct proc_spared *spared, struct process *ret)
+{
+    static pid_t pids[TREE_SEEN];
+    size_t seen = proc_list(proc, pids, TREE_SEEN), count = 0;
+    for (size_t i = 0; i < seen; i++) {
+        struct process *it = &ret[count];
+        uint64_t began;
+        char state = read_state(proc, pids[i], &it->parent, &began);
+        if (state == 0 || state == 'Z' || state == 'X')
+            continue;
+        it->pid = pids[i];
+        if (it->pid == 1 || it->pid == spared->alone)
+            it->verdict = OTHER;
+        else if (began < spared->before || has(spared->roots, spared->root_count, it->pid))
+            it->verdict = SPARED;
+        else
+            it->verdict = UNDECIDED;
+        count++;
+    }
+    return count;
+}
+
+size_t proc_others(int proc, const struct proc_spared *spared, pid_t *ret, size_t max)
+{
+    static struct process all[TREE_SEEN];
+    size_t count = see(proc, spared, all), others = 0;
+    for (size_t i = 0; i < count; i++) {
+        decide(all, count, &all[i]);
+        if (all[i].verdict == OTHER && all[i].pid != 1 && all[i].pid != spared->alone && others < max)
+            ret[others++] = all[i].pid;
+    }
+    return others;
 }
 
 /* Of what follows the name: state is field 3, threads 20, resident pages 24. */

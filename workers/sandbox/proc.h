@@ -13,6 +13,15 @@ size_t proc_list(int proc, pid_t *ret, size_t max);
 char proc_state(int proc, pid_t pid);
 /* `root` and all its living descendants that have their parents still, at most `max`; their number. */
 size_t proc_tree(int proc, pid_t root, pid_t *ret, size_t max);
+/* Who is left alone when all others are killed. */
+struct proc_spared {
+    pid_t alone;        /* itself, not what it started; 0: none */
+    const pid_t *roots; /* these with their descendants */
+    size_t root_count;
+    uint64_t before; /* and with theirs all that began before: in ticks since boot; 0: none */
+};
+/* The living who are neither pid 1 nor spared, at most `max`; their number. */
+size_t proc_others(int proc, const struct proc_spared *spared, pid_t *ret, size_t max);
 /* Resident memory in KiB, shared pages counted whole, and threads; cheap. False when it is gone. */
 bool proc_weigh(int proc, pid_t pid, uint64_t *kib, uint64_t *threads);
 /* The memory with shared pages divided among who shares them, and what of it is shared memory;

@@ -24,6 +24,14 @@ void sandbox_kill_all_later(struct sandbox *sandbox);
 /* 0, or why the sandbox cannot be used: a breach or its end, in words. */
 int sandbox_check(const struct sandbox *sandbox, struct fail *fail);
 
+/*
+ * Kills what a command of the shell started: everything but the shell itself, what else was started
+ * here (sandbox_start, sandbox_adopt) and what had begun before began_ticks (since boot, as /proc
+ * counts), these with their descendants. 0 ticks: older things and the shell are killed, too.
+ * -EBUSY: new processes keep appearing.
+ */
+int sandbox_kill_command(struct sandbox *sandbox, pid_t shell, uint64_t began_ticks, struct fail *fail);
+
 /* A signal for a process and all its descendants; SIGKILL lets none of them escape it. */
 int sandbox_signal_tree(struct sandbox *sandbox, pid_t pid, int signal, struct fail *fail);
 /* SIGKILL for them without waiting, where waiting is no longer possible. */

@@ -309,6 +309,14 @@ int sandbox_kill_all(struct sandbox *sandbox, pid_t except, struct fail *fail)
     return call(sandbox, head, (struct slice){0}, NULL, 0, &answer, fail);
 }
 
+int sandbox_kill_command(struct sandbox *sandbox, pid_t shell, uint64_t began_ticks, struct fail *fail)
+{
+    HOLD(sandbox);
+    struct channel_answer answer;
+    struct wire_head head = {.verb = WIRE_KILL_COMMAND, .number = {shell, (int64_t)began_ticks}};
+    return call(sandbox, head, (struct slice){0}, NULL, 0, &answer, fail);
+}
+
 void sandbox_kill_all_later(struct sandbox *sandbox)
 {
     struct wire_head head = {.verb = WIRE_KILL_ALL};

@@ -97,7 +97,8 @@ const struct tool tool_bash = {
                   {"tty", TOOL_BOOLEAN, false, 0, 0, NULL,
                    "Run it on a terminal, for programs that ask for one."},
                   {"restart", TOOL_BOOLEAN, false, 0, 0, NULL,
-                   "Kill everything and start a new shell before the command, if there is one."}},
+                   "Kill the shell and all it runs, background jobs too, and start a new one before "
+                   "the command, if there is one."}},
     .open = bash_open,
     .call = bash_call,
     .close = bash_close,

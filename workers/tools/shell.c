@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -15,12 +17,19 @@ enum { START_MS = 10000, SHELL_PIECE_MAX = 16384 };
 
 /* ---- life --------------------------------------------------------------------------- */
 
+/* It and all it runs, but not what other tools have started, unless too many processes appear. */
+static int kill_shell(struct shell *shell, struct fail *fail)
+{
+    int code = sandbox_kill_command(shell->sandbox, shell->pid, 0, fail);
+    return code == -EBUSY ? sandbox_kill_all(shell->sandbox, 0, fail) : code;
+}
+
 /* Starts a shell where the last one was; nothing of that one is left running. */
 static int revive(struct shell *shell, struct fail *fail)
 {
     int status, code = 0;
     if (shell->pid > 0)
-        code = sandbox_kill_all(shell->sandbox, 0, fail);
+        code = kill_shell(shell, fail);
     if (shell->pid > 0 && code == 0)
         sandbox_poll_exit(shell->sandbox, shell->pid, &status, NULL); /* its end came before */
     shell->pid = 0;
@@ -63,7 +72,7 @@ void shell_close(struct shell **shell)
 int shell_restart(struct shell *shell, struct fail *fail)
 {
     strcpy(shell->cwd, "/workspace");
-    int code = sandbox_kill_all(shell->sandbox, 0, fail);
+    int code = kill_shell(shell, fail);
     return code < 0 ? code : revive(shell, fail);
 }
 
@@ -109,11 +118,21 @@ struct run {
     char name[64]; /* of its output */
     struct output *output;
     struct terminal terminal;
+    uint64_t began_ticks;
     uint64_t told; /* bytes that on_output has had, or that were left out for it */
     int status;
     bool timed_out;
     const char *what; /* NULL, or why there is a new shell */
 };
+
+/* Since boot, as /proc says when a process began. */
+static uint64_t boot_ticks(void)
+{
+    struct timespec now;
+    const uint64_t per_second = (uint64_t)sysconf(_SC_CLK_TCK);
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (uint64_t)now.tv_sec * per_second + (uint64_t)now.tv_nsec / (1000000000 / per_second);
+}
 
 /* The order to run it, to a new shell if the old one is gone. */
 static int order(struct run *run, struct fail *fail)
@@ -121,6 +140,7 @@ static int order(struct run *run, struct fail *fail)
     struct shell *shell = run->shell;
     const char *terminal = run->command->tty ? run->terminal.path : NULL;
     int code = sandbox_check(shell->sandbox, fail);
+    run->began_ticks = boot_ticks();
     if (code == 0 && terminal)
         code = terminal_open(&run->terminal, shell->sandbox, run->command, run->output, fail);
     if (code == 0)
@@ -185,15 +205,21 @@ static void tick(void *arg)
         tell_progress(run);
 }
 
-/* Past its time: kill all but the shell, and that too if it does not come back. */
+/* Past its time: what it started is killed, then also what it may be waiting for, the background jobs
+ * of earlier commands; and the shell if it does not come back. */
 static int stop(struct run *run, struct fail *fail)
 {
     struct shell *shell = run->shell;
-    int code = sandbox_kill_all(shell->sandbox, shell->pid, fail);
-    if (code < 0 && code != -EBUSY)
-        return code;
-    return shell_await_news(shell, run->name, clock_ms() + SHELL_RETURN_MS, NULL, &run->status,
-                            fail);
+    const uint64_t began_ticks[] = {run->began_ticks, 1};
+    int news = NEWS_NONE;
+    for (size_t i = 0; i < sizeof(began_ticks) / sizeof(*began_ticks) && news == NEWS_NONE; i++) {
+        int code = sandbox_kill_command(shell->sandbox, shell->pid, began_ticks[i], fail);
+        if (code < 0 && code != -EBUSY)
+            return code;
+        news = shell_await_news(shell, run->name, clock_ms() + SHELL_RETURN_MS, NULL, &run->status,
+                                fail);
+    }
+    return news;
 }
 
 static int await_ending(struct run *run, struct fail *fail)

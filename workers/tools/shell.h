@@ -16,7 +16,7 @@ struct shell;
 int shell_open(struct sandbox *sandbox, struct shell **ret, struct fail *fail);
 void shell_close(struct shell **shell); /* NULL-safe */
 
-/* Kills everything in the sandbox and starts anew in /workspace. */
+/* Kills it and all it runs, but not what other tools have started, and starts anew in /workspace. */
 int shell_restart(struct shell *shell, struct fail *fail);
 
 struct shell_command {
@@ -33,9 +33,9 @@ struct shell_command {
 };
 
 /*
- * Runs one command. After timeout_ms every process but the shell is killed; if the shell does not
- * come back, it is replaced by a new one in the same directory, and ret->text says so. Also after
- * `exit`. Result as sandbox_command; 0 or negative errno when the sandbox failed.
+ * Runs one command. After timeout_ms what it started is killed, and if that does not end it, the
+ * jobs of earlier commands; other tools' processes go on. A shell that does not come back even so is
+ * replaced by a new one in the same directory, and ret->text says so. Also after `exit`. Result as sandbox_command; 0 or negative errno when the sandbox failed.
  */
 int shell_run_as(struct shell *shell, const struct shell_command *command,
                  struct sandbox_output *ret, struct fail *fail);

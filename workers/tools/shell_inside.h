@@ -11,7 +11,7 @@
 #include "workers/sandbox/process.h"
 #include "workers/tools/shell.h"
 
-enum { SHELL_STATUS_MAX = PATH_MAX + 128, SHELL_RETURN_MS = 200 /* after a kill, to come back */ };
+enum { SHELL_STATUS_MAX = PATH_MAX + 128, SHELL_RETURN_MS = 500 /* after a kill, to come back */ };
 
 struct shell {
     struct sandbox *sandbox;
