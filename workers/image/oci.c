@@ -87,23 +87,29 @@ static json_t *refuse_file(const char *name, int code, struct image_trouble *tro
     return NULL;
 }
 
-static json_t *read_file(const struct oci *oci, const char *name, struct image_trouble *trouble)
+/* All of it, or a little more than a document may be. 0 or negative errno. */
+static int read_part(const struct oci_part *part, struct buffer *text)
 {
     enum { CHUNK = 65536 };
+    ssize_t got = 1;
+    while (got > 0 && text->len <= OCI_DOCUMENT_MAX) {
+        uint8_t *room = buffer_reserve(text, CHUNK);
+        got = room ? oci_part_read(part, text->len, room, CHUNK) : -ENOMEM;
+        text->len += got > 0 ? (size_t)got : 0;
+    }
+    return got < 0 ? (int)got : 0;
+}
+
+static json_t *read_file(const struct oci *oci, const char *name, struct image_trouble *trouble)
+{
     AUTO_BUFFER text = {0};
-    struct oci_part part;
+    struct oci_part part = {.file = -1};
     int code = oci_layout_find(oci->layout, name, &part);
+    if (code == 0)
+        code = read_part(&part, &text);
+    cleanup_close(&part.file);
     if (code < 0)
         return refuse_file(name, code, trouble);
-    AUTO_CLOSE int file = part.file;
-    ssize_t got = 1;
-    while (got > 0 && text.len <= OCI_DOCUMENT_MAX) {
-        uint8_t *room = buffer_reserve(&text, CHUNK);
-        got = room ? oci_part_read(&part, text.len, room, CHUNK) : -ENOMEM;
-        text.len += got > 0 ? (size_t)got : 0;
-    }
-    if (got < 0)
-        return refuse_file(name, (int)got, trouble);
     if (text.len > OCI_DOCUMENT_MAX) {
         refuse_document(trouble, "index is longer than a document may be");
         return NULL;
