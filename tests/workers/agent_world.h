@@ -14,6 +14,7 @@
 
 struct attempt {
     const char *json; /* the task */
+    const struct sandbox_plan *plan; /* NULL: on the host's image */
     int64_t deadline_ms, cancel_after_ms;
     struct task *task;
     struct record record;
@@ -38,7 +39,9 @@ static inline void attempt_fiber(void *arg)
     assert_non_null(agent);
     attempt->run = (struct agent_run){.task = attempt->task,
                                       .engine = world_engine(fiber_world),
-                                      .sandbox = agent->needs_sandbox ? open_host() : NULL,
+                                      .sandbox = !agent->needs_sandbox ? NULL
+                                                 : attempt->plan ? open_sandbox(attempt->plan)
+                                                                 : open_host(),
                                       .record = &attempt->record};
     if (attempt->deadline_ms)
         fiber_push_deadline(clock_ms() + attempt->deadline_ms);

@@ -22,7 +22,7 @@ static void start_one(void *arg)
     int code = sandbox_start(starts.sandbox, &(struct sandbox_exec){.argv = argv}, &pid, &fail);
     starts.answered++;
     starts.begun += code == 0;
-    if (code == -EBUSY && strcmp(fail.text, "the process was stopped before it began, and killed") == 0)
+    if (code == -ENOEXEC && strcmp(fail.text, "the process was stopped before it began, and killed") == 0)
         starts.late++;
     else if (code < 0)
         print_message("start: %d, %s\n", code, fail.text);

@@ -48,6 +48,25 @@ FIBER_TEST(an_image_that_cannot_be_read_is_infra_and_the_images_fault)
     expect_stage(STAGE_RUN, json, NULL, OUTCOME_INFRA, FAULT_IMAGE, "Too many levels");
 }
 
+/* The evaluator's may have been there before the agent came, so that is nobody's in particular. */
+FIBER_TEST(an_image_without_bash_is_the_tasks_fault_in_set_up_and_in_evaluation)
+{
+    char image[160], json[512];
+    make_dir(image, sizeof(image), "image");
+    snprintf(json, sizeof(json),
+             "{\"task\":\"t\",\"prompt\":\"true\",\"image\":\"%s\",\"setup\":[\"true\"],"
+             "\"eval\":{\"kind\":\"command\",\"command\":\"true\"}}", image);
+    expect_stage(STAGE_INIT, json, NULL, OUTCOME_TASK, FAULT_IMAGE, "cannot execute /bin/bash");
+    expect_stage(STAGE_EVAL, json, NULL, OUTCOME_TASK, FAULT_NONE, "cannot execute /bin/bash");
+    char bin[200];
+    snprintf(bin, sizeof(bin), "%s/bin", image);
+    assert_int_equal(mkdir(bin, 0755), 0);
+    write_host_file(bin, "bash", "no program", 0644);
+    expect_stage(STAGE_INIT, json, NULL, OUTCOME_TASK, FAULT_IMAGE, "Permission denied");
+    assert_int_equal(chmod(strcat(bin, "/bash"), 0755), 0);
+    expect_stage(STAGE_EVAL, json, NULL, OUTCOME_TASK, FAULT_NONE, "Exec format error");
+}
+
 /* ---- the store ---------------------------------------------------------------------------- */
 
 FIBER_TEST(a_layer_that_is_missing_or_damaged_is_the_stores_fault)
@@ -134,6 +153,7 @@ static int group(void)
     const struct CMUnitTest tests[] = {
         TEST(an_image_that_is_not_there_is_the_tasks_and_the_images_fault),
         TEST(an_image_that_cannot_be_read_is_infra_and_the_images_fault),
+        TEST(an_image_without_bash_is_the_tasks_fault_in_set_up_and_in_evaluation),
         TEST(a_layer_that_is_missing_or_damaged_is_the_stores_fault),
         TEST(a_store_that_cannot_be_written_is_the_stores_fault),
         TEST(a_cache_that_cannot_be_written_is_the_nodes_fault),

@@ -421,8 +421,8 @@ FIBER_TEST(an_image_without_python_is_refused)
     struct sandbox_plan plan = host_plan();
     plan.image = image;
     sandbox = open_sandbox(&plan);
-    assert_int_equal(ipython_open(sandbox, &ipython, &fail), -EINVAL);
-    assert_string_equal(fail.text, "there is no python3 in the image");
+    assert_int_equal(ipython_open(sandbox, &ipython, &fail), -ENOEXEC);
+    assert_string_equal(fail.text, "there is no python3 that can be executed");
     write_host_file(bin, "python3", "not a program", 0755);
     sandbox_close(&sandbox);
     sandbox = open_sandbox(&plan);

@@ -218,7 +218,7 @@ FIBER_TEST(the_end_of_a_process_is_told_as_status_or_signal)
     pid_t pid;
     const char *none[] = {"/no/such/program", NULL};
     const char *killed[] = {"/bin/bash", "-c", "kill -9 $$", NULL};
-    assert_int_equal(sandbox_start(sandbox, &(struct sandbox_exec){.argv = none}, &pid, &fail), -ENOENT);
+    assert_int_equal(sandbox_start(sandbox, &(struct sandbox_exec){.argv = none}, &pid, &fail), -ENOEXEC);
     assert_string_equal(fail.text, "cannot execute /no/such/program: No such file or directory");
     assert_int_equal(sandbox_start(sandbox, &(struct sandbox_exec){.argv = killed}, &pid, &fail), 0);
     assert_int_equal(sandbox_wait(sandbox, pid, &fail), 256 + SIGKILL);

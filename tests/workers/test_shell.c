@@ -136,8 +136,8 @@ FIBER_TEST(an_image_without_bash_is_refused_with_words)
     struct sandbox_plan plan = host_plan();
     plan.image = image;
     struct sandbox *sandbox = open_sandbox(&plan);
-    assert_int_equal(shell_open(sandbox, &shell, &fail), -EINVAL);
-    assert_string_equal(fail.text, "there is no /bin/bash in the image");
+    assert_int_equal(shell_open(sandbox, &shell, &fail), -ENOEXEC);
+    assert_string_equal(fail.text, "cannot execute /bin/bash: No such file or directory");
     assert_null(shell);
     sandbox_close(&sandbox);
 }

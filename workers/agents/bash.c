@@ -14,7 +14,7 @@
 #include "workers/fiber.h"
 #include "workers/tools/shell.h"
 
-enum { FORMAT_ERRORS_MAX = 2 };
+enum { FORMAT_ERRORS_MAX = 2, NO_SHELL = 127 /* as a shell says of a program it does not find */ };
 
 static const char system_prompt[] =
     "You work in a Linux shell. Each of your replies holds exactly one command block:\n"
@@ -82,6 +82,17 @@ static int tell_output(struct bash_agent *agent, struct slice command,
                : fail_set(fail, -ENOMEM, "out of memory");
 }
 
+/* There was a bash for the command before: that there is none now is the agent's own doing. */
+static int say_no_shell(struct sandbox_output *ret, struct fail *fail)
+{
+    *ret = (struct sandbox_output){.status = NO_SHELL};
+    int len = asprintf(&ret->text, "no shell can be started: %s\n", fail->text);
+    if (len < 0)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    ret->len = ret->total = (uint64_t)len;
+    return 0;
+}
+
 static int run_command(struct bash_agent *agent, struct slice command, bool is_last,
                        struct fail *fail)
 {
@@ -94,8 +105,9 @@ static int run_command(struct bash_agent *agent, struct slice command, bool is_l
     if (error == 0)
         error = shell_run(agent->shell, text, (int64_t)limits->command_s * 1000,
                           limits->output_bytes, &output, fail);
-    if (error < 0 && error != -ECANCELED && error != -ETIMEDOUT)
-        error = fail->code = -EIO; /* its sentence stays */
+    if (error == -ENOEXEC && agent->commands > 0)
+        error = say_no_shell(&output, fail);
+    error = blame_inside(error, fail);
     if (error == 0) {
         agent->commands++;
         error = tell_output(agent, command, &output, is_last, fail);
@@ -146,15 +158,6 @@ static int take_step(struct bash_agent *agent, bool is_last, enum step *ret, str
     return run_command(agent, fence.command, is_last || fence.is_done, fail);
 }
 
-static enum outcome end_error(const struct bash_agent *agent, int error, const struct fail *fail)
-{
-    const char *breach = agent->run->sandbox ? sandbox_breach(agent->run->sandbox) : NULL;
-    if (breach && error != -ECANCELED)
-        return agent_end(agent->run, OUTCOME_AGENT, "%s: the sandbox used more than its limit",
-                         breach);
-    return dialogue_end(&agent->dialogue, error, fail);
-}
-
 static enum outcome take_turns(struct bash_agent *agent, struct fail *fail)
 {
     struct agent_run *run = agent->run;
@@ -164,7 +167,7 @@ static enum outcome take_turns(struct bash_agent *agent, struct fail *fail)
         if (error == 0)
             error = take_step(agent, turn == run->task->max_turns, &step, fail);
         if (error < 0)
-            return end_error(agent, error, fail);
+            return dialogue_end(&agent->dialogue, error, fail);
         if (step == STEP_DONE)
             return dialogue_end(&agent->dialogue, 0, fail);
         if (step == STEP_FORMAT)

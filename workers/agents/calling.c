@@ -15,8 +15,7 @@ int calling_open(struct toolbox *box, struct agent_run *run, enum outcome *ret)
         int code = toolbox_add(box, run->task->tools[i], &fail);
         if (code == 0)
             continue;
-        /* another worker may be able to offer it */
-        *ret = agent_end(run, code == -ENOSYS ? OUTCOME_INFRA : OUTCOME_TASK, "%s", fail.text);
+        *ret = agent_failed(run, BLAME_TASK, blame_what(code, NULL), &fail);
         return -1;
     }
     return 0;
@@ -38,22 +37,11 @@ static int say_call(struct agent_run *run, const char *name, const json_t *argum
 int calling_make(struct toolbox *box, struct agent_run *run, const char *name,
                  const json_t *arguments, struct tool_result *ret, struct fail *fail)
 {
-    int error = toolbox_call(box, name, arguments, ret, fail);
-    if (error < 0 && error != -ECANCELED && error != -ETIMEDOUT && error != -EINVAL)
-        error = fail->code = -EIO; /* its sentence stays */
+    int error = blame_inside(toolbox_call(box, name, arguments, ret, fail), fail);
     if (error < 0)
         return error;
     error = say_call(run, name, arguments, ret, fail);
     if (error < 0)
         tool_result_finish(ret);
     return error;
-}
-
-bool calling_end_breach(struct agent_run *run, int error, enum outcome *ret)
-{
-    const char *breach = run->sandbox ? sandbox_breach(run->sandbox) : NULL;
-    if (!breach || error == -ECANCELED)
-        return false;
-    *ret = agent_end(run, OUTCOME_AGENT, "%s: the sandbox used more than its limit", breach);
-    return true;
 }

@@ -12,13 +12,10 @@
 int calling_open(struct toolbox *box, struct agent_run *run, enum outcome *ret);
 
 /*
- * One call, said in the record as "NAME: ARGUMENTS". 0 with *ret (tool_result_finish it); else the
- * errors of dialogue_end: those of the sandbox are -EIO.
+ * One call, said in the record as "NAME: ARGUMENTS". 0 with *ret (tool_result_finish it); else an
+ * error as blame_inside leaves it.
  */
 int calling_make(struct toolbox *box, struct agent_run *run, const char *name,
                  const json_t *arguments, struct tool_result *ret, struct fail *fail);
-
-/* True when the sandbox went over a limit: then that is how the agent ends (*ret). */
-bool calling_end_breach(struct agent_run *run, int error, enum outcome *ret);
 
 #endif

@@ -251,43 +251,59 @@ enum outcome agent_end(struct agent_run *run, enum outcome outcome, const char *
     return outcome;
 }
 
+enum blame_what agent_what(const struct agent_run *run, int error)
+{
+    const enum blame_what what = blame_what(error, run->sandbox);
+    return what == BLAME_TIME && !fiber_is_late() ? BLAME_SYSTEM : what;
+}
+
+enum outcome agent_failed(struct agent_run *run, enum blame_who who, enum blame_what what,
+                          const struct fail *fail)
+{
+    const struct blame blame = blame_get(who, what);
+    run->fault = blame.fault;
+    switch (what) {
+    case BLAME_CANCEL:
+        return agent_end(run, blame.outcome, "cancelled");
+    case BLAME_LIMIT:
+        return agent_end(run, blame.outcome, "%s: the sandbox used more than its limit",
+                         sandbox_breach(run->sandbox));
+    case BLAME_TIME:
+        return agent_end(run, blame.outcome, "time: limits.run_s is used up");
+    case BLAME_CONTEXT:
+        return agent_end(run, blame.outcome, "context: %s", fail->text);
+    default:
+        return agent_end(run, blame.outcome, "%s", fail->text);
+    }
+}
+
 /*
  * Out of time: the agent's own doing, unless the engine has been silent for much longer than
  * it ever was in this rollout. A dead engine must not look like a slow agent.
  */
-static enum outcome end_late(const struct dialogue *dialogue)
+static bool is_stalled(const struct dialogue *dialogue, struct fail *ret)
 {
     double silent_s =
         dialogue->call_start_ms > 0 ? (double)(clock_ms() - dialogue->call_start_ms) / 1000 : 0;
-    if (silent_s > 0 && (dialogue->turns == 0 ||
-                         silent_s > STALL_FACTOR * dialogue->longest_call_s + STALL_SLACK_S)) {
-        dialogue->run->fault = FAULT_ENGINE;
-        return agent_end(dialogue->run, OUTCOME_INFRA,
-                         "the engine gave no answer for the last %.1f s of the rollout's time",
-                         silent_s);
-    }
-    return agent_end(dialogue->run, OUTCOME_AGENT, "time: limits.run_s is used up");
+    if (silent_s <= 0 || (dialogue->turns > 0 &&
+                          silent_s <= STALL_FACTOR * dialogue->longest_call_s + STALL_SLACK_S))
+        return false;
+    fail_set(ret, -ETIMEDOUT, "the engine gave no answer for the last %.1f s of the rollout's time",
+             silent_s);
+    return true;
 }
 
 enum outcome dialogue_end(const struct dialogue *dialogue, int error, const struct fail *fail)
 {
     struct agent_run *run = dialogue->run;
-    switch (error) {
-    case 0:
+    struct fail stalled;
+    if (error == 0)
         return agent_end(run, OUTCOME_OK, "ended after %zu turns", dialogue->turns);
-    case -ECANCELED:
-        return agent_end(run, OUTCOME_CANCELLED, "cancelled");
-    case -E2BIG:
-        return agent_end(run, dialogue->turns ? OUTCOME_AGENT : OUTCOME_TASK, "context: %s",
-                         fail->text);
-    case -EINVAL:
-        return agent_end(run, OUTCOME_TASK, "%s", fail->text);
-    case -ETIMEDOUT:
-        if (fiber_is_late())
-            return end_late(dialogue);
-        break;
-    }
-    bool is_engines = dialogue->call_start_ms > 0 && error != -ENOMEM;
-    run->fault = is_engines ? FAULT_ENGINE : FAULT_NODE;
-    return agent_end(run, OUTCOME_INFRA, "%s", fail->text);
+    enum blame_what what = agent_what(run, error);
+    if (what == BLAME_TIME && is_stalled(dialogue, &stalled))
+        return agent_failed(run, BLAME_AGENT, BLAME_ENGINE, &stalled);
+    if (what == BLAME_SYSTEM && dialogue->call_start_ms > 0 && error != -ENOMEM)
+        what = BLAME_ENGINE;
+    const bool is_first = what == BLAME_CONTEXT && dialogue->turns == 0;
+    return agent_failed(run, is_first ? BLAME_TASK : BLAME_AGENT, what, fail);
 }

@@ -9,6 +9,7 @@
 #define SLUICE_WORKERS_DIALOGUE_H
 
 #include "workers/agents/agent.h"
+#include "workers/blame.h"
 
 struct dialogue {
     struct agent_run *run;
@@ -48,6 +49,12 @@ int dialogue_bridge(struct dialogue *dialogue, struct slice content, double seco
 
 /* The outcome of an error (or 0: OK), and run->detail. */
 enum outcome dialogue_end(const struct dialogue *dialogue, int error, const struct fail *fail);
+
+/* What an error means in a run: as blame_what, but out of time only when the run is. */
+enum blame_what agent_what(const struct agent_run *run, int error);
+/* The outcome that blame.h gives it; run->detail and run->fault. */
+enum outcome agent_failed(struct agent_run *run, enum blame_who who, enum blame_what what,
+                          const struct fail *fail);
 
 /* run->detail; returns the outcome. */
 enum outcome agent_end(struct agent_run *run, enum outcome outcome, const char *format, ...)

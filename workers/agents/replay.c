@@ -10,7 +10,6 @@
 #include "workers/agents/agents.h"
 #include "workers/agents/calling.h"
 #include "workers/agents/dialogue.h"
-#include "workers/fiber.h"
 
 static bool say_messages(struct agent_run *run)
 {
@@ -42,21 +41,6 @@ static int make_call(struct toolbox *box, struct agent_run *run, const struct ta
     return 0;
 }
 
-static enum outcome end_error(struct agent_run *run, int error, const struct fail *fail)
-{
-    enum outcome outcome;
-    if (calling_end_breach(run, error, &outcome))
-        return outcome;
-    if (error == -ECANCELED)
-        return agent_end(run, OUTCOME_CANCELLED, "cancelled");
-    if (error == -ETIMEDOUT && fiber_is_late())
-        return agent_end(run, OUTCOME_AGENT, "time: limits.run_s is used up");
-    if (error == -EINVAL)
-        return agent_end(run, OUTCOME_TASK, "%s", fail->text);
-    run->fault = FAULT_NODE;
-    return agent_end(run, OUTCOME_INFRA, "%s", fail->text);
-}
-
 static enum outcome replay(struct toolbox *box, struct agent_run *run)
 {
     const struct task *task = run->task;
@@ -68,7 +52,7 @@ static enum outcome replay(struct toolbox *box, struct agent_run *run)
     while (error == 0 && made < task->script_count && !is_final)
         error = make_call(box, run, &task->script[made++], &is_final, &fail);
     if (error < 0)
-        return end_error(run, error, &fail);
+        return agent_failed(run, BLAME_AGENT, agent_what(run, error), &fail);
     return agent_end(run, OUTCOME_OK, "%zu of %zu calls made", made, task->script_count);
 }
 

@@ -114,10 +114,7 @@ static enum outcome take_turns(struct tools_agent *agent, struct fail *fail)
     struct agent_run *run = agent->run;
     for (uint64_t turn = 1; turn <= run->task->max_turns; turn++) {
         enum step step;
-        enum outcome outcome;
         int error = take_step(agent, turn == run->task->max_turns, &step, fail);
-        if (error < 0 && calling_end_breach(run, error, &outcome))
-            return outcome;
         if (error < 0 || step == STEP_DONE)
             return dialogue_end(&agent->dialogue, error, fail);
         if (step == STEP_FORMAT)

@@ -144,7 +144,7 @@ static void judge_file(struct job *job, struct stage_room *room)
     const char *path = job->task->eval_reward_file;
     AUTO_CLOSE int file = sandbox_open_file(room->sandbox, path, O_RDONLY | O_NONBLOCK, 0, &fail);
     if (file < 0 && !stage_is_file_fault(file))
-        stage_end_failed(job, room, file, OUTCOME_TASK, OUTCOME_TASK, &fail);
+        stage_end_failed(job, room, BLAME_EVALUATOR, file, &fail);
     else if (file < 0)
         job_end(job, OUTCOME_TASK, "the evaluator left no reward: %s", fail.text);
     else if (!read_short(room->sandbox, file, text) || !parse_reward(text, &reward))
@@ -185,7 +185,7 @@ static void command_run(struct job *job)
     if (code == 0)
         judge(job, &room, &output);
     else
-        stage_end_failed(job, &room, code, OUTCOME_TASK, OUTCOME_TASK, &fail);
+        stage_end_failed(job, &room, BLAME_EVALUATOR, code, &fail);
     free(output.text);
     stage_room_close(&room);
 }

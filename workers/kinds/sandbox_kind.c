@@ -30,7 +30,7 @@ static bool write_file(struct job *job, struct stage_room *room, const struct ta
     if (stage_is_file_fault(code))
         job_end(job, OUTCOME_TASK, "cannot write the file %.400s: %s", file->path, fail.text);
     else
-        stage_end_failed(job, room, code, OUTCOME_TASK, OUTCOME_TASK, &fail);
+        stage_end_failed(job, room, BLAME_TASK, code, &fail);
     return false;
 }
 
@@ -43,7 +43,7 @@ static bool run_setup(struct job *job, struct stage_room *room, const char *comm
                                OUTPUT_MAX, &output, &fail);
     bool good = code == 0 && output.status == 0 && !output.timed_out;
     if (code < 0 || sandbox_breach(room->sandbox))
-        stage_end_failed(job, room, code, OUTCOME_TASK, OUTCOME_TASK, &fail);
+        stage_end_failed(job, room, BLAME_TASK, code, &fail);
     else if (!good) {
         stage_describe_end(room, &output, how, sizeof(how));
         job_end(job, OUTCOME_TASK, "the set-up command %.300s %s: %s", command, how,
@@ -66,10 +66,10 @@ static bool set_up(struct job *job, struct stage_room *room)
 }
 
 /*
- * Packs what was written, in a time of its own; `whose` fault it is when it is no tree that can be
- * packed. What is packed late must not be scored without its files.
+ * Packs what `who` wrote, in a time of its own. What is packed late must not be scored without its
+ * files.
  */
-static bool pack(struct job *job, struct stage_room *room, enum outcome whose)
+static bool pack(struct job *job, struct stage_room *room, enum blame_who who)
 {
     struct fail fail = {0};
     fiber_lift_deadline(clock_ms() + JOB_PACK_MS);
@@ -77,12 +77,12 @@ static bool pack(struct job *job, struct stage_room *room, enum outcome whose)
     fiber_pop_deadline();
     room->fault = job->result.layer.fault;
     if (code == -ENAMETOOLONG || code == -EFBIG)
-        job_end(job, whose, "the files cannot be packed: %s", fail.text);
+        job_end(job, blame_get(who, BLAME_TREE).outcome, "the files cannot be packed: %s", fail.text);
     else if (code == -ETIMEDOUT && !sandbox_breach(room->sandbox))
         job_fail(job, OUTCOME_INFRA, room->fault, "the files were not packed within %d s",
                  JOB_PACK_MS / 1000);
     else if (code < 0)
-        stage_end_failed(job, room, code, OUTCOME_INFRA, whose, &fail);
+        stage_end_failed(job, room, who, code, &fail);
     return code == 0;
 }
 
@@ -95,8 +95,8 @@ static void sandbox_init(struct job *job)
     int code = is_empty ? stage_room_find_image(&room, job, &fail) : stage_room_open(&room, job, &fail);
     job_begin_work(job);
     if (code < 0)
-        stage_end_failed(job, &room, code, OUTCOME_TASK, OUTCOME_TASK, &fail);
-    else if (is_empty || (set_up(job, &room) && pack(job, &room, OUTCOME_TASK))) {
+        stage_end_failed(job, &room, BLAME_TASK, code, &fail);
+    else if (is_empty || (set_up(job, &room) && pack(job, &room, BLAME_TASK))) {
         stage_describe_breaches(&room, limits, sizeof(limits));
         job_end(job, OUTCOME_OK, "%zu files, %zu set-up commands%s", job->task->file_count,
                 job->task->setup_count, limits);
@@ -136,7 +136,7 @@ static bool open_run_room(struct job *job, struct stage_room *room)
     if (code == 0)
         code = stage_room_open(room, job, &fail);
     if (code < 0)
-        stage_end_failed(job, room, code, OUTCOME_AGENT, OUTCOME_AGENT, &fail);
+        stage_end_failed(job, room, BLAME_AGENT, code, &fail);
     return code == 0;
 }
 
@@ -161,9 +161,9 @@ static void finish_run(struct job *job, struct stage_room *room, const struct ag
         return;
     }
     if (breach)
-        job_end(job, OUTCOME_AGENT, "%s limit", breach);
+        job_end(job, blame_get(BLAME_AGENT, BLAME_LIMIT).outcome, "%s limit", breach);
     else if (outcome == OUTCOME_TASK || outcome == OUTCOME_INFRA || !room->sandbox ||
-             pack(job, room, OUTCOME_AGENT))
+             pack(job, room, BLAME_AGENT))
         job_fail(job, outcome, run->fault, "%s", run->detail);
     if (stage_record_usage(room, is_late, run->record))
         keep_record(job, run->record);

@@ -98,13 +98,19 @@ static int open_gates(struct stage_room *room, const struct job *job, const stru
     return 0;
 }
 
+/* Not to be had as the task names it, or there and unreadable; else for want of something here. */
+static enum fault image_fault(int code)
+{
+    return code == -EINVAL || code == -ENOMEDIUM ? FAULT_IMAGE : FAULT_NODE;
+}
+
 int stage_room_find_image(struct stage_room *room, const struct job *job, struct fail *fail)
 {
     if (room->image.path)
         return 0;
     int code = images_hold(job->context->images, job->task->image, &room->image, fail);
     if (code < 0)
-        room->fault = code == -EINVAL || code == -ENOMEDIUM ? FAULT_IMAGE : FAULT_NODE;
+        room->fault = image_fault(code);
     return code;
 }
 
@@ -134,7 +140,7 @@ int stage_room_open(struct stage_room *room, const struct job *job, struct fail 
                                 .listener_count = reach.count};
     code = sandbox_open(job->context->spawner, &plan, &room->sandbox, fail);
     if (code < 0)
-        room->fault = code == -EINVAL || code == -ENOMEDIUM ? FAULT_IMAGE : FAULT_NODE;
+        room->fault = image_fault(code);
     return code < 0 ? code : open_gates(room, job, &reach, fail);
 }
 
@@ -154,24 +160,25 @@ void stage_room_close(struct stage_room *room)
 
 /* ---- endings ------------------------------------------------------------------------------ */
 
-void stage_end_failed(struct job *job, const struct stage_room *room, int code, enum outcome late,
-                      enum outcome breach, const struct fail *fail)
+void stage_end_failed(struct job *job, const struct stage_room *room, enum blame_who who, int code,
+                      const struct fail *fail)
 {
-    const char *limit = room && room->sandbox ? sandbox_breach(room->sandbox) : NULL;
-    enum fault fault = room ? room->fault : FAULT_NONE;
-    if (code == -ECANCELED)
-        job_end(job, OUTCOME_CANCELLED, "cancelled");
-    else if (limit)
-        job_end(job, breach, "%s limit", limit);
-    else if (code == -ETIMEDOUT && !(room && room->sandbox))
-        job_fail(job, OUTCOME_INFRA, fault ? fault : FAULT_NODE,
-                 "no sandbox was ready within the time of the stage");
-    else if (code == -ETIMEDOUT)
-        job_end(job, late, "the time of the stage is up");
-    else if (code == -EINVAL)
-        job_fail(job, OUTCOME_TASK, fault, "%s", fail->text);
+    if (!room->sandbox)
+        who = BLAME_NOBODY;
+    const enum blame_what what = blame_what(code, room->sandbox);
+    const struct blame blame = blame_get(who, what);
+    const bool is_rooms = room->fault && (blame.outcome == OUTCOME_INFRA || what == BLAME_REQUEST);
+    const enum fault fault = is_rooms ? room->fault : blame.fault;
+    if (what == BLAME_CANCEL)
+        job_fail(job, blame.outcome, fault, "cancelled");
+    else if (what == BLAME_LIMIT)
+        job_fail(job, blame.outcome, fault, "%s limit", sandbox_breach(room->sandbox));
+    else if (what == BLAME_TIME)
+        job_fail(job, blame.outcome, fault, "%s",
+                 room->sandbox ? "the time of the stage is up"
+                               : "no sandbox was ready within the time of the stage");
     else
-        job_fail(job, OUTCOME_INFRA, fault ? fault : FAULT_NODE, "%s", fail->text);
+        job_fail(job, blame.outcome, fault, "%s", fail->text);
 }
 
 bool stage_is_file_fault(int code)

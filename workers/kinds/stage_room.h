@@ -6,6 +6,7 @@
 #define SLUICE_WORKERS_KINDS_STAGE_ROOM_H
 
 #include "schemas/trajectory.h"
+#include "workers/blame.h"
 #include "workers/job.h"
 #include "workers/layer_dir.h"
 
@@ -38,12 +39,11 @@ int stage_room_open(struct stage_room *room, const struct job *job, struct fail 
 void stage_room_close(struct stage_room *room);
 
 /*
- * Ends the job after a call that returned `code`: cancelled; `late` past the deadline; `breach`
- * when the sandbox went over a limit; task for -EINVAL (a plan that cannot be); else infra, by the
- * room's fault, or the node's when the room itself was well.
+ * Ends the job after a call that returned `code` when it was `who`'s turn (nobody's before there is
+ * a sandbox), as blame.h has it; where the room knows better what is at fault, by that.
  */
-void stage_end_failed(struct job *job, const struct stage_room *room, int code, enum outcome late,
-                      enum outcome breach, const struct fail *fail);
+void stage_end_failed(struct job *job, const struct stage_room *room, enum blame_who who, int code,
+                      const struct fail *fail);
 
 /* Whether a file could not be written or packed because of what it is and where, not of us. */
 bool stage_is_file_fault(int code);

@@ -99,18 +99,19 @@ static void set_environment(const struct room_plan *plan, const struct room *roo
     program->environ[FIXED_COUNT + plan->listener_count] = NULL;
 }
 
-/* In the child; comes back only when it failed, with errno. */
-static void become(const struct room_plan *plan, struct program *program)
+/* In the child; comes back only when it failed: -errno of the program's, or errno of what we lack. */
+static int become(const struct room_plan *plan, struct program *program)
 {
     setsid();
     launch_reset_signals();
     if (chdir("/workspace") < 0 && chdir("/") < 0)
-        return;
+        return errno;
     if (place_fds(program) < 0 || drop_last_right() < 0)
-        return;
+        return errno;
     room_limit(plan);
     execve(program->argv[0], (char *const *)(uintptr_t)program->argv,
            (char *const *)(uintptr_t)program->environ);
+    return -errno;
 }
 
 /* The report's other end is closed by what is executed; else it says why not. */
@@ -118,8 +119,9 @@ static _Noreturn void be_child(const struct room_plan *plan, struct program *pro
 {
     struct fail fail = {0};
     tell = move_up(program, tell);
-    become(plan, program);
-    fail_set(&fail, -errno, "cannot execute %s: %s", program->argv[0], strerror(errno));
+    int error = become(plan, program);
+    fail_set(&fail, error < 0 ? -ENOEXEC : -error, "cannot execute %s: %s", program->argv[0],
+             strerror(error < 0 ? -error : error));
     _exit(write(tell, &fail, sizeof(fail)) < 0 ? 126 : 127);
 }
 

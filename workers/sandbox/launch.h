@@ -19,8 +19,8 @@ void launch_reset_signals(void);
  * that can be read when it has become that, or cannot; or negative errno. */
 pid_t launch(const struct room_plan *plan, const struct room *room,
              const struct wire_message *message, int *ret_report, struct fail *fail);
-/* Does not wait. 1: it has executed the program, or was killed; 0: neither yet; else why it
- * cannot, negative errno. */
+/* Does not wait. 1: it has executed the program, or was killed; 0: neither yet; -ENOEXEC: the
+ * program does not start; other negative errno: for want of something of ours. */
 int launch_look(int report, struct fail *fail);
 
 #endif

@@ -54,5 +54,8 @@ uint64_t sandbox_next_number(struct sandbox *sandbox);
  * where what lies may be anything: open single names with O_NOFOLLOW | O_NONBLOCK. */
 int sandbox_commands_dir(const struct sandbox *sandbox);
 int sandbox_outputs_dir(const struct sandbox *sandbox);
+/* What an errno in the outputs' directory means: -errno for want of something of ours, else that the
+ * agent has filled or spoiled it, and what needs it does not start: -ENOEXEC. */
+int sandbox_outputs_code(int error);
 
 #endif

@@ -147,6 +147,11 @@ int sandbox_write_file(struct sandbox *sandbox, const char *path, const void *da
     return sandbox_chmod_file(sandbox, fd, mode, fail);
 }
 
+int sandbox_outputs_code(int error)
+{
+    return error == ENOMEM || error == EMFILE || error == ENFILE ? -error : -ENOEXEC;
+}
+
 /* ---- processes ---------------------------------------------------------------------- */
 
 static struct process *add_process(struct sandbox *sandbox, struct wire_head start)

@@ -102,18 +102,18 @@ static int add_lower(struct buffer *options, int *fds, size_t *count, int dir, c
 }
 
 /*
- * Building on an image of the task's own failed: -ENOMEDIUM unless it is for want of something of
- * ours. -EINVAL is kept for an image that is not there.
+ * Building on an image of the task's own failed: -ENOMEDIUM where it is for something that an image
+ * can cause. All else is ours: a disk that cannot be read or written, no memory, a mount refused.
+ * -EINVAL is kept for an image that is not there.
  */
 static int blame_image(const struct room_plan *plan, int code, struct fail *fail)
 {
-    static const int ours[] = {ENOMEM, ENOSPC, EMFILE, ENFILE};
-    bool is_ours = host_image_is(plan->image);
-    for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
-        is_ours |= code == -ours[i];
-    if (code == 0 || (is_ours && code != -EINVAL))
-        return code;
-    return fail->code = is_ours ? -EIO : -ENOMEDIUM;
+    static const int its[] = {ENOENT, ENOTDIR, EISDIR, EEXIST,      EACCES,
+                              ELOOP,  EINVAL,  EOVERFLOW, ENAMETOOLONG};
+    for (size_t i = 0; i < sizeof(its) / sizeof(*its); i++)
+        if (code == -its[i] && !host_image_is(plan->image))
+            return fail->code = -ENOMEDIUM;
+    return code == -EINVAL ? fail->code = -EIO : code;
 }
 
 static int add_image(const struct room_plan *plan, struct buffer *options, int *fds, size_t *count,
@@ -247,8 +247,7 @@ static int make_fixed(int root, struct fail *fail)
     for (size_t i = 0; i < sizeof(needed_dirs) / sizeof(*needed_dirs); i++)
         if (need_dir(root, needed_dirs[i].path, needed_dirs[i].may_be_link) < 0)
             return refuse(fail, needed_dirs[i].path);
-    return mount_at(root, "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0
-               ? refuse(fail, "proc") : 0;
+    return 0;
 }
 
 /* ---- the namespaces' own settings --------------------------------------------------- */
@@ -315,6 +314,8 @@ static int furnish(const struct room_plan *plan, int stock, int disk, int root,
                    struct room *room, struct fail *fail)
 {
     int code = blame_image(plan, make_fixed(root, fail), fail);
+    if (code == 0 && mount_at(root, "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+        code = refuse(fail, "proc");
     if (code == 0)
         code = make_devices(root, stock, disk, fail);
     if (code == 0)
@@ -352,6 +353,8 @@ int room_build(const struct room_plan *plan, struct room *ret, struct fail *fail
         code = enter(root, fail);
     if (code == 0)
         code = raise_loopback(fail);
+    if (code == -EINVAL) /* no plan's fault by now */
+        code = fail->code = -EIO;
     umask(022);
     *ret = room; /* on failure the process ends */
     return code;

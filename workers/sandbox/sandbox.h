@@ -120,7 +120,10 @@ int sandbox_open_terminal(struct sandbox *sandbox, int *number, struct fail *fai
 /*
  * Starts argv[0] (absolute path) in /workspace with exactly these descriptors as 0.. (each
  * kept by the caller too); ret_pid is its pid inside. `fds` maps to numbers in `targets`.
- * -EBUSY: processes inside stopped it before it was executed, and it was killed (starts.h).
+ * -ENOEXEC, which means nothing else: the program does not start, whatever the kernel says of it
+ * (it is not there, has no rights, is none, its interpreter is none). What is inside is at fault,
+ * image or agent, and never the node; also where processes inside stopped it before it was executed,
+ * and it was killed (starts.h). The shells and kernels of the tools say it in the same way.
  */
 struct sandbox_exec {
     const char *const *argv; /* NULL-terminated */
@@ -138,7 +141,7 @@ int sandbox_kill_all(struct sandbox *sandbox, pid_t except, struct fail *fail);
  * One command by `bash -c`, output and errors together, at most output_max bytes kept
  * (head and tail, with a line in between saying how many bytes were left out). Everything it
  * started is killed at its end, or after timeout_ms. *status as sandbox_wait; *timed_out.
- * 0, or negative errno when the sandbox itself failed.
+ * 0; -ENOEXEC when there is no bash that starts; else negative errno when the sandbox failed.
  */
 struct sandbox_output {
     char *text; /* free; NUL-terminated, len bytes */

@@ -58,7 +58,7 @@ int starts_look(struct start *start, struct fail *fail)
 {
     int code = start->report < 0 ? 1 : launch_look(start->report, fail);
     if (code == 0 && clock_ms() >= start->until_ms)
-        code = fail_set(fail, -EBUSY, "the process was stopped before it began, and killed");
+        code = fail_set(fail, -ENOEXEC, "the process was stopped before it began, and killed");
     if (code < 0)
         kill(start->pid, SIGKILL); /* it may be stopped; a child of ours, the number is its own */
     if (code > 0) {

@@ -40,8 +40,8 @@ void starts_drop(struct starts *starts, struct start *start);
 size_t starts_poll(const struct starts *starts, struct pollfd *ret);
 /* Until the next is late; -1: none is under way. */
 int starts_left_ms(const struct starts *starts);
-/* 1: it is executed; 0: it is under way; else why it will not be (-EBUSY: it was late), and it is
- * killed. */
+/* 1: it is executed; 0: it is under way; else why it will not be (-ENOEXEC also when it was late),
+ * and it is killed. */
 int starts_look(struct start *start, struct fail *fail);
 
 #endif

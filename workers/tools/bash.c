@@ -78,7 +78,7 @@ static int bash_call(struct toolbox *box, void *state, const json_t *arguments,
     int code = restart ? shell_restart(state, fail) : 0;
     if (code == 0 && has_command)
         code = run_command(box, state, arguments, ret, fail);
-    if (code == -EINVAL)
+    if (code == -ENOEXEC)
         return answer_gone(ret, fail);
     if (code < 0 || has_command)
         return code;

@@ -132,7 +132,7 @@ static int order(struct ipython *ipython, const char *code, bool *is_new, struct
     *is_new = true;
     result = ipython_restart(ipython, fail);
     if (result == 0 && !send_cell(ipython, code))
-        result = fail_set(fail, -EINVAL, "the kernel does not listen");
+        result = fail_set(fail, -ENOEXEC, "the kernel does not listen");
     return result;
 }
 
@@ -159,9 +159,9 @@ static int replace(struct ipython *ipython, const struct ending *ending, char *n
     int code = ipython_restart(ipython, fail);
     if (code == 0)
         snprintf(note, size, "[the kernel %s; a new one runs, and all variables are gone]\n", death);
-    else if (code == -EINVAL)
+    else if (code == -ENOEXEC)
         snprintf(note, size, "[the kernel %s, and no new one starts: %.300s]\n", death, fail->text);
-    return code == -EINVAL ? 0 : code;
+    return code == -ENOEXEC ? 0 : code;
 }
 
 static int run(struct ipython *ipython, const char *cell, int64_t timeout_ms,
@@ -173,7 +173,7 @@ static int run(struct ipython *ipython, const char *cell, int64_t timeout_ms,
     if (ret->is_new && code == 0)
         buffer_append_str(&output->head,
                           "[the kernel had ended; a new one runs, and all variables are gone]\n");
-    if (code == -EINVAL) { /* the agent's doing: the rollout goes on */
+    if (code == -ENOEXEC) { /* the agent's doing: the rollout goes on */
         ret->failed = true;
         return buffer_printf(&output->head, "[no kernel starts: %.300s]\n", fail->text) ? 0 : -ENOMEM;
     }

@@ -23,7 +23,7 @@ struct ipython_result {
     double seconds;
 };
 
-/* The sandbox must outlive it. -EINVAL: the image has no python3, or one that does not run. */
+/* The sandbox must outlive it. -ENOEXEC: the image has no python3, or one that does not run. */
 int ipython_open(struct sandbox *sandbox, struct ipython **ret, struct fail *fail);
 void ipython_close(struct ipython **ipython); /* NULL-safe */
 

@@ -89,7 +89,7 @@ static int call(struct toolbox *box, void *state, const json_t *arguments,
         result = have_jupyter(kernels, name, restart, fail);
     else if (restart)
         result = ipython_restart(kernels->ipython, fail);
-    if (result == -EINVAL) /* there is none of that name, or the agent has broken what it needs */
+    if (result == -EINVAL || result == -ENOEXEC) /* there is none of that name, or the agent has broken what it needs */
         return tool_refuse(ret, fail, "No kernel starts: %.300s", fail->text);
     if (result < 0)
         return result;

@@ -187,10 +187,12 @@ static int write_connection_file(struct jupyter *jupyter, char *path, size_t siz
                              1, "iopub_port", 2, "stdin_port", 3, "control_port", 4, "hb_port", 5);
     AUTO_FREE char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
     json_decref(json);
+    unlinkat(sandbox_outputs_dir(jupyter->sandbox), name, 0); /* the name is ours, whoever took it */
     AUTO_CLOSE int fd = openat(sandbox_outputs_dir(jupyter->sandbox), name,
                                O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (!text || fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
-        return fail_set(fail, -EIO, "the connection file: %s", strerror(errno));
+        return fail_set(fail, text ? sandbox_outputs_code(errno) : -ENOMEM, "the connection file: %s",
+                        strerror(errno));
     return 0;
 }
 
@@ -207,7 +209,7 @@ static int launch(struct jupyter *jupyter, struct fail *fail)
     jupyter->by_message = spec.by_message;
     code = sandbox_start(jupyter->sandbox, &exec, &jupyter->pid, fail);
     jupyter_spec_finish(&spec);
-    return code == -ENOENT ? fail_set(fail, -EINVAL, "there is no /usr/bin/env in the image") : code;
+    return code;
 }
 
 /* Connects to what the kernel binds, as it appears. 0, -EINVAL when it ends instead. */

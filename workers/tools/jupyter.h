@@ -12,7 +12,8 @@
 
 struct jupyter;
 
-/* -EINVAL: there is no such kernelspec in the image, or its kernel does not start. */
+/* -EINVAL: there is no such kernelspec in the image, or its kernel does not answer; -ENOEXEC: it
+ * cannot be started. */
 int jupyter_open(struct sandbox *sandbox, const char *spec, struct jupyter **ret, struct fail *fail);
 void jupyter_close(struct jupyter **jupyter); /* NULL-safe; ends the kernel */
 const char *jupyter_name(const struct jupyter *jupyter);

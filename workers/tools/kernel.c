@@ -66,7 +66,8 @@ static int make_ends(struct kernel *kernel, int *ret, struct fail *fail)
     kernel->output = openat(sandbox_outputs_dir(kernel->sandbox), ".",
                             O_TMPFILE | O_RDWR | O_APPEND | O_CLOEXEC, 0600);
     if (kernel->output < 0)
-        return fail_set(fail, -errno, "the file of the outputs: %s", strerror(errno));
+        return fail_set(fail, sandbox_outputs_code(errno), "a file in /run/sluice/out: %s",
+                        strerror(errno));
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return fail_set(fail, -errno, "socketpair: %s", strerror(errno));
     kernel->socket = ends[0];
@@ -87,11 +88,11 @@ static int execute(struct kernel *kernel, int its_end, struct fail *fail)
                                     .targets = (int[]){1, 2, CHANNEL_FD},
                                     .fd_count = 3};
         code = sandbox_start(kernel->sandbox, &exec, &kernel->pid, fail);
-        if (code != -ENOENT)
+        if (code != -ENOEXEC)
             return code;
         code = 0;
     }
-    return code < 0 ? code : fail_set(fail, -EINVAL, "there is no python3 in the image");
+    return code < 0 ? code : fail_set(fail, -ENOEXEC, "there is no python3 that can be executed");
 }
 
 /* ---- frames ------------------------------------------------------------------------- */
@@ -261,7 +262,7 @@ static int explain_end(struct kernel *kernel, int status, struct fail *fail)
     AUTO_FREE char *text = output_take(&said, &len);
     if (text)
         text_repair(text);
-    return fail_set(fail, -EINVAL, "python3 does not run: it ended with %d: %s", status,
+    return fail_set(fail, -ENOEXEC, "python3 does not run: it ended with %d: %s", status,
                     text ? text : "");
 }
 
@@ -277,7 +278,7 @@ static int await_ready(struct kernel *kernel, struct fail *fail)
     }
     if (news == KERNEL_ENDED)
         return explain_end(kernel, status, fail);
-    return news < 0 ? news : fail_set(fail, -EINVAL, "python3 does not become ready");
+    return news < 0 ? news : fail_set(fail, -ENOEXEC, "python3 does not become ready");
 }
 
 /* By the fork server: 1 when it is ready; 0: it must be started the other way; negative errno. */

@@ -31,7 +31,7 @@ void kernel_init(struct kernel *kernel, struct sandbox *sandbox);
 void kernel_finish(struct kernel *kernel);
 
 /*
- * Starts one and awaits that it is ready. 0; -EINVAL: there is no python3, or it does not run
+ * Starts one and awaits that it is ready. 0; -ENOEXEC: there is no python3, or it does not run
  * (words say what it wrote); other negative errno: the sandbox failed, late, cancelled.
  */
 int kernel_start(struct kernel *kernel, struct fail *fail);

@@ -13,7 +13,7 @@
 #include "common/clock.h"
 #include "workers/tools/shell_inside.h"
 
-enum { START_MS = 10000, SHELL_PIECE_MAX = 16384 };
+enum { START_MS = 60000 /* a cold image on a slow file system */, SHELL_PIECE_MAX = 16384 };
 
 /* ---- life --------------------------------------------------------------------------- */
 
@@ -40,7 +40,8 @@ static int revive(struct shell *shell, struct fail *fail)
     code = shell_await_news(shell, "ready", clock_ms() + START_MS, NULL, &status, fail);
     if (code == NEWS_STATUS)
         return 0;
-    return code < 0 ? code : fail_set(fail, -EIO, "bash does not start");
+    shell_disconnect(shell); /* whatever was started there is not listened to */
+    return code < 0 ? code : fail_set(fail, -ENOEXEC, "/bin/bash does not do what a bash does");
 }
 
 int shell_open(struct sandbox *sandbox, struct shell **ret, struct fail *fail)
@@ -149,7 +150,7 @@ static int order(struct run *run, struct fail *fail)
         return code;
     code = revive(shell, fail);
     if (code == 0 && !shell_order(shell, run->name, terminal))
-        code = fail_set(fail, -EIO, "bash does not listen");
+        code = fail_set(fail, -ENOEXEC, "/bin/bash does not listen");
     return code;
 }
 
@@ -263,9 +264,11 @@ static int run_it(struct run *run, uint64_t *total, struct fail *fail)
     if (!run->what)
         return 0;
     code = revive(shell, fail);
-    int len = snprintf(note, sizeof(note), "[%s; a new one runs in %s]\n", run->what, shell->cwd);
+    int len = code == -ENOEXEC
+                  ? snprintf(note, sizeof(note), "[%s; no new one starts: %.400s]\n", run->what, fail->text)
+                  : snprintf(note, sizeof(note), "[%s; a new one runs in %s]\n", run->what, shell->cwd);
     output_append(run->output, note, (size_t)len);
-    return code;
+    return code == -ENOEXEC ? 0 : code;
 }
 
 int shell_run_as(struct shell *shell, const struct shell_command *command,

@@ -12,7 +12,8 @@
 
 struct shell;
 
-/* The sandbox must outlive the shell. */
+/* The sandbox must outlive the shell. -ENOEXEC, here and below: there is no bash that starts and
+ * does what a bash does. */
 int shell_open(struct sandbox *sandbox, struct shell **ret, struct fail *fail);
 void shell_close(struct shell **shell); /* NULL-safe */
 
@@ -35,7 +36,9 @@ struct shell_command {
 /*
  * Runs one command. After timeout_ms what it started is killed, and if that does not end it, the
  * jobs of earlier commands; other tools' processes go on. A shell that does not come back even so is
- * replaced by a new one in the same directory, and ret->text says so. Also after `exit`. Result as sandbox_command; 0 or negative errno when the sandbox failed.
+ * replaced by a new one in the same directory, and ret->text says so. Also after `exit`; where no
+ * new one starts, ret->text says that. Result as sandbox_command; 0 or negative errno when the
+ * sandbox failed.
  */
 int shell_run_as(struct shell *shell, const struct shell_command *command,
                  struct sandbox_output *ret, struct fail *fail);

@@ -5,7 +5,9 @@
  *
  * Whatever a model asks for, it gets an answer in words that help it (is_error says that it is a
  * refusal). A negative errno is the end of the rollout: the sandbox or the node failed, the fiber
- * was cancelled or is out of time, or (-EINVAL) the task asks for what its image does not have.
+ * was cancelled or is out of time, or (-ENOEXEC) a program that the tool needs does not start in
+ * the task's image. Once a call was made in the sandbox that may be the agent's doing, and is
+ * answered in words like anything else.
  *
  * One fiber uses a toolbox, one call at a time.
  */
@@ -55,11 +57,13 @@ struct tool {
     struct tool_argument arguments[TOOL_ARGUMENTS_MAX]; /* ended by one without a name */
     /* Why this worker cannot offer it, in words; NULL: it can. The slot may be NULL. */
     const char *(*lacks)(const struct toolbox *box);
-    /* The state of a rollout, made before its first call. 0 or negative errno. May be NULL. */
+    /* The state of a rollout, made before its first call. 0; -ENOEXEC: a program of the image that
+     * it needs does not start; or negative errno. May be NULL. */
     int (*open)(struct toolbox *box, void **ret_state, struct fail *fail);
     /*
      * `arguments` is an object that fits the rows above: required ones are there, null is absent.
-     * 0 with *ret filled in, or negative errno. May await; obeys the fiber's deadline.
+     * 0 with *ret filled in, or negative errno, of which -ENOEXEC is none: what it was opened
+     * with was there. May await; obeys the fiber's deadline.
      */
     int (*call)(struct toolbox *box, void *state, const json_t *arguments,
                 struct tool_result *ret, struct fail *fail);
@@ -110,6 +114,7 @@ struct toolbox {
     void *states[TOOLBOX_MAX];
     bool opened[TOOLBOX_MAX];
     size_t count;
+    bool has_acted; /* a call was made in the sandbox */
 };
 
 /* Adds a tool by its name. 0; -EINVAL: no such tool, or it is there already or lacks a sandbox;

@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/cleanup.h"
@@ -110,6 +111,13 @@ static int open_one(struct toolbox *box, size_t at, struct fail *fail)
     return code;
 }
 
+static int refuse_open(const struct tool *tool, struct tool_result *ret, struct fail *fail)
+{
+    char words[sizeof(fail->text)];
+    snprintf(words, sizeof(words), "%s", fail->text);
+    return tool_refuse(ret, fail, "%s does not start: %s.", tool->name, words);
+}
+
 int toolbox_call(struct toolbox *box, const char *name, const json_t *arguments,
                  struct tool_result *ret, struct fail *fail)
 {
@@ -122,8 +130,11 @@ int toolbox_call(struct toolbox *box, const char *name, const json_t *arguments,
         return tool_refuse(ret, fail, "%s", wrong);
     int64_t began_us = clock_us();
     int code = open_one(box, at, fail);
-    if (code == 0)
+    if (code == -ENOEXEC && box->has_acted)
+        code = refuse_open(box->tools[at], ret, fail);
+    else if (code == 0)
         code = box->tools[at]->call(box, box->states[at], arguments, ret, fail);
+    box->has_acted |= code == 0 && box->tools[at]->needs_sandbox;
     ret->seconds = (double)(clock_us() - began_us) / 1e6;
     if (code < 0)
         tool_result_finish(ret);
