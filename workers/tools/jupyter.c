@@ -304,7 +304,7 @@ static void note_passed_over(struct jupyter *jupyter, struct output *output)
         count += jupyter->links[i].passed_over;
         jupyter->links[i].passed_over = 0;
     }
-    int len = snprintf(note, sizeof(note), "[left out, as too large: %llu of the kernel's messages]\n",
+    int len = snprintf(note, sizeof(note), "[left out, as too large or broken: %llu of the kernel's messages]\n",
                        (unsigned long long)count);
     if (count > 0)
         output_append(output, note, (size_t)len);

@@ -30,7 +30,7 @@ struct jupyter_link {
     struct buffer bytes; /* the frames of the message so far */
     size_t ends[JUPYTER_FRAMES_MAX], frame_count;
     bool is_too_long, is_whole;
-    uint64_t passed_over; /* messages that were too large */
+    uint64_t passed_over; /* messages that were too large, or broken */
 };
 
 void jupyter_link_init(struct jupyter_link *link, size_t message_max);
