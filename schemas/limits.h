@@ -9,7 +9,10 @@ enum limit_id {
     LIMIT_COUNT
 };
 
-enum { LIMIT_NAME_SIZE = 16 };
+enum {
+    LIMIT_NAME_SIZE = 16,
+    LIMIT_PROCESSES_MAX = 8192 /* of one sandbox: whoever watches it looks at as many */
+};
 
 struct limit {
     const char *name, *field, *held, *effect;

@@ -9,6 +9,7 @@
 #ifndef SLUICE_SCHEMAS_TASK_H
 #define SLUICE_SCHEMAS_TASK_H
 
+#include "schemas/limits.h"
 #include "schemas/message.h"
 
 enum {

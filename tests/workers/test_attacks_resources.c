@@ -142,6 +142,30 @@ FIBER_TEST(forks_end_at_the_limit) { expect_processes_end("forks", 38, 40); }
 FIBER_TEST(threads_end_at_the_limit) { expect_processes_end("threads", 38, 40); }
 FIBER_TEST(a_fork_bomb_burns_down_within_its_sandbox) { expect_processes_end("bomb", 0, 0); }
 
+/* Those beyond what is seen at one look would use what they like and outlive their command. */
+FIBER_TEST(the_most_processes_of_any_task_are_all_seen_and_more_are_killed)
+{
+    struct sandbox_plan plan = host_plan();
+    struct fail fail = {0};
+    pid_t pid;
+    plan.processes = LIMIT_PROCESSES_MAX;
+    plan.memory_mib = 1 << 20;
+    struct sandbox *neighbour = open_neighbour(), *sandbox = open_attacked(&plan);
+    AUTO_CLOSE int output = start_attack(sandbox, "forks", &pid);
+    await_breach(sandbox, geteuid() == 0);
+    assert_in_range(usage_of(sandbox).peak_processes, LIMIT_PROCESSES_MAX, LIMIT_PROCESSES_MAX + 64);
+    if (geteuid() == 0) {
+        assert_string_equal(sandbox_breach(sandbox), "processes");
+    } else {
+        expect_count(output, LIMIT_PROCESSES_MAX - 2, LIMIT_PROCESSES_MAX);
+        assert_int_equal(sandbox_kill_all(sandbox, pid, &fail), 0);
+        expect_text(sandbox, "grep -l attack /proc/[0-9]*/comm | wc -l", "1\n");
+        expect_works(sandbox);
+    }
+    sandbox_close(&sandbox);
+    expect_unharmed(&neighbour);
+}
+
 FIBER_TEST(daemons_that_hide_end_with_their_command_and_with_their_sandbox)
 {
     struct sandbox_plan plan = small_plan();
@@ -251,6 +275,7 @@ static int group(void)
         TEST(forks_end_at_the_limit),
         TEST(threads_end_at_the_limit),
         TEST(a_fork_bomb_burns_down_within_its_sandbox),
+        TEST(the_most_processes_of_any_task_are_all_seen_and_more_are_killed),
         TEST(daemons_that_hide_end_with_their_command_and_with_their_sandbox),
         TEST(files_end_at_the_disks_inodes_and_names_at_any_depth),
         TEST(a_file_of_holes_has_a_size_at_most),

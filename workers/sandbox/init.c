@@ -24,7 +24,6 @@
 #include "workers/sandbox/wire.h"
 
 enum {
-    PROCESSES_SEEN = 8192,
     KILL_PASSES = 64,
     KILL_PAUSE_US = 500,
 };
@@ -122,8 +121,8 @@ static void reap(struct init *init, bool all)
 /* One signal to every living process but ours and the spared; how many there were. */
 static size_t kill_once(const struct init *init, const struct proc_spared *spared)
 {
-    static pid_t pids[PROCESSES_SEEN];
-    size_t count = proc_others(init->room.proc, spared, pids, PROCESSES_SEEN);
+    static pid_t pids[PROC_SEEN_MAX];
+    size_t count = proc_others(init->room.proc, spared, pids, PROC_SEEN_MAX);
     for (size_t i = 0; i < count; i++)
         kill(pids[i], SIGKILL);
     return count;
@@ -199,13 +198,13 @@ static void serve_kill_command(struct init *init)
 /* Frozen first, they cannot leave children behind for the next kill to miss. */
 static void signal_tree(const struct init *init, pid_t root, int signal)
 {
-    static pid_t pids[PROCESSES_SEEN];
-    size_t count = proc_tree(init->room.proc, root, pids, PROCESSES_SEEN), frozen = 0;
+    static pid_t pids[PROC_SEEN_MAX];
+    size_t count = proc_tree(init->room.proc, root, pids, PROC_SEEN_MAX), frozen = 0;
     for (int pass = 0; signal == SIGKILL && frozen < count && pass < KILL_PASSES; pass++) {
         for (size_t i = 0; i < count; i++)
             kill(pids[i], SIGSTOP);
         frozen = count;
-        count = proc_tree(init->room.proc, root, pids, PROCESSES_SEEN);
+        count = proc_tree(init->room.proc, root, pids, PROC_SEEN_MAX);
     }
     for (size_t i = 0; i < count; i++)
         kill(pids[i], signal);

@@ -72,8 +72,6 @@ char proc_state(int proc, pid_t pid)
     return read_state(proc, pid, &parent, &began);
 }
 
-enum { TREE_SEEN = 8192 };
-
 static bool has(const pid_t *pids, size_t count, pid_t pid)
 {
     for (size_t i = 0; i < count; i++)
@@ -84,8 +82,8 @@ static bool has(const pid_t *pids, size_t count, pid_t pid)
 
 size_t proc_tree(int proc, pid_t root, pid_t *ret, size_t max)
 {
-    static pid_t pids[TREE_SEEN], parents[TREE_SEEN];
-    size_t seen = proc_list(proc, pids, TREE_SEEN), count = 0, before = 0;
+    static pid_t pids[PROC_SEEN_MAX], parents[PROC_SEEN_MAX];
+    size_t seen = proc_list(proc, pids, PROC_SEEN_MAX), count = 0, before = 0;
     for (size_t i = 0; i < seen; i++) {
         uint64_t began;
         char state = read_state(proc, pids[i], &parents[i], &began);
@@ -136,8 +134,8 @@ static void decide(struct process *all, size_t count, struct process *process)
 /* All who live, and who of them is decided by himself. */
 static size_t see(int proc, const struct proc_spared *spared, struct process *ret)
 {
-    static pid_t pids[TREE_SEEN];
-    size_t seen = proc_list(proc, pids, TREE_SEEN), count = 0;
+    static pid_t pids[PROC_SEEN_MAX];
+    size_t seen = proc_list(proc, pids, PROC_SEEN_MAX), count = 0;
     for (size_t i = 0; i < seen; i++) {
         struct process *it = &ret[count];
         uint64_t began;
@@ -158,7 +156,7 @@ static size_t see(int proc, const struct proc_spared *spared, struct process *re
 
 size_t proc_others(int proc, const struct proc_spared *spared, pid_t *ret, size_t max)
 {
-    static struct process all[TREE_SEEN];
+    static struct process all[PROC_SEEN_MAX];
     size_t count = see(proc, spared, all), others = 0;
     for (size_t i = 0; i < count; i++) {
         decide(all, count, &all[i]);

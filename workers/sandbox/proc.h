@@ -7,6 +7,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "schemas/limits.h"
+
+/* Of one sandbox: all there can be before it is killed for having too many. */
+enum { PROC_SEEN_MAX = LIMIT_PROCESSES_MAX + 64 };
+
 /* The pids there are, at most `max`; their number. */
 size_t proc_list(int proc, pid_t *ret, size_t max);
 /* 'R', 'S', 'Z' ...; 0 when it is gone. */

@@ -29,10 +29,12 @@
 
 enum {
     WATCH_EVERY_MS = 100,
-    WATCH_SHARE = 10,      /* at most a tenth of one core goes into watching */
-    PROCESSES_SEEN = 8192, /* in one sandbox */
-    PROCESSES_SLACK = 16   /* RLIMIT_NPROC's work, except where root runs us */
+    WATCH_SHARE = 10,    /* at most a tenth of one core goes into watching */
+    PROCESSES_SLACK = 16 /* RLIMIT_NPROC's work, except where root runs us */
 };
+
+_Static_assert(PROC_SEEN_MAX > LIMIT_PROCESSES_MAX + PROCESSES_SLACK + 1,
+               "pid 1 and more than the limit are seen, whatever the limit is");
 
 struct tenant {
     uint32_t id;
@@ -315,8 +317,8 @@ static uint64_t weigh_exactly_kib(const struct tenant *tenant, const pid_t *pids
 /* The limit that it must be killed for, or LIMIT_COUNT. */
 static enum limit_id find_breach(const struct tenant *tenant)
 {
-    static pid_t pids[PROCESSES_SEEN];
-    size_t count = proc_list(tenant->proc, pids, PROCESSES_SEEN);
+    static pid_t pids[PROC_SEEN_MAX];
+    size_t count = proc_list(tenant->proc, pids, PROC_SEEN_MAX);
     struct weight weight = weigh(tenant, pids, count);
     gauge_peak(&tenant->gauge->processes, weight.threads);
     gauge_see(tenant->gauge, LIMIT_PROCESSES, weight.threads >= tenant->processes);

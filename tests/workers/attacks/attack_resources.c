@@ -11,7 +11,7 @@
 
 #include "attack.h"
 
-enum { BLOCK = 16 << 20, FORKS = 8 };
+enum { BLOCK = 16 << 20, FORKS = 8, FORKS_MAX = 16384 };
 
 static void touch(void *memory, size_t size)
 {
@@ -143,7 +143,8 @@ void attack_processes(const char *kind)
             count++;
     } else {
         pid_t pid;
-        while (count < 4096 && (pid = fork()) >= 0 && ++count)
+        signal(SIGCHLD, SIG_IGN); /* nothing is left of those who are killed */
+        while (count < FORKS_MAX && (pid = fork()) >= 0 && ++count)
             if (pid == 0)
                 wait_for_the_end();
     }
