@@ -6,7 +6,7 @@
 
 #include "common/clock.h"
 
-enum { AT_ONCE = 8, ROUNDS_MAX = 20, LIMIT_MS = 30000, SETTLED_MS = 300 };
+enum { AT_ONCE = 8, ROUNDS_MAX = 20, LIMIT_MS = 30000, SETTLED_MS = 2000 };
 
 static struct {
     struct sandbox *sandbox;
