@@ -20,7 +20,9 @@
 #include "workers/tree.h"
 
 #define SIZE_XATTR "user.sluice.bytes"
+#define BOOT_XATTR "user.sluice.boot"
 enum {
+    BOOT_SIZE = 64, /* of a boot's name */
     NUMBER_SIZE = 24, /* of a number as text, always of this length, in the attribute and the file */
     DISK_SHARE = 5,
     TRIM_SHARE = 32 /* so much of the limit is freed beyond it, so that not every unpack trims */
@@ -87,12 +89,33 @@ static bool read_size(int dir, uint64_t *ret)
     return read_number(fgetxattr(dir, SIZE_XATTR, text, NUMBER_SIZE - 1), text, ret);
 }
 
-void layer_cache_add(const struct layers *layers, int dir, uint64_t bytes)
+/* The machine's own name of it; where it has none, all boots are one. */
+static size_t read_boot(char ret[BOOT_SIZE])
 {
-    char text[NUMBER_SIZE];
+    AUTO_CLOSE int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t len = file < 0 ? -1 : read(file, ret, BOOT_SIZE);
+    return len > 0 ? (size_t)len : 0;
+}
+
+bool layer_cache_is_of_this_boot(const char *path)
+{
+    char now[BOOT_SIZE], then[BOOT_SIZE];
+    size_t now_len = read_boot(now);
+    ssize_t len = lgetxattr(path, BOOT_XATTR, then, sizeof(then));
+    if (len < 0)
+        return errno == EOPNOTSUPP;
+    return (size_t)len == now_len && memcmp(now, then, now_len) == 0;
+}
+
+int layer_cache_add(const struct layers *layers, int dir, uint64_t bytes)
+{
+    char boot[BOOT_SIZE], text[NUMBER_SIZE];
+    if (fsetxattr(dir, BOOT_XATTR, boot, read_boot(boot), 0) < 0 && errno != EOPNOTSUPP)
+        return -errno;
     int len = snprintf(text, sizeof(text), "%llu", (unsigned long long)bytes);
     if (fsetxattr(dir, SIZE_XATTR, text, (size_t)len, 0) == 0)
         change_usage(layers->cache, (int64_t)bytes, NULL);
+    return 0;
 }
 
 bool layer_cache_remove(const struct layers *layers, int dir, const char *path)

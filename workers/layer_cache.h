@@ -21,8 +21,16 @@ enum { LAYER_IDLE_S = 3600, LAYER_SWEEP_S = 300 };
  */
 uint64_t layer_cache_prepare(const char *cache);
 
-/* Notes that the directory open as `dir`, not yet under its name, takes so much. */
-void layer_cache_add(const struct layers *layers, int dir, uint64_t bytes);
+/*
+ * Notes that the directory open as `dir`, not yet under its name, takes so much and was unpacked since
+ * the machine started. 0 or negative errno.
+ */
+int layer_cache_add(const struct layers *layers, int dir, uint64_t bytes);
+/*
+ * Nothing syncs what is unpacked: of what was before a power failure there may be a part. True also where
+ * the file system keeps no attributes, and false where there is nothing.
+ */
+bool layer_cache_is_of_this_boot(const char *path);
 /* As held_dir_remove, and it is counted no more. */
 bool layer_cache_remove(const struct layers *layers, int dir, const char *path);
 /* What is noted; for tests and people. */

@@ -117,9 +117,10 @@ static int unpack_into(const struct unpack *unpack, int file, const char *path,
     uint64_t bytes = 0;
     int code = verify(unpack, tar, layer_tar_unpack(root, tar, stop, &bytes, unpack->fail));
     frame_close(&tar);
-    if (code == 0)
-        layer_cache_add(unpack->layers, root, bytes);
-    return code;
+    if (code < 0)
+        return code;
+    code = layer_cache_add(unpack->layers, root, bytes);
+    return code < 0 ? fail_set(unpack->fail, code, "cannot mark %s: %s", path, strerror(-code)) : 0;
 }
 
 /* Unpacks beside and renames; 0 also when another was faster. */
@@ -162,15 +163,30 @@ static int unpack_anew(const struct unpack *unpack, const atomic_bool *stop)
                     unpack->digest, unpack->layers->cache, strerror(-code));
 }
 
+/* Asked before it is locked: who removes it needs it alone. */
+static int hold_unpacked(const char *path)
+{
+    return layer_cache_is_of_this_boot(path) ? held_dir_hold(path) : -1;
+}
+
+/* What may be there in part goes, so that the whole one finds its place. */
+static void make_way(const struct unpack *unpack)
+{
+    AUTO_CLOSE int dir = open(unpack->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir >= 0 && !layer_cache_is_of_this_boot(unpack->path))
+        layer_cache_remove(unpack->layers, dir, unpack->path);
+}
+
 static int unpack_work(void *arg, const atomic_bool *stop)
 {
     struct unpack *unpack = arg;
     layer_cache_sweep_now_and_then(unpack->layers);
     for (int tries = 0; tries < HOLD_TRIES; tries++) {
+        make_way(unpack);
         int code = unpack_anew(unpack, stop);
         if (code < 0)
             return code;
-        unpack->lock = held_dir_hold(unpack->path);
+        unpack->lock = hold_unpacked(unpack->path);
         layer_cache_trim(unpack->layers);
         if (unpack->lock >= 0)
             return 0;
@@ -196,7 +212,7 @@ int layer_dir_hold(const struct layers *layers, const char *digest, struct slice
                             .inlined = inlined,
                             .path = path,
                             .fail = fail ? fail : &unasked};
-    unpack.lock = held_dir_hold(path);
+    unpack.lock = hold_unpacked(path);
     int code = unpack.lock >= 0 ? 0 : offload_run(unpack_work, &unpack, fail);
     if (code < 0)
         return code;

@@ -506,6 +506,34 @@ FIBER_TEST(the_loop_goes_on_while_a_layer_is_unpacked)
     layer_finish(&shared);
 }
 
+/* What a power failure leaves: a name, and files without their bytes. */
+FIBER_TEST(what_was_unpacked_before_the_machine_started_is_unpacked_anew)
+{
+    static const char *const marks[] = {"6d1b9eb4-0000-4000-8000-7f3f1b0f6c6f\n", NULL};
+    struct layer layer = make_layer(NULL, "echo whole > f");
+    char *path = unpack(&layer), file[512];
+    uint64_t bytes = layer_cache_bytes(&layers);
+    snprintf(file, sizeof(file), "%s/workspace/f", path);
+    for (size_t i = 0; i < sizeof(marks) / sizeof(*marks); i++) {
+        struct stat it;
+        assert_int_equal(truncate(file, 0), 0);
+        free(unpack(&layer));
+        assert_int_equal(stat(file, &it), 0);
+        assert_int_equal(it.st_size, 0); /* one of this boot is not looked into */
+        if (marks[i])
+            assert_int_equal(setxattr(path, "user.sluice.boot", marks[i], strlen(marks[i]), 0), 0);
+        else
+            assert_int_equal(removexattr(path, "user.sluice.boot"), 0);
+        free(unpack(&layer));
+        assert_int_equal(stat(file, &it), 0);
+        assert_int_equal(it.st_size, strlen("whole\n"));
+        assert_int_equal(count_entries(cache), 1);
+        assert_int_equal(layer_cache_bytes(&layers), bytes);
+    }
+    free(path);
+    layer_finish(&layer);
+}
+
 FIBER_TEST(a_directory_goes_when_the_last_who_holds_it_discards_it)
 {
     struct layer layer = make_layer(NULL, "mkdir d; touch d/f; chmod 0 d");
@@ -708,6 +736,7 @@ static int group(void)
         TEST(a_cancelled_unpack_stops_and_leaves_nothing),
         TEST(the_loop_goes_on_while_a_layer_is_unpacked),
         TEST(a_directory_goes_when_the_last_who_holds_it_discards_it),
+        TEST(what_was_unpacked_before_the_machine_started_is_unpacked_anew),
         TEST(what_is_idle_is_swept_and_what_is_held_stays),
         TEST(beyond_the_limit_the_least_recently_used_go_but_none_that_is_held),
         TEST(a_count_that_was_lost_is_set_right),
