@@ -211,6 +211,25 @@ FIBER_TEST(without_its_keeper_the_spawner_ends)
     sandbox_close(&sandbox);
 }
 
+/* More orders than a socket takes whose other end does not read: some 280. */
+FIBER_TEST(a_keeper_that_stands_still_stops_no_opening_and_is_told_all_later)
+{
+    enum { ROOMS = 160 };
+    char disks[128], own[512] = "";
+    struct sandbox *first = open_host();
+    pid_t keeper = find_keeper();
+    list_disks(disks, sizeof(disks), own, sizeof(own));
+    assert_int_equal(kill(keeper, SIGSTOP), 0);
+    for (int i = 0; i < ROOMS; i++) {
+        struct sandbox *sandbox = open_host();
+        sandbox_close(&sandbox);
+    }
+    assert_int_equal(count_entries(own), 1 + ROOMS);
+    sandbox_close(&first);
+    assert_int_equal(kill(keeper, SIGCONT), 0);
+    wait_until_empty(own);
+}
+
 static char quick[64]; /* where many directories are made quickly, if an overlay can be written there */
 
 /* Fewer descriptors than the tree has levels. */
@@ -373,6 +392,7 @@ static int group(void)
         DISK_TEST(what_is_hidden_from_the_owner_or_lies_deep_counts),
         DISK_TEST(a_file_with_many_names_counts_once),
         DISK_TEST(without_its_keeper_the_spawner_ends),
+        DISK_TEST(a_keeper_that_stands_still_stops_no_opening_and_is_told_all_later),
         cmocka_unit_test_setup_teardown(a_tree_of_20000_levels_that_an_agent_made_is_removed, set_up_quick,
                                         tear_down_quick),
         DISK_TEST(remains_of_killed_workers_are_removed_and_those_of_living_ones_are_not),

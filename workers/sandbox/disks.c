@@ -70,6 +70,46 @@ int disks_open(struct disks *disks, enum tier tier, const char *scratch, const c
     return code == 0 ? start_keeper(disks, parent, births, fail) : code;
 }
 
+/* ---- orders -------------------------------------------------------------------------- */
+
+bool disks_is_waiting(const struct disks *disks) { return disks->waiting_count > 0; }
+
+void disks_send(struct disks *disks)
+{
+    size_t sent = 0;
+    while (sent < disks->waiting_count) {
+        const struct keeper_order *order = &disks->waiting[sent];
+        ssize_t size = send(disks->keeper, order, sizeof(*order), MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (size < 0 && errno != EINTR) /* no room; or no keeper, and then the spawner ends */
+            break;
+        sent += size >= 0;
+    }
+    disks->waiting_count -= sent;
+    memmove(disks->waiting, disks->waiting + sent, disks->waiting_count * sizeof(*disks->waiting));
+}
+
+/* Of one more room: for its beginning now, and for its end and those of all others whenever they come. */
+static int reserve_orders(struct disks *disks, struct fail *fail)
+{
+    size_t needed = disks->waiting_count + disks->rooms + 2;
+    if (disks->waiting_count >= DISKS_WAITING_MAX)
+        return fail_set(fail, -EBUSY, "the keeper of disks has %zu orders to take first", disks->waiting_count);
+    if (needed <= disks->waiting_capacity)
+        return 0;
+    struct keeper_order *more = reallocarray(disks->waiting, needed, 2 * sizeof(*more));
+    if (!more)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    disks->waiting = more;
+    disks->waiting_capacity = 2 * needed;
+    return 0;
+}
+
+static void order(struct disks *disks, const struct keeper_order *order)
+{
+    disks->waiting[disks->waiting_count++] = *order;
+    disks_send(disks);
+}
+
 /* ---- one room's ---------------------------------------------------------------------- */
 
 static int make_dirs(const char *path, struct fail *fail)
@@ -82,11 +122,6 @@ static int make_dirs(const char *path, struct fail *fail)
     return 0;
 }
 
-static void order(const struct disks *disks, const struct keeper_order *order)
-{
-    while (send(disks->keeper, order, sizeof(*order), MSG_NOSIGNAL) < 0 && errno == EINTR)
-        ;
-}
 
 static int make_on_tmpfs(const struct room_plan *plan, const char *path, struct fail *fail)
 {
@@ -105,8 +140,11 @@ int disks_make(struct disks *disks, struct room_plan *plan, char path[DISKS_PATH
         return 0;
     if (snprintf(path, DISKS_PATH_MAX, "%s/%u", disks->path, plan->id) >= DISKS_PATH_MAX)
         return fail_set(fail, -ENAMETOOLONG, "%s: too long", disks->path);
+    if (disks->keeper >= 0 && reserve_orders(disks, fail) < 0)
+        return fail->code;
     if (mkdir(path, 0700) < 0)
         return refuse(fail, path);
+    disks->rooms++;
     plan->disk = path;
     int code = disks->tier == TIER_fuse_overlayfs ? make_on_tmpfs(plan, path, fail)
                                                   : make_dirs(path, fail);
@@ -124,6 +162,9 @@ int disks_make(struct disks *disks, struct room_plan *plan, char path[DISKS_PATH
 void disks_remove(struct disks *disks, uint32_t id)
 {
     char path[DISKS_PATH_MAX + 16], merged[DISKS_PATH_MAX + 32];
+    if (!disks->path[0])
+        return;
+    disks->rooms--;
     if (disks->keeper >= 0)
         order(disks, &(struct keeper_order){.id = id, .is_end = true});
     if (disks->tier != TIER_fuse_overlayfs)
@@ -141,6 +182,8 @@ void disks_close(struct disks *disks)
         return;
     close(disks->keeper);
     disks->keeper = -1;
+    free(take_ptr(&disks->waiting));
+    disks->waiting_count = disks->waiting_capacity = 0;
     while (waitpid(disks->keeper_pid, NULL, 0) < 0 && errno == EINTR)
         ;
 }

@@ -4,7 +4,9 @@
  *
  * overlay-disk: below the cache, held by a lock; what killed spawners left there is removed by the
  * next. A process beside the spawner, the *keeper*, looks at how much each room has written, tells
- * the spawner of who wrote too much, and removes what is no longer needed.
+ * the spawner of who wrote too much, and removes what is no longer needed. Neither waits for the other:
+ * orders wait in the spawner, so many that no more rooms are made, and a breach that finds no place
+ * is told again after the next look.
  *
  * fuse-overlayfs: a tmpfs for each in the spawner's mount namespace, so that its limits are the
  * kernel's, with the program fuse-overlayfs over it on merged/.
@@ -23,11 +25,17 @@ struct disks {
     char path[DISKS_PATH_MAX];
     int lock, keeper; /* descriptors, or -1 */
     pid_t keeper_pid;
+    size_t rooms;
+    struct keeper_order *waiting; /* orders that the keeper has not had time for */
+    size_t waiting_count, waiting_capacity;
 };
 
 /* `parent`: below the cache, made where it is missing; breaches are told on `births` as WIRE_BREACH. */
 int disks_open(struct disks *disks, enum tier tier, const char *scratch, const char *parent, int births,
                struct fail *fail);
+/* Whether `keeper` is to be polled for POLLOUT, and then disks_send called. */
+bool disks_is_waiting(const struct disks *disks);
+void disks_send(struct disks *disks);
 /* Makes the room's and sets plan->disk to `path`, which it writes. */
 int disks_make(struct disks *disks, struct room_plan *plan, char path[DISKS_PATH_MAX], struct fail *fail);
 /* Its room has ended. */
@@ -36,6 +44,8 @@ void disks_remove(struct disks *disks, uint32_t id);
 void disks_close(struct disks *disks);
 
 /* ---- parts ------------------------------------------------------------ */
+
+enum { DISKS_WAITING_MAX = 4096 }; /* beyond it disks_make says -EBUSY */
 
 /* keeper.c: in the process of its own; ends when `orders` does. */
 struct keeper_order {

@@ -93,7 +93,7 @@ static void look_at(const struct keeper *keeper, struct keeper_order *room)
     gauge_see(room->gauge, LIMIT_INODES, is_many);
     if (is_full || is_many) {
         struct wire_head head = {.verb = WIRE_BREACH, .id = room->id, .number = {is_full ? LIMIT_DISK : LIMIT_INODES}};
-        wire_send(keeper->births, &head, (struct slice){0}, NULL, 0);
+        wire_try_send(keeper->births, &head); /* the next look says it again */
     }
 }
 
@@ -145,7 +145,6 @@ static bool take_order(struct keeper *keeper)
 
 /* ---- its life ------------------------------------------------------------------------- */
 
-/* What spawners that were killed have left behind. */
 static void sweep(const char *parent, const char *own)
 {
     DIR *stream = opendir(parent);
@@ -161,6 +160,17 @@ static void sweep(const char *parent, const char *own)
     }
     if (stream)
         closedir(stream);
+}
+
+/* What spawners that were killed have left behind may be much: in a process of its own, too. */
+static void start_sweep(const char *parent, const char *own)
+{
+    pid_t pid = fork();
+    if (pid > 0)
+        return;
+    sweep(parent, own);
+    if (pid == 0)
+        _exit(0);
 }
 
 static void look(struct keeper *keeper, int64_t *ret_next_ms)
@@ -181,7 +191,7 @@ _Noreturn void keeper_run(const char *path, const char *parent, int orders, int 
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    sweep(parent, path);
+    start_sweep(parent, path);
     for (;;) {
         int64_t left_ms = next_ms - clock_ms();
         int wait_ms = keeper.count == 0 ? -1 : left_ms > 0 ? (int)left_ms : 0;

@@ -435,15 +435,20 @@ _Noreturn void spawner_run(int socket, const struct spawner_setup *setup)
     prepare(&state);
     prepare_rooms(&state);
     for (;;) {
-        struct pollfd on[] = {
-            {state.worker, POLLIN, 0}, {state.births[0], POLLIN, 0}, {state.children, POLLIN, 0}};
-        poll(on, 3, until_watch_ms(&state));
+        int keeper = disks_is_waiting(&state.disks) ? state.disks.keeper : -1;
+        struct pollfd on[] = {{state.worker, POLLIN, 0},
+                              {state.births[0], POLLIN, 0},
+                              {state.children, POLLIN, 0},
+                              {keeper, POLLOUT, 0}};
+        poll(on, 4, until_watch_ms(&state));
         if (on[2].revents)
             reap(&state);
         if (on[1].revents)
             take_birth(&state);
         if (on[0].revents)
             serve_worker(&state);
+        if (on[3].revents)
+            disks_send(&state.disks);
         if (state.count > 0 && clock_ms() >= state.watch_at_ms)
             watch(&state);
     }

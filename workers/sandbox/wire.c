@@ -20,6 +20,21 @@ static void put_fds(struct msghdr *packet, union control *control, const int *fd
     memcpy(CMSG_DATA(rights), fds, sizeof(int) * fd_count);
 }
 
+static int send_packet(int socket, const struct msghdr *packet, int flags)
+{
+    ssize_t sent;
+    do
+        sent = sendmsg(socket, packet, MSG_NOSIGNAL | flags);
+    while (sent < 0 && errno == EINTR);
+    return sent < 0 ? -errno : 0;
+}
+
+int wire_try_send(int socket, const struct wire_head *head)
+{
+    struct iovec part = {(void *)(uintptr_t)head, sizeof(*head)};
+    return send_packet(socket, &(struct msghdr){.msg_iov = &part, .msg_iovlen = 1}, MSG_DONTWAIT);
+}
+
 int wire_send(int socket, const struct wire_head *head, struct slice text, const int *fds,
               size_t fd_count)
 {
@@ -33,11 +48,7 @@ int wire_send(int socket, const struct wire_head *head, struct slice text, const
     union control control = {0};
     if (fd_count > 0)
         put_fds(&packet, &control, fds, fd_count);
-    ssize_t sent;
-    do
-        sent = sendmsg(socket, &packet, MSG_NOSIGNAL);
-    while (sent < 0 && errno == EINTR);
-    return sent < 0 ? -errno : 0;
+    return send_packet(socket, &packet, 0);
 }
 
 static void take_fds(struct msghdr *packet, struct wire_message *ret)

@@ -64,6 +64,8 @@ struct wire_message {
 /* 0 or negative errno (-EAGAIN on a full non-blocking socket, -EMSGSIZE over the limits). */
 int wire_send(int socket, const struct wire_head *head, struct slice text, const int *fds,
               size_t fd_count);
+/* The head alone; a full socket, blocking or not, is -EAGAIN at once. */
+int wire_try_send(int socket, const struct wire_head *head);
 /* 1: a message; 0: the other end is gone; negative errno (-EAGAIN: nothing there). */
 int wire_receive(int socket, struct wire_message *ret);
 void wire_close_fds(struct wire_message *message);
