@@ -191,6 +191,20 @@ FIBER_TEST(an_agent_that_fills_the_tools_directory_is_told_when_a_kernel_cannot_
             "," CELL("") "," VIEW, 1, "/run/sluice/out: No space left");
 }
 
+#define HOLD_TERMINALS                                                                             \
+    "python3 - > held <<E &\\nimport os, time\\nheld = []\\ntry:\\n    while True: held.append(os.openpty())\\n"  \
+    "except OSError: print(len(held), flush=True)\\ntime.sleep(1000)\\nE\\n"                      \
+    "until test -s held; do sleep 0.01; done; x=kept"
+
+FIBER_TEST(an_agent_that_holds_every_terminal_is_told_and_keeps_its_shell)
+{
+    struct sandbox_plan plan = host_plan();
+    goes_on(&plan, BASH(HOLD_TERMINALS) ", {'tool': 'bash', 'arguments': {'command': 'tty', 'tty': true}},"
+            BASH("echo $x"), 1, "there is no terminal left");
+    goes_on(&plan, BASH(HOLD_TERMINALS) ", {'tool': 'bash', 'arguments': {'command': 'tty', 'tty': true}},"
+            BASH("echo $x"), 2, "kept");
+}
+
 FIBER_TEST(a_jupyter_kernels_file_is_the_workers_whoever_made_it_before)
 {
     struct sandbox_plan plan = host_plan();
@@ -303,6 +317,7 @@ static int group(void)
         TEST(what_an_agent_removed_before_a_tools_first_call_is_its_own_doing),
         TEST(what_an_image_lacks_before_the_agent_acted_is_the_tasks),
         TEST(an_agent_that_fills_the_tools_directory_is_told_when_a_kernel_cannot_start),
+        TEST(an_agent_that_holds_every_terminal_is_told_and_keeps_its_shell),
         TEST(a_jupyter_kernels_file_is_the_workers_whoever_made_it_before),
         TEST(the_agent_with_a_shell_is_told_of_the_bash_it_broke),
         TEST(the_agent_with_a_shell_in_an_image_without_bash_ends_as_the_tasks),

@@ -368,8 +368,8 @@ CELL_TEST(what_a_hostile_cell_says_on_the_channel_harms_nobody_else)
     static const char *const cells[] = {
         "import os; os.write(220, b'\\xff\\xff\\xff\\xff')\nwhile True: pass",
         "import os; os.write(220, b'\\x05\\x00\\x00\\x00hello')\nwhile True: pass",
-        "import os\nframe = b'{\"id\": 99999, \"status\": \"ok\", \"count\": 1, \"images\": 0}'\n"
-        "while True: os.write(220, len(frame).to_bytes(4, 'little') + frame)",
+        ("import os\nframe = b'{\"id\": 99999, \"status\": \"ok\", \"count\": 1, \"images\": 0}'\n"
+        "while True: os.write(220, len(frame).to_bytes(4, 'little') + frame)"),
     };
     for (size_t i = 0; i < sizeof(cells) / sizeof(*cells); i++) {
         struct ipython_result result = run(cells[i]);

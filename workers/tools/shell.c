@@ -254,6 +254,8 @@ static int run_it(struct run *run, uint64_t *total, struct fail *fail)
     int code = order(run, fail);
     if (code == 0)
         code = await_ending(run, fail);
+    if (code == -ENOEXEC) /* nothing was begun */
+        return code;
     if (code < 0) {
         sandbox_kill_all_later(shell->sandbox); /* the next one finds a new shell */
         shell_disconnect(shell);

@@ -66,6 +66,8 @@ int terminal_open(struct terminal *terminal, struct sandbox *sandbox,
     *terminal = (struct terminal){
         .master = -1, .loop = fiber_loop(), .output = output, .command = command};
     terminal->master = sandbox_open_terminal(sandbox, &number, fail);
+    if (terminal->master == -ENOSPC) /* those inside have all that there may be */
+        return fail_set(fail, -ENOEXEC, "there is no terminal left");
     if (terminal->master < 0)
         return terminal->master;
     snprintf(terminal->path, sizeof(terminal->path), "/dev/pts/%d", number);
