@@ -131,7 +131,7 @@ FIBER_TEST(a_flood_of_answers_ends_the_kernel_and_holds_nobody_else_up)
 
 /* ---- Jupyter ------------------------------------------------------------------------------- */
 
-/* Speaks ZMTP as a Jupyter kernel's sockets do, then floods them with 96 MiB, and ends. */
+/* Speaks ZMTP as a Jupyter kernel's sockets do, then floods them with 56 MiB, and ends. */
 static const char peer[] =
     "cat >/workspace/peer.py <<'.'\n"
     "import json, socket, sys\n"
@@ -150,7 +150,7 @@ static const char peer[] =
     "    s.sendall(b'\\xff' + bytes(8) + b'\\x7f\\3\\0NULL' + bytes(48) + bytes([4, len(ready)]) + ready)\n"
     "    s.recv(s.recv(2, socket.MSG_WAITALL)[1], socket.MSG_WAITALL)\n"
     "    made[n] = s\n"
-    "for _ in range((96 << 20) // len(flood)):\n"
+    "for _ in range((56 << 20) // len(flood)):\n"
     "    made[2].sendall(flood)\n"
     ".\n"
     "for how in endless short long; do\n"
