@@ -34,8 +34,9 @@ import load  # noqa: E402
 import plan  # noqa: E402
 
 # Retries must not run out under a storm: then any "infra" is a fault of ours. What needs a layer that was damaged
-# in the store fails each time: 60 tries, 2 s apart at most, end before --settle does.
-SETTINGS = {"adopt_grace_ms": 1500, "infra_budget": 60, "blame_budget": 1000, "retry_last_ms": 2000,
+# in the store fails each time: 30 tries, 2 s apart at most, and as many when its stage is done again, end before
+# --settle does.
+SETTINGS = {"adopt_grace_ms": 1500, "infra_budget": 30, "blame_budget": 1000, "retry_last_ms": 2000,
             "breaker_first_ms": 100, "breaker_last_ms": 1000}
 STAGES = ("init", "run", "eval")
 
