@@ -82,6 +82,8 @@ static int choose_tier(struct options *options, enum tier *ret, struct fail *fai
     if (*ret != TIER_NONE) {
         log_event(is_best ? LOG_INFO : LOG_WARN, "sandbox.tier", "tier=%s%s", tier_word(*ret),
                   is_best || is_forced ? "" : " action=see-sluice-doctor");
+        if (*tier_warning(*ret))
+            log_event(LOG_WARN, "sandbox.weak", "tier=%s lacks=\"%s\"", tier_word(*ret), tier_warning(*ret));
         return 0;
     }
     *ret = (enum tier)0;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -74,6 +75,41 @@ static int open_dirs(int root, const char *path)
     if (parent < 0 || (mkdirat(parent, tree_leaf(path), 0755) < 0 && errno != EEXIST))
         return -1;
     return tree_open(root, path, O_PATH | O_DIRECTORY);
+}
+
+/* A directory must also let us in. */
+static bool can_use(int fd, mode_t mode)
+{
+    struct stat ignored;
+    return fd >= 0 && (!S_ISDIR(mode) || fstatat(fd, ".", &ignored, 0) == 0);
+}
+
+int tree_open_own(int dir, const char *name, int flags, mode_t mode)
+{
+    char link[64];
+    mode_t more = S_ISDIR(mode) ? 0700 : 0400;
+    AUTO_CLOSE int fd = openat(dir, name, flags | O_NOFOLLOW | O_CLOEXEC);
+    if (can_use(fd, mode) || errno != EACCES || (mode & more) == more)
+        return take_fd(&fd);
+    AUTO_CLOSE int held = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    struct stat it;
+    if (held < 0 || fstat(held, &it) < 0 || (it.st_mode & S_IFMT) != (mode & S_IFMT))
+        return -1;
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", held);
+    if (chmod(link, (mode & 07777) | more) < 0)
+        return -1;
+    int opened = open(link, flags | O_CLOEXEC), error = errno;
+    if (opened < 0 || !S_ISDIR(mode))
+        chmod(link, mode & 07777);
+    errno = error;
+    return opened;
+}
+
+void tree_leave_own(int fd, mode_t mode)
+{
+    struct stat it;
+    if (fd >= 0 && (mode & 0700) != 0700 && fstat(fd, &it) == 0 && (it.st_mode & 07777) == ((mode & 07777) | 0700))
+        fchmod(fd, mode & 07777);
 }
 
 int tree_open_parent(int root, const char *path)

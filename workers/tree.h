@@ -29,6 +29,13 @@ const char *tree_leaf(const char *clean); /* its last name */
 /* ---- below `root`; paths are clean. -1 with errno ------------------------------------------- */
 
 int tree_open(int root, const char *path, uint64_t flags);
+/*
+ * One name of ours, of this mode, which may lack the right for its owner, who we are. That is given, to a file
+ * for as long as it takes to open it, to a directory until tree_leave_own, which is to be called before it is
+ * closed.
+ */
+int tree_open_own(int dir, const char *name, int flags, mode_t mode);
+void tree_leave_own(int fd, mode_t mode);
 /* The directory that `path` is in, made (mode 0755) with those above it where missing; O_PATH. */
 int tree_open_parent(int root, const char *path);
 /* What is there already stays. */

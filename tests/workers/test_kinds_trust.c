@@ -12,7 +12,7 @@ FIBER_TEST(no_process_descriptor_or_variable_of_the_agent_reaches_the_evaluator)
         EVAL("env | sort; echo /proc/self/fd/*; ls -d /proc/[0-9]* | wc -l", ""));
     expect(&eval, OUTCOME_OK,
            "HOME=/workspace\nLANG=C.UTF-8\n"
-           "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\nPWD=/workspace\nSHLVL=1\nTERM=dumb\n_=/usr/bin/env\n"
+           "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\nPWD=/workspace\nSHLVL=1\nSLUICE_WORKSPACE=/workspace\nTERM=dumb\n_=/usr/bin/env\n"
            "/proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 /proc/self/fd/3\n4\n");
     end_job(&eval);
 }

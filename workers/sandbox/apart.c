@@ -71,7 +71,7 @@ static void settle(int tell, uid_t uid, gid_t gid)
     close(tell);
 }
 
-static pid_t fork_plainly(void)
+pid_t apart_fork_plainly(void)
 {
     pid_t parent = getpid(), pid = fork();
     if (pid == 0) {
@@ -102,5 +102,5 @@ pid_t apart_fork(bool *is_apart)
     if (pid > 0)
         waitpid(pid, NULL, 0);
     *is_apart = false;
-    return fork_plainly();
+    return apart_fork_plainly();
 }

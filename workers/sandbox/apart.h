@@ -29,5 +29,7 @@ pid_t apart_clone(unsigned how, int *ret_pidfd);
  * The child is killed when the parent ends.
  */
 pid_t apart_fork(bool *is_apart);
+/* The plain fork; the child is killed when the parent ends. */
+pid_t apart_fork_plainly(void);
 
 #endif

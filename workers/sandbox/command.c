@@ -1,6 +1,7 @@
 /* One command by bash in a process of its own, its output through a pipe. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/epoll.h>
 
@@ -71,12 +72,12 @@ static int write_script(struct command *command, const char *text, struct fail *
 
 static int start(struct command *command, const char *text, struct fail *fail)
 {
-    char path[96];
+    char path[PATH_MAX];
     int ends[2];
     int code = strlen(text) > INLINE_MAX ? write_script(command, text, fail) : 0;
     if (code < 0)
         return code;
-    snprintf(path, sizeof(path), "/run/sluice/%s", command->script);
+    snprintf(path, sizeof(path), "%s/%s", sandbox_run_path(command->sandbox), command->script);
     const char *inline_argv[] = {"/bin/bash", "-c", text, NULL};
     const char *script_argv[] = {"/bin/bash", path, NULL};
     if (pipe2(ends, O_CLOEXEC) < 0)

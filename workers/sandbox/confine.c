@@ -1,12 +1,8 @@
 /* What a sandbox gives up before anything untrusted runs in it: limits, rights, system calls. */
 #include <errno.h>
-#include <linux/audit.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
-#include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -15,19 +11,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "workers/sandbox/filter.h"
 #include "workers/sandbox/room.h"
 
-#if defined(__x86_64__)
-#define NATIVE_ARCH AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define NATIVE_ARCH AUDIT_ARCH_AARCH64
-#else
-#error "the system call filter knows x86_64 and aarch64"
-#endif
-
-/* Calls from FIRST_UNKNOWN on are answered as by the kernel before them, so that no new one is a new
- * way out; those of x32 are far above. */
-enum { PROCESSES_SPARE = 8, FIRST_UNKNOWN = 463 };
+enum { PROCESSES_SPARE = 8 };
 
 /* ---- limits ------------------------------------------------------------------------- */
 
@@ -41,14 +28,15 @@ static void limit(int what, uint64_t most)
 
 struct room_limits room_limits(const struct room_plan *plan)
 {
-    bool is_watched = plan->tier == TIER_overlay_disk && plan->disk_mib < plan->file_mib;
+    bool is_watched = tier_is_on_disk(plan->tier) && plan->disk_mib < plan->file_mib;
     return (struct room_limits){
         .each = {{RLIMIT_CORE, 0},
-                 {RLIMIT_NPROC, plan->processes + 1}, /* pid 1 counts too */
                  {RLIMIT_NOFILE, ROOM_FILES_MAX},
                  /* holes count: data is bounded by the disk too, or watched and better bounded here */
-                 {RLIMIT_FSIZE, (is_watched ? plan->disk_mib : plan->file_mib) << 20}},
-        .count = 4,
+                 {RLIMIT_FSIZE, (is_watched ? plan->disk_mib : plan->file_mib) << 20},
+                 {RLIMIT_NPROC, plan->processes + 1}}, /* pid 1 counts too */
+        /* without a namespace of its own, all processes of the user would count */
+        .count = tier_is_apart(plan->tier) ? 4 : 3,
     };
 }
 
@@ -115,17 +103,7 @@ static const uint32_t own_process = 0, first_process = 1;
 #define NOT_OF_FIRST(call, number)                                                                 \
     {call, number, BPF_JEQ, &first_process, 1, SECCOMP_RET_ERRNO | EPERM, SECCOMP_RET_ALLOW}
 
-/* What one call's argument decides: `found` where it is one of the table (for BPF_JSET: shares a
- * bit with it; for BPF_JGT: is above it), `otherwise` where not. */
-struct argument_rule {
-    uint32_t call, number;
-    uint16_t test;
-    const uint32_t *table;
-    size_t count;
-    uint32_t found, otherwise;
-};
-
-static const struct argument_rule argument_rules[] = {
+static const struct filter_argument argument_rules[] = {
     {__NR_clone, 0, BPF_JSET, &new_namespaces, 1, SECCOMP_RET_ERRNO | EPERM, SECCOMP_RET_ALLOW},
     {__NR_ioctl, 1, BPF_JEQ, denied_ioctls, COUNT(denied_ioctls), SECCOMP_RET_ERRNO | EPERM,
      SECCOMP_RET_ALLOW},
@@ -139,74 +117,8 @@ static const struct argument_rule argument_rules[] = {
     NOT_OF_FIRST(__NR_sched_setattr, 0),
 };
 
-struct rule {
-    uint32_t call, action;
-    const struct argument_rule *argument; /* or NULL: the action */
-};
-
-enum {
-    RULES = COUNT(denied_calls) + COUNT(unknown_calls) + COUNT(argument_rules),
-    /* an end of the search has at most 3 instructions, and so many less one branches lead there */
-    FILTER_MAX = 8 + 4 * RULES + 3 * COUNT(argument_rules) +
-                 2 * (COUNT(argument_rules) + COUNT(denied_ioctls) + COUNT(socket_families)),
-};
-
 /* Made once, for all rooms: room_prepare_filter. */
-static struct {
-    struct sock_filter code[FILTER_MAX];
-    unsigned short len;
-} filter;
-
-static void put(uint16_t code, uint32_t value, uint8_t yes, uint8_t no)
-{
-    filter.code[filter.len++] = (struct sock_filter){code, yes, no, value};
-}
-
-static void put_load(size_t offset) { put(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0); }
-static void put_return(uint32_t action) { put(BPF_RET | BPF_K, action, 0, 0); }
-
-/* If what was loaded compares as `test` with value, the program ends here. */
-static void put_verdict(uint16_t test, uint32_t value, uint32_t action)
-{
-    put(BPF_JMP | test | BPF_K, value, 0, 1);
-    put_return(action);
-}
-
-static void put_argument(const struct argument_rule *rule)
-{
-    put(BPF_JMP | BPF_JEQ | BPF_K, rule->call, 0, (uint8_t)(2 + 2 * rule->count));
-    put_load(offsetof(struct seccomp_data, args) + rule->number * sizeof(uint64_t));
-    for (size_t i = 0; i < rule->count; i++)
-        put_verdict(rule->test, rule->table[i], rule->found);
-    put_return(rule->otherwise);
-}
-
-/*
- * A search by halves: the kernel runs the program for each of its calls when it is set, to learn
- * which are always allowed, and that is most of what setting it costs.
- */
-static void put_search(const struct rule *rules, size_t count)
-{
-    if (count > 1) {
-        unsigned short branch = filter.len;
-        put(BPF_JMP | BPF_JGE | BPF_K, rules[count / 2].call, 0, 0);
-        put_search(rules, count / 2);
-        filter.code[branch].jt = (uint8_t)(filter.len - branch - 1);
-        put_search(rules + count / 2, count - count / 2);
-        return;
-    }
-    if (rules->argument)
-        put_argument(rules->argument);
-    else
-        put_verdict(BPF_JEQ, rules->call, rules->action);
-    put_return(SECCOMP_RET_ALLOW);
-}
-
-static int compare_rules(const void *a, const void *b)
-{
-    const struct rule *x = a, *y = b;
-    return (x->call > y->call) - (x->call < y->call);
-}
+static struct filter filter;
 
 /* What a fork server of kernels needs all the same. */
 static bool is_of_servers(uint32_t call)
@@ -214,33 +126,20 @@ static bool is_of_servers(uint32_t call)
     return call == __NR_setns || call == __NR_sched_setaffinity;
 }
 
-static size_t add_rules(struct rule *rules, size_t count, const uint32_t *calls, size_t more, int error)
+void room_deny_calls(struct filter_rules *rules, bool is_server)
 {
-    for (size_t i = 0; i < more; i++)
-        rules[count++] = (struct rule){calls[i], SECCOMP_RET_ERRNO | (uint32_t)error, NULL};
-    return count;
+    for (size_t i = 0; i < COUNT(denied_calls); i++)
+        if (!is_server || !is_of_servers(denied_calls[i]))
+            filter_add(rules, &denied_calls[i], 1, SECCOMP_RET_ERRNO | EPERM);
+    filter_add(rules, unknown_calls, COUNT(unknown_calls), SECCOMP_RET_ERRNO | ENOSYS);
 }
-
-_Static_assert(FILTER_MAX < 2 * UINT8_MAX, "a branch reaches the middle of the program");
 
 static void make_filter(bool is_server)
 {
-    struct rule rules[RULES];
-    size_t count = 0;
-    for (size_t i = 0; i < COUNT(denied_calls); i++)
-        if (!is_server || !is_of_servers(denied_calls[i]))
-            count = add_rules(rules, count, &denied_calls[i], 1, EPERM);
-    count = add_rules(rules, count, unknown_calls, COUNT(unknown_calls), ENOSYS);
-    for (size_t i = 0; i < COUNT(argument_rules); i++)
-        rules[count++] = (struct rule){argument_rules[i].call, 0, &argument_rules[i]};
-    qsort(rules, count, sizeof(*rules), compare_rules);
-    filter.len = 0;
-    put_load(offsetof(struct seccomp_data, arch));
-    put(BPF_JMP | BPF_JEQ | BPF_K, NATIVE_ARCH, 1, 0);
-    put_return(SECCOMP_RET_KILL_PROCESS);
-    put_load(offsetof(struct seccomp_data, nr));
-    put_verdict(BPF_JGE, FIRST_UNKNOWN, SECCOMP_RET_ERRNO | ENOSYS);
-    put_search(rules, count);
+    struct filter_rules rules = {.count = 0};
+    room_deny_calls(&rules, is_server);
+    filter_add_arguments(&rules, argument_rules, COUNT(argument_rules));
+    filter_make(&filter, &rules);
 }
 
 void room_prepare_filter(void) { make_filter(false); }
@@ -250,29 +149,12 @@ struct slice room_filter(void)
     return slice_of((const uint8_t *)filter.code, filter.len * sizeof(*filter.code));
 }
 
-static int filter_calls(struct fail *fail)
-{
-    struct sock_fprog program = {filter.len, filter.code};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-        return fail_set(fail, -errno, "no_new_privs: %s", strerror(errno));
-    if (syscall(__NR_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)
-        return fail_set(fail, -errno, "seccomp: %s", strerror(errno));
-    return 0;
-}
-
 /* ---- rights ------------------------------------------------------------------------- */
 
-/* pid 1 keeps the one that lets it read files whose owner took the permission away; what it
- * executes has none. */
-static int drop_rights(uint32_t kept, struct fail *fail)
+int room_set_rights(uint32_t kept, struct fail *fail)
 {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
     struct __user_cap_data_struct rights[2] = {0};
-    int right = 0;
-    while (prctl(PR_CAPBSET_DROP, right, 0, 0, 0) == 0)
-        right++;
-    if (errno != EINVAL || right <= CAP_SYS_ADMIN) /* EINVAL: the kernel has no more */
-        return fail_set(fail, -errno, "bounding set: %s", strerror(errno));
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
     rights[0].effective = rights[0].permitted = kept;
     if (syscall(SYS_capset, &header, rights) < 0)
@@ -280,13 +162,24 @@ static int drop_rights(uint32_t kept, struct fail *fail)
     return 0;
 }
 
+int room_drop_rights(uint32_t kept, struct fail *fail)
+{
+    int right = 0;
+    while (prctl(PR_CAPBSET_DROP, right, 0, 0, 0) == 0)
+        right++;
+    if (errno != EINVAL || right <= CAP_SYS_ADMIN) /* EINVAL: the kernel has no more */
+        return fail_set(fail, -errno, "bounding set: %s", strerror(errno));
+    return room_set_rights(kept, fail);
+}
+
 int room_confine(const struct room_plan *plan, struct fail *fail)
 {
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_NPROC, plan->processes + 1 + PROCESSES_SPARE); /* pid 1 can always start one */
-    int code = drop_rights(1u << CAP_DAC_OVERRIDE, fail);
+    /* It keeps what lets it read files whose owner took the permission away; what it executes has none. */
+    int code = room_drop_rights(1u << CAP_DAC_OVERRIDE, fail);
     if (code == 0)
-        code = filter_calls(fail);
+        code = filter_apply(&filter, 0, fail);
     if (code == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         code = fail_set(fail, -errno, "dumpable: %s", strerror(errno));
     return code;
@@ -296,6 +189,6 @@ int room_confine_server(struct fail *fail)
 {
     limit(RLIMIT_CORE, 0);
     make_filter(true); /* of this process alone */
-    int code = drop_rights(0, fail);
-    return code < 0 ? code : filter_calls(fail);
+    int code = room_drop_rights(0, fail);
+    return code < 0 ? code : filter_apply(&filter, 0, fail);
 }

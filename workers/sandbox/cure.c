@@ -72,6 +72,7 @@ static bool is_before_5_13(const struct facts *f, int code)
 
 static bool is_before_6_6(const struct facts *f, int code) { return is_old(f, 6, 6) && code < 0; }
 static bool is_no_device(const struct facts *f, int code) { return f && code == -ENODEV; }
+static bool is_before_6_12(const struct facts *f, int code) { return is_old(f, 6, 12) && code == -EPROTO; }
 static bool is_missing(const struct facts *f, int code) { return f && code == -ENOENT; }
 static bool is_refused(const struct facts *f, int code) { return f && is_forbidden(code); }
 static bool is_invalid(const struct facts *f, int code) { return f && code == -EINVAL; }
@@ -124,6 +125,7 @@ static const struct {
     {BIT(fuse_overlayfs), is_missing, NULL,
      "as root: apt-get install fuse-overlayfs, or dnf install fuse-overlayfs"},
     {BIT(landlock), is_before_5_13, "the kernel is older than Linux 5.13", "a newer kernel"},
+    {BIT(landlock), is_before_6_12, "that is Linux 6.12", "a newer kernel"},
     {BIT(landlock), is_off, "it is switched off",
      "add landlock to the kernel's command line: lsm=landlock,... (cat /sys/kernel/security/lsm shows the rest)"},
     {BIT(landlock), is_not_built, "the kernel was built without it", "a kernel with CONFIG_SECURITY_LANDLOCK"},

@@ -64,7 +64,7 @@ int disks_open(struct disks *disks, enum tier tier, const char *scratch, const c
     *disks = (struct disks){.tier = tier, .lock = -1, .keeper = -1};
     if (tier == TIER_fuse_overlayfs)
         snprintf(disks->path, sizeof(disks->path), "%s/disks", scratch);
-    if (tier != TIER_overlay_disk)
+    if (!tier_is_on_disk(tier))
         return 0;
     int code = hold_own(disks, parent, fail);
     return code == 0 ? start_keeper(disks, parent, births, fail) : code;
@@ -152,6 +152,7 @@ int disks_make(struct disks *disks, struct room_plan *plan, char path[DISKS_PATH
         disks_remove(disks, plan->id);
     else if (disks->keeper >= 0)
         order(disks, &(struct keeper_order){.id = plan->id,
+                                            .is_whole = disks->tier == TIER_landlock,
                                             .bytes = plan->disk_mib << 20,
                                             .inodes = room_disk_inodes(plan),
                                             .gauge = plan->gauge});

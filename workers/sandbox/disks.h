@@ -8,10 +8,12 @@
  * orders wait in the spawner, so many that no more rooms are made, and a breach that finds no place
  * is told again after the next look.
  *
+ * landlock: the same; the room itself is there.
+ *
  * fuse-overlayfs: a tmpfs for each in the spawner's mount namespace, so that its limits are the
  * kernel's, with the program fuse-overlayfs over it on merged/.
  *
- * Other tiers have none: every call does nothing.
+ * overlay-tmpfs has none: every call does nothing.
  */
 #ifndef SLUICE_WORKERS_SANDBOX_DISKS_H
 #define SLUICE_WORKERS_SANDBOX_DISKS_H
@@ -50,7 +52,7 @@ enum { DISKS_WAITING_MAX = 4096 }; /* beyond it disks_make says -EBUSY */
 /* keeper.c: in the process of its own; ends when `orders` does. */
 struct keeper_order {
     uint32_t id;
-    bool is_end;
+    bool is_end, is_whole; /* all that is in the room's directory counts, not upper/ alone */
     uint64_t bytes, inodes; /* at most */
     struct gauge *gauge;
 };

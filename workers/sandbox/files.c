@@ -23,11 +23,13 @@ static int say(struct fail *fail, int code, const char *path)
     return fail_set(fail, code, "%.400s: %s", path, strerror(-code));
 }
 
-/* The one right that pid 1 keeps, in use or not. */
+/* The one right that pid 1 keeps where it may have one, in use or not. */
 static void use_right(bool on)
 {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
     struct __user_cap_data_struct rights[2] = {0};
+    if (syscall(SYS_capget, &header, rights) < 0 || !(rights[0].permitted & (1u << CAP_DAC_OVERRIDE)))
+        return;
     rights[0].permitted = 1u << CAP_DAC_OVERRIDE;
     rights[0].effective = on ? rights[0].permitted : 0;
     if (syscall(SYS_capset, &header, rights) < 0)

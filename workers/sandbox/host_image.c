@@ -1,4 +1,5 @@
 /* The image "host": the system directories of this machine, read-only, and nothing else of it. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
@@ -8,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "common/cleanup.h"
+#include "workers/sandbox/landlock.h"
 #include "workers/sandbox/room.h"
 
 static const char *const system_dirs[] = {"usr",   "bin",    "sbin", "lib", "lib32",
@@ -136,4 +138,70 @@ int host_image_hide_secrets(int root, int stock, struct fail *fail)
             return refuse(fail, secrets[i].path);
     }
     return 0;
+}
+
+/* ---- without mounts ------------------------------------------------------------------- */
+
+/* Whether it is one, or how many lie below it; *has_dir: one of those is a directory. */
+static bool is_kept_secret(const char *path, size_t *below, bool *has_dir)
+{
+    size_t len = strlen(path + 1);
+    *below = 0;
+    *has_dir = false;
+    for (size_t i = 0; i < secret_count; i++) {
+        if (strncmp(secrets[i].path, path + 1, len) != 0)
+            continue;
+        if (secrets[i].path[len] == '\0')
+            return true;
+        if (secrets[i].path[len] == '/') {
+            (*below)++;
+            *has_dir |= secrets[i].is_dir;
+        }
+    }
+    return false;
+}
+
+static int allow_tree(int rules, const char *path, struct fail *fail);
+
+static int allow_entries(int rules, const char *path, struct fail *fail)
+{
+    DIR *stream = opendir(path);
+    const struct dirent *entry;
+    int code = stream ? 0 : fail_set(fail, -errno, "%s: %s", path, strerror(errno));
+    while (code == 0 && (entry = readdir(stream))) {
+        char name[PATH_MAX];
+        bool is_own = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+        if (!is_own && snprintf(name, sizeof(name), "%s/%s", path, entry->d_name) < PATH_MAX)
+            code = allow_tree(rules, name, fail);
+    }
+    if (stream)
+        closedir(stream);
+    return code;
+}
+
+/* A rule holds for all below it: where secrets are, each of their neighbours needs its own. */
+static int allow_tree(int rules, const char *path, struct fail *fail)
+{
+    struct stat it;
+    size_t below;
+    bool has_dir;
+    if (is_kept_secret(path, &below, &has_dir) || lstat(path, &it) < 0 ||
+        (!S_ISDIR(it.st_mode) && !S_ISREG(it.st_mode)))
+        return 0;
+    int code = below == 0 || !has_dir
+                   ? landlock_allow(rules, path, below == 0 ? LANDLOCK_READ : LANDLOCK_LIST, fail) : 0;
+    if (code == -ENOENT)
+        return 0; /* it was just removed */
+    return code < 0 || below == 0 ? code : allow_entries(rules, path, fail);
+}
+
+int host_image_allow(int rules, struct fail *fail)
+{
+    int code = 0;
+    for (size_t i = 0; i < SYSTEM_DIRS && code == 0; i++) {
+        char path[32];
+        snprintf(path, sizeof(path), "/%s", system_dirs[i]);
+        code = S_ISDIR(host_type(system_dirs[i])) ? allow_tree(rules, path, fail) : 0;
+    }
+    return code;
 }

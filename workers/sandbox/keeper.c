@@ -48,9 +48,9 @@ struct written {
 static void add_entry(struct written *written, int dir, const char *name, uint64_t inodes_max);
 
 /* Stops once it is too much: there is no more to know then. */
-static void add_dir(struct written *written, int dir, const char *name, uint64_t inodes_max)
+static void add_dir(struct written *written, int dir, const char *name, mode_t mode, uint64_t inodes_max)
 {
-    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = tree_open_own(dir, name, O_RDONLY | O_DIRECTORY, mode);
     DIR *stream = fd < 0 ? NULL : fdopendir(fd);
     const struct dirent *entry;
     if ((!stream && errno != ENOENT) || written->depth == DEPTH_MAX)
@@ -62,8 +62,9 @@ static void add_dir(struct written *written, int dir, const char *name, uint64_t
     written->depth++;
     while (written->inodes <= inodes_max && (entry = readdir(stream)))
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            add_entry(written, dirfd(stream), entry->d_name, inodes_max);
+            add_entry(written, fd, entry->d_name, inodes_max);
     written->depth--;
+    tree_leave_own(fd, mode);
     closedir(stream);
 }
 
@@ -77,15 +78,18 @@ static void add_entry(struct written *written, int dir, const char *name, uint64
     written->bytes += S_ISDIR(it.st_mode) ? 0 : (uint64_t)it.st_blocks * BLOCK_BYTES / names;
     written->inodes++;
     if (S_ISDIR(it.st_mode))
-        add_dir(written, dir, name, inodes_max);
+        add_dir(written, dir, name, it.st_mode, inodes_max);
 }
 
 static void look_at(const struct keeper *keeper, struct keeper_order *room)
 {
     char path[DISKS_PATH_MAX + 32];
     struct written written = {0};
-    snprintf(path, sizeof(path), "%s/%u/upper", keeper->path, room->id);
-    add_dir(&written, AT_FDCWD, path, room->inodes);
+    uint64_t room_bytes = atomic_load(&room->gauge->room_bytes), room_inodes = atomic_load(&room->gauge->room_inodes);
+    snprintf(path, sizeof(path), "%s/%u%s", keeper->path, room->id, room->is_whole ? "" : "/upper");
+    add_dir(&written, AT_FDCWD, path, S_IFDIR | 0700, room->inodes + room_inodes);
+    written.bytes -= room_bytes < written.bytes ? room_bytes : written.bytes;
+    written.inodes -= room_inodes < written.inodes ? room_inodes : written.inodes;
     gauge_peak(&room->gauge->disk_bytes, written.bytes);
     gauge_peak(&room->gauge->inodes, written.inodes);
     bool is_full = written.bytes > room->bytes + SLACK_BYTES, is_many = written.inodes > room->inodes;

@@ -6,6 +6,7 @@
 #include <linux/close_range.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 
 #include "common/cleanup.h"
@@ -13,15 +14,16 @@
 const char *const launch_environment[] = {
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME=/workspace",
+    "SLUICE_WORKSPACE=/workspace",
     "LANG=C.UTF-8",
     "TERM=dumb",
     NULL,
 };
 
-enum { FIXED_COUNT = sizeof(launch_environment) / sizeof(*launch_environment) - 1 };
+enum { FIXED_COUNT = sizeof(launch_environment) / sizeof(*launch_environment) - 1, SETTINGS_MAX = 3 };
 
 struct program {
-    const char *environ[FIXED_COUNT + LISTENERS_MAX + 1];
+    const char *environ[FIXED_COUNT + SETTINGS_MAX + LISTENERS_MAX + 1];
     const char *argv[LAUNCH_ARGS_MAX + 1];
     int32_t targets[WIRE_FDS_MAX];
     int fds[WIRE_FDS_MAX];
@@ -90,42 +92,63 @@ static int drop_last_right(void)
     return (int)syscall(SYS_capset, &header, none);
 }
 
+/* Whether the room has its own word on the variable. */
+static bool is_set(const struct room *room, const char *variable)
+{
+    size_t len = strcspn(variable, "=") + 1;
+    for (size_t i = 0; i < room->setting_count; i++)
+        if (strncmp(room->settings[i], variable, len) == 0)
+            return true;
+    return false;
+}
+
 static void set_environment(const struct room_plan *plan, const struct room *room,
                             struct program *program)
 {
-    memcpy(program->environ, launch_environment, sizeof(launch_environment));
+    size_t count = 0;
+    for (size_t i = 0; i < FIXED_COUNT; i++)
+        if (!is_set(room, launch_environment[i]))
+            program->environ[count++] = launch_environment[i];
+    for (size_t i = 0; i < room->setting_count; i++)
+        program->environ[count++] = room->settings[i];
     for (size_t i = 0; i < plan->listener_count; i++)
-        program->environ[FIXED_COUNT + i] = room->variables[i];
-    program->environ[FIXED_COUNT + plan->listener_count] = NULL;
+        program->environ[count++] = room->variables[i];
+    program->environ[count] = NULL;
 }
 
 /* In the child; comes back only when it failed: -errno of the program's, or errno of what we lack. */
-static int become(const struct room_plan *plan, struct program *program)
+static int become(const struct room_plan *plan, const struct room_way *way, const char *workspace, int tell,
+                  struct program *program)
 {
+    struct fail fail;
     setsid();
     launch_reset_signals();
-    if (chdir("/workspace") < 0 && chdir("/") < 0)
+    if (chdir(workspace) < 0 && chdir("/") < 0)
         return errno;
     if (place_fds(program) < 0 || drop_last_right() < 0)
         return errno;
     room_limit(plan);
+    int code = way->guard ? way->guard(tell, &fail) : 0;
+    if (code < 0)
+        return -code;
     execve(program->argv[0], (char *const *)(uintptr_t)program->argv,
            (char *const *)(uintptr_t)program->environ);
     return -errno;
 }
 
 /* The report's other end is closed by what is executed; else it says why not. */
-static _Noreturn void be_child(const struct room_plan *plan, struct program *program, int tell)
+static _Noreturn void be_child(const struct room_plan *plan, const struct room_way *way, const struct room *room,
+                               struct program *program, int tell)
 {
     struct fail fail = {0};
     tell = move_up(program, tell);
-    int error = become(plan, program);
+    int error = become(plan, way, room->workspace, tell, program);
     fail_set(&fail, error < 0 ? -ENOEXEC : -error, "cannot execute %s: %s", program->argv[0],
              strerror(error < 0 ? -error : error));
     _exit(write(tell, &fail, sizeof(fail)) < 0 ? 126 : 127);
 }
 
-pid_t launch(const struct room_plan *plan, const struct room *room,
+pid_t launch(const struct room_plan *plan, const struct room_way *way, struct room *room,
              const struct wire_message *message, int *ret_report, struct fail *fail)
 {
     struct program program;
@@ -134,17 +157,25 @@ pid_t launch(const struct room_plan *plan, const struct room *room,
     if (code < 0)
         return code;
     set_environment(plan, room, &program);
-    if (pipe2(report, O_CLOEXEC | O_NONBLOCK) < 0)
-        return fail_set(fail, -errno, "pipe: %s", strerror(errno));
+    if ((way->meet ? socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, report)
+                   : pipe2(report, O_CLOEXEC | O_NONBLOCK)) < 0)
+        return fail_set(fail, -errno, "a report: %s", strerror(errno));
     AUTO_CLOSE int told = report[0];
-    AUTO_CLOSE int tell = report[1];
     pid_t pid = fork();
     if (pid == 0)
-        be_child(plan, &program, tell);
+        be_child(plan, way, room, &program, report[1]);
+    int error = errno;
+    close(report[1]);
     if (pid < 0)
-        return fail_set(fail, -errno, "fork: %s", strerror(errno));
-    *ret_report = take_fd(&told);
-    return pid;
+        return fail_set(fail, -error, "fork: %s", strerror(error));
+    code = way->meet ? way->meet(room, told, fail) : 0; /* until then it is out of the reach of those inside */
+    if (code == 0 && fcntl(told, F_SETFL, O_NONBLOCK) < 0)
+        code = fail_set(fail, -errno, "a report: %s", strerror(errno));
+    if (code < 0)
+        kill(pid, SIGKILL);
+    else
+        *ret_report = take_fd(&told);
+    return code < 0 ? code : pid;
 }
 
 int launch_look(int report, struct fail *fail)

@@ -13,6 +13,7 @@
 #include "common/cleanup.h"
 #include "workers/sandbox/markers.h"
 #include "workers/sandbox/tar.h"
+#include "workers/tree.h"
 
 enum { LIST_MAX = 65536 }; /* of a file's attributes' names: the kernel's own bound */
 
@@ -27,7 +28,7 @@ struct pack {
     struct buffer records; /* of the entry in hand's attributes */
     char path[PACK_PATH_MAX + 1]; /* of the entry in hand, relative to the root, as the tar has it */
     size_t path_len, depth;
-    bool has_markers;
+    enum pack_form form;
     bool is_merged; /* what lies below shows through in the directory in hand */
     struct fail *fail;
 };
@@ -155,7 +156,7 @@ static int put_file(struct pack *pack, int dir, const char *name, const struct s
     if ((uint64_t)it->st_size > PACK_FILE_MAX)
         return fail_set(pack->fail, -EFBIG, "a file of more than %llu GiB: %.200s",
                         (unsigned long long)(PACK_FILE_MAX >> 30), pack->path);
-    AUTO_CLOSE int file = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    AUTO_CLOSE int file = tree_open_own(dir, name, O_RDONLY, it->st_mode);
     if (file < 0)
         return refuse(pack, "cannot read");
     struct attributes attributes;
@@ -178,11 +179,22 @@ static int put_symlink(struct pack *pack, int dir, const char *name, const struc
     return 0;
 }
 
-static int put_dir(struct pack *pack, int parent, const char *name, const struct stat *it)
+static bool is_empty(int dir)
 {
-    AUTO_CLOSE int dir = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (dir < 0)
-        return refuse(pack, "cannot read");
+    int own = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *stream = own < 0 ? NULL : fdopendir(own);
+    size_t count = 0;
+    while (stream && count < 3 && readdir(stream)) /* "." and ".." */
+        count++;
+    if (stream)
+        closedir(stream);
+    return stream && count < 3;
+}
+
+static int put_open_dir(struct pack *pack, int dir, const struct stat *it)
+{
+    if (pack->form == PACK_FIRST && pack->depth == 0 && is_empty(dir))
+        return 0;
     if (pack->depth == PACK_DEPTH_MAX)
         return fail_set(pack->fail, -ENAMETOOLONG, "directories more than %d deep", PACK_DEPTH_MAX);
     struct tar_entry entry = entry_of(pack, it, '5');
@@ -190,6 +202,7 @@ static int put_dir(struct pack *pack, int parent, const char *name, const struct
     read_attributes(pack, dir, &attributes);
     entry.records = buffer_peek(&pack->records);
     tar_put(&pack->tar, &entry);
+    attributes.is_opaque |= pack->form == PACK_WHOLE && pack->depth == 0;
     int code = attributes.is_opaque ? put_marker(pack, MARKER_OPAQUE, "") : 0;
     bool was_merged = pack->is_merged;
     pack->is_merged = attributes.has_origin && !attributes.is_opaque;
@@ -198,6 +211,14 @@ static int put_dir(struct pack *pack, int parent, const char *name, const struct
         code = pack_dir(pack, dir);
     pack->depth--;
     pack->is_merged = was_merged;
+    return code;
+}
+
+static int put_dir(struct pack *pack, int parent, const char *name, const struct stat *it)
+{
+    AUTO_CLOSE int dir = tree_open_own(parent, name, O_RDONLY | O_DIRECTORY, it->st_mode);
+    int code = dir < 0 ? refuse(pack, "cannot read") : put_open_dir(pack, dir, it);
+    tree_leave_own(dir, it->st_mode);
     return code;
 }
 
@@ -227,7 +248,7 @@ static int pack_one(struct pack *pack, int dir, const char *name)
     size_t path_len = pack->path_len;
     if (fstatat(dir, name, &it, AT_SYMLINK_NOFOLLOW) < 0)
         return refuse(pack, "cannot look at an entry of");
-    if (pack->has_markers && strncmp(name, MARKER, strlen(MARKER)) == 0)
+    if (pack->form == PACK_FUSE && strncmp(name, MARKER, strlen(MARKER)) == 0)
         return put_noted(pack, name);
     if (!is_kept(&it))
         return put_nothing(pack, name, &it);
@@ -303,9 +324,9 @@ static int pack_dir(struct pack *pack, int dir)
     return code;
 }
 
-int pack_upper(int upper, int fd, bool has_markers, uint64_t *bytes, struct fail *fail)
+int pack_upper(int upper, int fd, enum pack_form form, uint64_t *bytes, struct fail *fail)
 {
-    struct pack pack = {.tar = {.fd = fd}, .is_merged = true, .has_markers = has_markers, .fail = fail};
+    struct pack pack = {.tar = {.fd = fd}, .is_merged = true, .form = form, .fail = fail};
     int code = pack_dir(&pack, upper);
     *bytes = 0;
     if (code == 0 && pack.tar.bytes > 0)

@@ -9,7 +9,6 @@
 #ifndef SLUICE_WORKERS_SANDBOX_PACK_H
 #define SLUICE_WORKERS_SANDBOX_PACK_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/fail.h"
@@ -18,11 +17,17 @@ enum { PACK_PATH_MAX = 4096, PACK_DEPTH_MAX = 256, PACK_ATTRIBUTES_MAX = 2048 };
 #define PACK_FILE_MAX (UINT64_C(1) << 40) /* of one file, holes included */
 #define PACK_BYTES_MAX (UINT64_C(8) << 30) /* of the tar */
 
+/* How what is gone is noted. */
+enum pack_form {
+    PACK_KERNEL, /* as the kernel's overlay does */
+    PACK_FUSE,   /* by names as in markers.h, which fuse-overlayfs hides from those inside */
+    PACK_WHOLE,  /* not at all: each directory at the top is all there is of it */
+    PACK_FIRST   /* not at all: nothing lies below. An empty directory at the top is not worth a word. */
+};
+
 /*
- * `has_markers`: what is gone was noted by names as in markers.h, which fuse-overlayfs does and
- * hides from those inside, not as the kernel notes it. 0 bytes when the directory is empty. Beyond the limits above: -ENAMETOOLONG for paths and depth,
- * -EFBIG for sizes.
+ * 0 bytes when nothing was written. Beyond the limits above: -ENAMETOOLONG for paths and depth, -EFBIG for sizes.
  */
-int pack_upper(int upper, int fd, bool has_markers, uint64_t *bytes, struct fail *fail);
+int pack_upper(int upper, int fd, enum pack_form form, uint64_t *bytes, struct fail *fail);
 
 #endif

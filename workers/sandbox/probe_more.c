@@ -3,8 +3,8 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/filter.h>
-#include <linux/landlock.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -12,6 +12,7 @@
 #include <sys/sysinfo.h>
 
 #include "common/cleanup.h"
+#include "workers/sandbox/landlock.h"
 #include "workers/sandbox/probe.h"
 
 static int refuse(struct fail *fail, const char *what)
@@ -45,22 +46,24 @@ int probe_try_seccomp(const struct probe_place *place, struct fail *fail)
                ? fail_set(fail, -EIO, "a filter was set and filters nothing") : 0;
 }
 
-/* Everything but reading is given up; then a file is made. */
+/* Everything is given up; then a file is made and our parent is asked after. */
 int probe_try_landlock(const struct probe_place *place, struct fail *fail)
 {
     char text[32];
-    long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+    int abi = landlock_abi();
     if (abi < 0)
-        return refuse(fail, "asking for it");
-    struct landlock_ruleset_attr all = {.handled_access_fs = LANDLOCK_ACCESS_FS_MAKE_REG};
-    AUTO_CLOSE int rules = (int)syscall(SYS_landlock_create_ruleset, &all, sizeof(all), 0);
-    if (rules < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-        syscall(SYS_landlock_restrict_self, rules, 0) < 0)
-        return refuse(fail, "a ruleset");
+        return fail_set(fail, abi, "asking for it: %s", strerror(-abi));
+    if (abi < LANDLOCK_ABI_NEEDED)
+        return fail_set(fail, -EPROTO, "ABI %d, which cannot hold back signals as ABI %d does", abi,
+                        LANDLOCK_ABI_NEEDED);
+    AUTO_CLOSE int rules = landlock_begin(fail);
+    int code = rules < 0 ? rules : landlock_apply(rules, fail);
+    if (code < 0)
+        return code;
     AUTO_CLOSE int made = openat(place->directory, "landlock", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-    if (made >= 0 || errno != EACCES)
+    if (made >= 0 || errno != EACCES || kill(getppid(), 0) == 0)
         return fail_set(fail, -EIO, "a ruleset was set and refuses nothing");
-    snprintf(text, sizeof(text), "ABI %ld", abi);
+    snprintf(text, sizeof(text), "ABI %d", abi);
     return note(fail, text);
 }
 

@@ -2,8 +2,10 @@
 
 #include <ctype.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -72,6 +74,8 @@ char proc_state(int proc, pid_t pid)
     return read_state(proc, pid, &parent, &began);
 }
 
+enum { FREEZE_PASSES = 64 };
+
 static bool has(const pid_t *pids, size_t count, pid_t pid)
 {
     for (size_t i = 0; i < count; i++)
@@ -82,8 +86,8 @@ static bool has(const pid_t *pids, size_t count, pid_t pid)
 
 size_t proc_tree(int proc, pid_t root, pid_t *ret, size_t max)
 {
-    static pid_t pids[PROC_SEEN_MAX], parents[PROC_SEEN_MAX];
-    size_t seen = proc_list(proc, pids, PROC_SEEN_MAX), count = 0, before = 0;
+    static pid_t pids[PROC_HOST_MAX], parents[PROC_HOST_MAX];
+    size_t seen = proc_list(proc, pids, PROC_HOST_MAX), count = 0, before = 0;
     for (size_t i = 0; i < seen; i++) {
         uint64_t began;
         char state = read_state(proc, pids[i], &parents[i], &began);
@@ -100,6 +104,57 @@ size_t proc_tree(int proc, pid_t root, pid_t *ret, size_t max)
                 ret[count++] = pids[i];
     }
     return count;
+}
+
+static int compare_pids(const void *a, const void *b)
+{
+    const pid_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* In the order of their pids. */
+size_t proc_inside(int proc, pid_t first, pid_t *ret, size_t max)
+{
+    size_t count = first == 1 ? proc_list(proc, ret, max) : proc_tree(proc, first, ret, max), kept = 0;
+    if (first != 1)
+        qsort(ret, count, sizeof(*ret), compare_pids);
+    for (size_t i = 0; i < count; i++)
+        if (ret[i] != first)
+            ret[kept++] = ret[i];
+    return kept;
+}
+
+size_t proc_children(int proc, pid_t parent, pid_t *ret, size_t max)
+{
+    static pid_t pids[PROC_HOST_MAX];
+    size_t seen = proc_list(proc, pids, PROC_HOST_MAX), count = 0;
+    for (size_t i = 0; i < seen && count < max; i++) {
+        pid_t above;
+        uint64_t began;
+        char state = read_state(proc, pids[i], &above, &began);
+        if (state != 0 && state != 'Z' && state != 'X' && above == parent)
+            ret[count++] = pids[i];
+    }
+    return count;
+}
+
+static void send_all(const pid_t *pids, size_t count, pid_t spared, int signal)
+{
+    for (size_t i = 0; i < count; i++)
+        if (pids[i] != spared)
+            kill(pids[i], signal);
+}
+
+void proc_signal_tree(int proc, pid_t root, pid_t spared, int signal)
+{
+    static pid_t pids[PROC_SEEN_MAX];
+    size_t count = proc_tree(proc, root, pids, PROC_SEEN_MAX), frozen = 0;
+    for (int pass = 0; signal == SIGKILL && frozen < count && pass < FREEZE_PASSES; pass++) {
+        send_all(pids, count, spared, SIGSTOP);
+        frozen = count;
+        count = proc_tree(proc, root, pids, PROC_SEEN_MAX);
+    }
+    send_all(pids, count, spared, signal);
 }
 
 struct process {
@@ -132,10 +187,10 @@ static void decide(struct process *all, size_t count, struct process *process)
 }
 
 /* All who live, and who of them is decided by himself. */
-static size_t see(int proc, const struct proc_spared *spared, struct process *ret)
+static size_t see(int proc, pid_t first, const struct proc_spared *spared, struct process *ret)
 {
     static pid_t pids[PROC_SEEN_MAX];
-    size_t seen = proc_list(proc, pids, PROC_SEEN_MAX), count = 0;
+    size_t seen = proc_inside(proc, first, pids, PROC_SEEN_MAX), count = 0;
     for (size_t i = 0; i < seen; i++) {
         struct process *it = &ret[count];
         uint64_t began;
@@ -143,7 +198,7 @@ static size_t see(int proc, const struct proc_spared *spared, struct process *re
         if (state == 0 || state == 'Z' || state == 'X')
             continue;
         it->pid = pids[i];
-        if (it->pid == 1 || it->pid == spared->alone)
+        if (it->pid == spared->alone)
             it->verdict = OTHER;
         else if (began < spared->before || has(spared->roots, spared->root_count, it->pid))
             it->verdict = SPARED;
@@ -154,13 +209,13 @@ static size_t see(int proc, const struct proc_spared *spared, struct process *re
     return count;
 }
 
-size_t proc_others(int proc, const struct proc_spared *spared, pid_t *ret, size_t max)
+size_t proc_others(int proc, pid_t first, const struct proc_spared *spared, pid_t *ret, size_t max)
 {
     static struct process all[PROC_SEEN_MAX];
-    size_t count = see(proc, spared, all), others = 0;
+    size_t count = see(proc, first, spared, all), others = 0;
     for (size_t i = 0; i < count; i++) {
         decide(all, count, &all[i]);
-        if (all[i].verdict == OTHER && all[i].pid != 1 && all[i].pid != spared->alone && others < max)
+        if (all[i].verdict == OTHER && all[i].pid != spared->alone && others < max)
             ret[others++] = all[i].pid;
     }
     return others;

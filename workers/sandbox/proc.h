@@ -11,6 +11,8 @@
 
 /* Of one sandbox: all there can be before it is killed for having too many. */
 enum { PROC_SEEN_MAX = LIMIT_PROCESSES_MAX + 64 };
+/* Of the machine, among whom those are looked for where there are no pid namespaces. */
+enum { PROC_HOST_MAX = 1 << 17 };
 
 /* The pids there are, at most `max`; their number. */
 size_t proc_list(int proc, pid_t *ret, size_t max);
@@ -25,8 +27,16 @@ struct proc_spared {
     size_t root_count;
     uint64_t before; /* and with theirs all that began before: in ticks since boot; 0: none */
 };
-/* The living who are neither pid 1 nor spared, at most `max`; their number. */
-size_t proc_others(int proc, const struct proc_spared *spared, pid_t *ret, size_t max);
+/* The living of a sandbox who are neither its first process nor spared, at most `max`; their number. */
+size_t proc_others(int proc, pid_t first, const struct proc_spared *spared, pid_t *ret, size_t max);
+/* All of a sandbox but its first process: in a pid namespace of its own, where that is 1, all there are; else
+ * what descends from it. */
+size_t proc_inside(int proc, pid_t first, pid_t *ret, size_t max);
+/* Its living children. */
+size_t proc_children(int proc, pid_t parent, pid_t *ret, size_t max);
+/* A signal for `root`, unless that is `spared`, and all its descendants. SIGKILL: frozen first, they cannot
+ * leave children behind for the next kill to miss. */
+void proc_signal_tree(int proc, pid_t root, pid_t spared, int signal);
 /* Resident memory in KiB, shared pages counted whole, and threads; cheap. False when it is gone. */
 bool proc_weigh(int proc, pid_t pid, uint64_t *kib, uint64_t *threads);
 /* The memory with shared pages divided among who shares them, and what of it is shared memory;

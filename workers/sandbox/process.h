@@ -50,12 +50,14 @@ int sandbox_fork_kernel(struct sandbox *sandbox, const int fds[2], struct fail *
 /* 1, 2, 3 ...: for names that are the same in every rollout. */
 uint64_t sandbox_next_number(struct sandbox *sandbox);
 
-/* Directories of the tools, borrowed: /run/sluice, read-only inside, and /run/sluice/out,
+/* Directories of the tools, borrowed: the commands, read-only inside, and the outputs,
  * where what lies may be anything: open single names with O_NOFOLLOW | O_NONBLOCK. */
 int sandbox_commands_dir(const struct sandbox *sandbox);
 int sandbox_outputs_dir(const struct sandbox *sandbox);
 /* What an errno in the outputs' directory means: -errno for want of something of ours, else that the
  * agent has filled or spoiled it, and what needs it does not start: -ENOEXEC. */
 int sandbox_outputs_code(int error);
+/* What those inside call the first; the second is its "out". */
+const char *sandbox_run_path(const struct sandbox *sandbox);
 
 #endif

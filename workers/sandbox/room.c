@@ -325,7 +325,7 @@ static int furnish(const struct room_plan *plan, int stock, int disk, int root,
     if (code < 0)
         return code;
     room->proc = room_open(root, "proc", O_RDONLY | O_DIRECTORY, 0);
-    room->upper = open_written(plan, disk, "upper", O_RDONLY);
+    room->upper = room->disk = open_written(plan, disk, "upper", O_RDONLY);
     if (room->proc < 0 || room->upper < 0)
         return refuse(fail, "/proc");
     code = set_kernel_limits(plan, room->proc, fail);
@@ -337,7 +337,7 @@ static int furnish(const struct room_plan *plan, int stock, int disk, int root,
 
 int room_build(const struct room_plan *plan, struct room *ret, struct fail *fail)
 {
-    struct room room = {.upper = -1, .commands = -1, .outputs = -1, .proc = -1};
+    struct room room = {.upper = -1, .disk = -1, .commands = -1, .outputs = -1, .proc = -1, .workspace = "/workspace"};
     umask(0);
     int code = plan->is_floor ? 0 : apart_take_identity(plan->uid, plan->gid, fail);
     AUTO_CLOSE int stock = open(plan->scratch, O_PATH | O_DIRECTORY | O_CLOEXEC);

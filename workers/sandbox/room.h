@@ -14,10 +14,12 @@
 
 #include "common/fail.h"
 #include "common/slice.h"
+#include "workers/sandbox/filter.h"
 #include "workers/sandbox/listener.h"
+#include "workers/sandbox/petition.h"
 #include "workers/sandbox/tier.h"
 
-enum { ROOM_LAYERS_MAX = 64, ROOM_UID = 1000, ROOM_FILES_MAX = 4096 };
+enum { ROOM_LAYERS_MAX = 64, ROOM_UID = 1000, ROOM_FILES_MAX = 4096, ROOM_PATH_SIZE = 768 };
 
 /* Strings are borrowed. */
 struct room_plan {
@@ -42,10 +44,15 @@ struct room_plan {
 
 /* What pid 1 keeps of the construction. */
 struct room {
-    int upper;    /* what was written, as overlayfs stores it */
+    int upper;    /* what was written, as overlayfs stores it; in a plain room, all there is */
+    int disk;     /* a file system of its own that takes it; -1 */
     int commands; /* /run/sluice, which the sandbox can only read */
     int outputs;  /* /run/sluice/out, a tmpfs of its own */
-    int proc;     /* the sandbox's /proc */
+    int proc;     /* the sandbox's /proc, or the host's */
+    char workspace[ROOM_PATH_SIZE]; /* home and working directory, as those inside name it */
+    char settings[3][ROOM_PATH_SIZE + 32]; /* in their environment beside, or in place of, the usual */
+    size_t setting_count;
+    struct petitions petitions; /* of a plain room */
     char variables[LISTENERS_MAX][LISTENER_VARIABLE_SIZE]; /* what they tell those inside */
 };
 
@@ -54,6 +61,8 @@ uint64_t room_disk_inodes(const struct room_plan *plan);
 int room_build(const struct room_plan *plan, struct room *ret, struct fail *fail);
 /* Makes the system call filter of all rooms; once, before any. */
 void room_prepare_filter(void);
+/* `asked` as it is inside: relative to the workspace, and there where it begins with "/workspace". */
+int room_path(const struct room *room, const char *asked, char *ret, size_t size);
 /* Limits that need the namespaces' rights; then gives those rights up for good. */
 int room_confine(const struct room_plan *plan, struct fail *fail);
 /* The CPUs; while sched_setaffinity is still allowed. */
@@ -61,6 +70,12 @@ int room_bind_cpus(const struct room_plan *plan, struct fail *fail);
 /* Gives up all rights and system calls but those that a fork server of kernels needs: setns,
  * which what it forks gives up, and binding to CPUs. */
 int room_confine_server(struct fail *fail);
+/* The calls that no room has. */
+void room_deny_calls(struct filter_rules *rules, bool is_server);
+/* All capabilities but `kept` ... */
+int room_set_rights(uint32_t kept, struct fail *fail);
+/* ... and the way back to them, which takes CAP_SETPCAP. */
+int room_drop_rights(uint32_t kept, struct fail *fail);
 /* The filter of room_confine, for those that come in from there; borrowed. */
 struct slice room_filter(void);
 
@@ -97,5 +112,7 @@ int host_image_attach(int root, struct fail *fail);
  * once, before any sandbox, and covered in each. */
 int host_image_find_secrets(struct fail *fail);
 int host_image_hide_secrets(int root, int stock, struct fail *fail);
+/* Without mounts: allows them to be read under `rules` (landlock.h), without those secrets. */
+int host_image_allow(int rules, struct fail *fail);
 
 #endif

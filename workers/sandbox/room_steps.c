@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -87,4 +88,15 @@ int room_attach_clone(int dir, const char *path, uint64_t attributes, int root,
 {
     AUTO_CLOSE int tree = room_clone_tree(dir, path, attributes);
     return tree < 0 ? -1 : room_attach(tree, root, target);
+}
+
+int room_path(const struct room *room, const char *asked, char *ret, size_t size)
+{
+    static const char workspace[] = "/workspace";
+    const size_t len = strlen(workspace);
+    bool is_there = strncmp(asked, workspace, len) == 0 && (asked[len] == '/' || asked[len] == '\0');
+    int wrote = *asked == '/' && !is_there
+                    ? snprintf(ret, size, "%s", asked)
+                    : snprintf(ret, size, "%s/%s", room->workspace, is_there ? asked + len : asked);
+    return wrote < (int)size ? 0 : -ENAMETOOLONG;
 }

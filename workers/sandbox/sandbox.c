@@ -14,6 +14,7 @@
 #include "workers/sandbox/room.h"
 #include "workers/sandbox/sandbox_inside.h"
 #include "workers/sandbox/spawner.h"
+#include "workers/sandbox/way.h"
 
 enum { SPAWNER_END_MS = 10000, MIB_MAX = 1 << 24, PROCESSES_MAX = 1 << 20 };
 
@@ -95,7 +96,7 @@ void sandbox_close(struct sandbox **sandbox)
     *sandbox = NULL;
     it->closed = true;
     if (it->pidfd >= 0)
-        syscall(SYS_pidfd_send_signal, it->pidfd, SIGKILL, NULL, 0);
+        syscall(SYS_pidfd_send_signal, it->pidfd, it->end_signal, NULL, 0);
     stop_using(it);
     unlist(it);
     sandbox_release(it);
@@ -131,6 +132,7 @@ int sandbox_take_listener(struct sandbox *sandbox, size_t i)
 
 bool sandbox_is_alive(const struct sandbox *sandbox) { return sandbox->alive; }
 uint64_t sandbox_next_number(struct sandbox *sandbox) { return ++sandbox->numbers; }
+const char *sandbox_run_path(const struct sandbox *sandbox) { return sandbox->run_path; }
 int sandbox_commands_dir(const struct sandbox *sandbox) { return sandbox->commands; }
 int sandbox_outputs_dir(const struct sandbox *sandbox) { return sandbox->outputs; }
 
@@ -202,7 +204,8 @@ struct spawner *spawner_start_tier(const char *scratch, enum tier tier, const ch
                                   .tier = tier,
                                   .gauges = spawner->gauges,
                                   .is_host_root = geteuid() == 0};
-    spawner->pid = apart_fork(&setup.is_apart);
+    spawner->tier = tier;
+    spawner->pid = tier_is_apart(tier) ? apart_fork(&setup.is_apart) : apart_fork_plainly();
     if (spawner->pid == 0) {
         close(sockets[0]);
         spawner_run(sockets[1], &setup);
@@ -370,7 +373,8 @@ static struct sandbox *make_sandbox(struct spawner *spawner, const struct sandbo
                                 .holds = 1,
                                 .gauge = gauge,
                                 .alive = true,
-                                .kernels = plan->kernels,
+                                .kernels = plan->kernels && tier_is_apart(spawner->tier),
+                                .end_signal = room_way(spawner->tier)->end_signal,
                                 .memory_mib = plan->memory_mib,
                                 .processes_max = plan->processes,
                                 .pidfd = made->fds[0],
@@ -383,6 +387,22 @@ static struct sandbox *make_sandbox(struct spawner *spawner, const struct sandbo
     if (!channel_open(&sandbox->channel, spawner->channel.loop, made->fds[1]))
         sandbox_close(&sandbox);
     return sandbox;
+}
+
+/* Where there is no root of its own, those inside know the directory by its name out here. */
+static int learn_run_path(struct sandbox *sandbox, int commands, struct fail *fail)
+{
+    char link[64];
+    if (tier_is_apart(sandbox->spawner->tier)) {
+        strcpy(sandbox->run_path, "/run/sluice");
+        return 0;
+    }
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", commands);
+    ssize_t len = readlink(link, sandbox->run_path, sizeof(sandbox->run_path) - 1);
+    if (len < 0)
+        return say(fail, -errno, "the commands");
+    sandbox->run_path[len] = '\0';
+    return 0;
 }
 
 int sandbox_open(struct spawner *spawner, const struct sandbox_plan *plan, struct sandbox **ret,
@@ -412,9 +432,13 @@ int sandbox_open(struct spawner *spawner, const struct sandbox_plan *plan, struc
         sandbox_close(&sandbox);
         return code;
     }
+    code = learn_run_path(sandbox, answer.fds[0], fail);
     sandbox->commands = answer.fds[0];
     sandbox->outputs = answer.fds[1];
     memcpy(sandbox->listeners, answer.fds + 2, sizeof(sandbox->listeners));
-    *ret = sandbox;
-    return 0;
+    if (code < 0)
+        sandbox_close(&sandbox);
+    else
+        *ret = sandbox;
+    return code;
 }

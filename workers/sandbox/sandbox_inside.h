@@ -8,9 +8,11 @@
 #include "workers/sandbox/channel.h"
 #include "workers/sandbox/gauge.h"
 #include "workers/sandbox/process.h"
+#include "workers/sandbox/room.h"
 
 struct spawner {
     pid_t pid;
+    enum tier tier;
     int socket; /* until it is attached */
     struct channel channel;
     struct sandbox *sandboxes;
@@ -37,7 +39,8 @@ struct sandbox {
     uint64_t memory_mib, processes_max, numbers;
     struct gauge *gauge; /* given back with the sandbox */
     struct sandbox_usage usage; /* what is counted here: commands and their output */
-    int pidfd, commands, outputs;
+    int pidfd, end_signal, commands, outputs;
+    char run_path[ROOM_PATH_SIZE];
     int listeners[LISTENERS_MAX];
     struct channel channel; /* to its pid 1 */
     struct process *processes;

@@ -22,9 +22,11 @@
 #include "workers/sandbox/gauge.h"
 #include "workers/sandbox/disks.h"
 #include "workers/sandbox/init.h"
+#include "workers/sandbox/plain_room.h"
 #include "workers/sandbox/proc.h"
 #include "workers/sandbox/room.h"
 #include "workers/sandbox/stock.h"
+#include "workers/sandbox/way.h"
 #include "workers/sandbox/wire.h"
 
 enum {
@@ -38,7 +40,7 @@ _Static_assert(PROC_SEEN_MAX > LIMIT_PROCESSES_MAX + PROCESSES_SLACK + 1,
 
 struct tenant {
     uint32_t id;
-    pid_t pid;
+    pid_t pid, first; /* first: the same as those inside know it */
     int proc, disk, segments; /* -1 until it is born; see proc.h */
     uint64_t memory_kib, processes;
     uint64_t file_mib;
@@ -49,11 +51,13 @@ struct tenant {
 };
 
 struct spawner_state {
+    const struct room_way *way;
     int worker;       /* wire to the worker */
     int births[2];    /* new pid 1s write to [1] */
     int children;     /* signalfd of SIGCHLD */
     const struct spawner_setup *setup;
     struct fail stock; /* why there is none, and so no rooms */
+    int host_proc; /* /proc, where there are no pid namespaces; -1 */
     struct disks disks;
     cpu_set_t cpus;               /* ours */
     uint32_t cpu_load[CPU_SETSIZE]; /* sandboxes bound to each */
@@ -169,8 +173,9 @@ static int fork_room(struct spawner_state *state, const struct room_plan *plan)
     int control[2] = {-1, -1}, pidfd = -1;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0)
         return refuse(state, plan->id, -errno, "socketpair");
-    struct floor *floor;
-    pid_t pid = floors_clone(&state->floors, plan, &floor, &pidfd);
+    struct floor *floor = NULL;
+    pid_t pid = tier_is_apart(plan->tier) ? floors_clone(&state->floors, plan, &floor, &pidfd)
+                                          : plain_room_fork(&pidfd);
     if (pid == 0)
         init_main(plan, control[1], state->births[1]);
     int code = pid < 0 ? -errno : 0;
@@ -179,10 +184,11 @@ static int fork_room(struct spawner_state *state, const struct room_plan *plan)
     AUTO_CLOSE int its_pidfd = pidfd;
     if (code < 0) {
         disks_remove(&state->disks, plan->id);
-        return refuse(state, plan->id, code, "cannot make namespaces (are they switched off on this machine?)");
+        return refuse(state, plan->id, code, "cannot make a process or its namespaces (are those switched off on this machine?)");
     }
     state->tenants[state->count++] = (struct tenant){.id = plan->id,
                                                      .pid = pid,
+                                                     .first = tier_is_apart(plan->tier) ? 1 : pid,
                                                      .proc = -1,
                                                      .disk = -1,
                                                      .segments = -1,
@@ -218,7 +224,7 @@ static void end_for(struct spawner_state *state, struct tenant *tenant, enum lim
 {
     struct wire_head head = {.verb = WIRE_BREACH, .id = tenant->id};
     wire_send(state->worker, &head, slice_from_str(limit_get(limit)->name), NULL, 0);
-    kill(tenant->pid, SIGKILL);
+    kill(tenant->pid, state->way->end_signal);
     tenant->breached = true;
 }
 
@@ -237,10 +243,11 @@ static void take_birth(struct spawner_state *state)
         return;
     if (message->head.verb == WIRE_BREACH)
         take_breach(state, &message->head);
-    for (size_t i = 0; i < state->count && message->fd_count > 1; i++)
+    for (size_t i = 0; i < state->count && message->fd_count > 0; i++)
         if (state->tenants[i].id == message->head.id && state->tenants[i].proc < 0) {
             state->tenants[i].proc = take_fd(&message->fds[0]);
-            state->tenants[i].disk = take_fd(&message->fds[1]);
+            if (message->fd_count > 1)
+                state->tenants[i].disk = take_fd(&message->fds[1]);
             if (message->fd_count > 2)
                 state->tenants[i].segments = take_fd(&message->fds[2]);
         }
@@ -257,6 +264,22 @@ static void drop_tenant(struct spawner_state *state, struct tenant *tenant)
     if (tenant->floor)
         floors_leave(tenant->floor);
     *tenant = state->tenants[--state->count];
+}
+
+/* What a first process that was killed has left to us, where no namespace ends it; how many there are. */
+static size_t kill_strays(const struct spawner_state *state)
+{
+    static pid_t pids[PROC_SEEN_MAX];
+    size_t count = proc_children(state->host_proc, getpid(), pids, PROC_SEEN_MAX), strays = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool is_known = pids[i] == state->disks.keeper_pid;
+        for (size_t k = 0; k < state->count; k++)
+            is_known |= state->tenants[k].pid == pids[i];
+        strays += !is_known;
+        if (!is_known)
+            proc_signal_tree(state->host_proc, pids[i], 0, SIGKILL);
+    }
+    return strays;
 }
 
 static _Noreturn void end(struct spawner_state *state);
@@ -278,6 +301,8 @@ static void reap(struct spawner_state *state)
         else
             floors_forget(&state->floors, pid);
     }
+    if (state->host_proc >= 0)
+        kill_strays(state);
 }
 
 /* ---- the watch ---------------------------------------------------------------------- */
@@ -286,13 +311,13 @@ struct weight {
     uint64_t kib, threads;
 };
 
-/* All but pid 1; shared pages counted whole, segments of shared memory once more. */
+/* Shared pages counted whole, segments of shared memory once more. */
 static struct weight weigh(const struct tenant *tenant, const pid_t *pids, size_t count)
 {
     struct weight total = {.kib = proc_segments_kib(tenant->segments)};
     for (size_t i = 0; i < count; i++) {
         uint64_t kib, threads;
-        if (pids[i] == 1 || !proc_weigh(tenant->proc, pids[i], &kib, &threads))
+        if (!proc_weigh(tenant->proc, pids[i], &kib, &threads))
             continue;
         total.kib += kib;
         total.threads += threads;
@@ -305,8 +330,6 @@ static uint64_t weigh_exactly_kib(const struct tenant *tenant, const pid_t *pids
     uint64_t segments = proc_segments_kib(tenant->segments);
     struct proportions total = {0, 0};
     for (size_t i = 0; i < count; i++) {
-        if (pids[i] == 1)
-            continue;
         struct proportions one = proc_proportions(tenant->proc, pids[i]);
         total.kib += one.kib;
         total.shared_kib += one.shared_kib;
@@ -318,7 +341,7 @@ static uint64_t weigh_exactly_kib(const struct tenant *tenant, const pid_t *pids
 static enum limit_id find_breach(const struct tenant *tenant)
 {
     static pid_t pids[PROC_SEEN_MAX];
-    size_t count = proc_list(tenant->proc, pids, PROC_SEEN_MAX);
+    size_t count = proc_inside(tenant->proc, tenant->first, pids, PROC_SEEN_MAX);
     struct weight weight = weigh(tenant, pids, count);
     gauge_peak(&tenant->gauge->processes, weight.threads);
     gauge_see(tenant->gauge, LIMIT_PROCESSES, weight.threads >= tenant->processes);
@@ -351,10 +374,12 @@ static void watch(struct spawner_state *state)
 static _Noreturn void end(struct spawner_state *state)
 {
     for (size_t i = 0; i < state->count; i++)
-        kill(state->tenants[i].pid, SIGKILL);
+        kill(state->tenants[i].pid, state->way->end_signal);
     for (size_t i = 0; i < state->count; i++)
         while (waitpid(state->tenants[i].pid, NULL, 0) < 0 && errno == EINTR)
             ;
+    while (state->host_proc >= 0 && kill_strays(state) > 0)
+        waitpid(-1, NULL, 0);
     floors_end(&state->floors);
     disks_close(&state->disks);
     _exit(0);
@@ -417,12 +442,25 @@ static int until_watch_ms(const struct spawner_state *state)
     return left > 0 ? (int)left : 0;
 }
 
+/* Who loses his parent is ours to end. */
+static void prepare_plain(struct spawner_state *state)
+{
+    plain_filter_prepare();
+    state->host_proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (state->host_proc < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+        fail_set(&state->stock, -errno, "the spawner: %s", strerror(errno));
+}
+
 static void prepare_rooms(struct spawner_state *state)
 {
     const struct spawner_setup *setup = state->setup;
-    if (!setup->is_apart)
+    if (!tier_is_apart(setup->tier))
+        prepare_plain(state);
+    else if (!setup->is_apart)
         return; /* clones fail, and say why */
-    if (stock_make(setup->scratch, &state->stock) == 0)
+    else
+        stock_make(setup->scratch, &state->stock);
+    if (state->stock.code == 0)
         disks_open(&state->disks, setup->tier, setup->scratch, setup->disks, state->births[1], &state->stock);
 }
 
@@ -431,7 +469,8 @@ _Noreturn void spawner_run(int socket, const struct spawner_setup *setup)
     static struct spawner_state state;
     state.worker = socket;
     state.setup = setup;
-    state.disks.keeper = -1;
+    state.way = room_way(setup->tier);
+    state.disks.keeper = state.host_proc = -1;
     prepare(&state);
     prepare_rooms(&state);
     for (;;) {

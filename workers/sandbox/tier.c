@@ -5,16 +5,20 @@
 #define NEED(name) (1u << CHECK_##name)
 
 static const struct {
-    const char *word, *what, *holds, *lacks;
+    const char *word, *what, *holds, *lacks, *warning;
     uint32_t needs;
 } tiers[] = {
-#define TIER(name, word, needs, what, holds, lacks) {word, what, holds, lacks, needs},
+#define TIER(name, word, needs, what, holds, lacks, warning) {word, what, holds, lacks, warning, needs},
 #include "workers/sandbox/tiers.def"
 #undef TIER
 };
 
 const char *tier_word(enum tier tier) { return tier < TIER_COUNT ? tiers[tier].word : "none"; }
 uint32_t tier_needs(enum tier tier) { return tiers[tier].needs; }
+
+const char *tier_warning(enum tier tier) { return tier < TIER_COUNT ? tiers[tier].warning : ""; }
+bool tier_is_apart(enum tier tier) { return tiers[tier].needs & NEED(namespaces); }
+bool tier_is_on_disk(enum tier tier) { return tier == TIER_overlay_disk || tier == TIER_landlock; }
 
 bool tier_parse(const char *word, enum tier *ret)
 {

@@ -18,7 +18,7 @@ enum probe_check {
 };
 
 enum tier {
-#define TIER(name, word, needs, what, holds, lacks) TIER_##name,
+#define TIER(name, word, needs, what, holds, lacks, warning) TIER_##name,
 #include "workers/sandbox/tiers.def"
 #undef TIER
     TIER_COUNT,
@@ -28,6 +28,10 @@ enum tier {
 const char *tier_word(enum tier tier); /* "overlay-tmpfs"; "none" */
 bool tier_parse(const char *word, enum tier *ret);
 uint32_t tier_needs(enum tier tier); /* bits 1 << enum probe_check */
+
+bool tier_is_apart(enum tier tier);   /* its sandboxes have namespaces, and so a root, of their own */
+bool tier_is_on_disk(enum tier tier); /* what they write lies on a disk that others write to */
+const char *tier_warning(enum tier tier); /* or "" */
 
 /* One line each for --help; a Markdown table for docs/sandbox.md. */
 void tier_print_help(FILE *out);

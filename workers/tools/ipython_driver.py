@@ -21,7 +21,7 @@ import struct
 import sys
 import traceback
 
-PICTURES_DIR = "/workspace/.sluice"
+PICTURES_DIR = os.environ.get("SLUICE_WORKSPACE", "/workspace") + "/.sluice"
 PICTURES_MAX = 64  # files of one kernel
 PICTURE_BYTES_MAX = 4 << 20
 PICTURES_BYTES_MAX = 16 << 20

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -26,7 +27,6 @@ enum {
 };
 
 static const char driver_name[] = "ipython_driver.py";
-static const char driver_path[] = "/run/sluice/ipython_driver.py";
 static const char *const interpreters[] = {"/usr/local/bin/python3", "/usr/bin/python3",
                                            "/bin/python3", "/opt/conda/bin/python3"};
 
@@ -55,7 +55,7 @@ static int install_driver(const struct sandbox *sandbox, struct fail *fail)
                                O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (fd < 0 || write(fd, ipython_driver_py, ipython_driver_py_len) !=
                       (ssize_t)ipython_driver_py_len)
-        return fail_set(fail, fd < 0 ? -errno : -EIO, "%s: %s", driver_path, strerror(errno));
+        return fail_set(fail, fd < 0 ? -errno : -EIO, "%s: %s", driver_name, strerror(errno));
     return 0;
 }
 
@@ -78,8 +78,9 @@ static int make_ends(struct kernel *kernel, int *ret, struct fail *fail)
 
 static int execute(struct kernel *kernel, int its_end, struct fail *fail)
 {
-    char number[16];
+    char number[16], driver_path[PATH_MAX];
     int code = install_driver(kernel->sandbox, fail);
+    snprintf(driver_path, sizeof(driver_path), "%s/%s", sandbox_run_path(kernel->sandbox), driver_name);
     snprintf(number, sizeof(number), "%d", CHANNEL_FD);
     for (size_t i = 0; code == 0 && i < sizeof(interpreters) / sizeof(*interpreters); i++) {
         const char *argv[] = {interpreters[i], driver_path, number, NULL};

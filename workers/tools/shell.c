@@ -53,7 +53,7 @@ int shell_open(struct sandbox *sandbox, struct shell **ret, struct fail *fail)
              (unsigned long)sandbox_next_number(sandbox));
     shell->sandbox = sandbox;
     shell->socket = -1;
-    strcpy(shell->cwd, "/workspace");
+    strcpy(shell->cwd, "."); /* where a process begins */
     int code = revive(shell, fail);
     if (code < 0)
         shell_close(&shell);
@@ -72,7 +72,7 @@ void shell_close(struct shell **shell)
 
 int shell_restart(struct shell *shell, struct fail *fail)
 {
-    strcpy(shell->cwd, "/workspace");
+    strcpy(shell->cwd, "."); /* where a process begins */
     int code = kill_shell(shell, fail);
     return code < 0 ? code : revive(shell, fail);
 }

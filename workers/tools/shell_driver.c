@@ -25,7 +25,7 @@ enum { DRIVER_FD = 200, STRAYS_MAX = 64 };
  * is told the next one; what the command made of that signal is put back then.
  */
 static const char driver_format[] =
-    "builtin cd -- \"$1\" 2>/dev/null; shift; __sluice_n=ready __sluice_s=0 __sluice_t=\n"
+    "builtin cd -- \"$1\" 2>/dev/null; __sluice_r=$2; shift 2; __sluice_n=ready __sluice_s=0 __sluice_t=\n"
     "while :; do while :; do\n"
     "case $__sluice_t in ?*) __sluice_h=$(builtin trap -p HUP); builtin trap '' HUP;; esac\n"
     "builtin printf '%%s %%d %%s\\0' \"$__sluice_n\" \"$__sluice_s\" \"${PWD:0:4000}\" >&%d\n"
@@ -33,8 +33,8 @@ static const char driver_format[] =
     "IFS=' ' builtin read -r -u %d __sluice_n __sluice_t || builtin exit\n"
     "case $__sluice_s in ?*) builtin eval \"${__sluice_h:-builtin trap - HUP}\";; esac\n"
     "__sluice_s=0\n"
-    "builtin . /run/sluice/%s %d<&- <\"${__sluice_t:-/dev/null}\" "
-    ">\"${__sluice_t:-/run/sluice/out/$__sluice_n}\" 2>&1\n"
+    "builtin . \"$__sluice_r/%s\" %d<&- <\"${__sluice_t:-/dev/null}\" "
+    ">\"${__sluice_t:-$__sluice_r/out/$__sluice_n}\" 2>&1\n"
     "__sluice_s=$?\n"
     "done; done";
 
@@ -59,7 +59,7 @@ int shell_start(struct shell *shell, struct fail *fail)
     fcntl(shell->socket, F_SETFL, O_NONBLOCK);
     snprintf(driver, sizeof(driver), driver_format, DRIVER_FD, DRIVER_FD, shell->name, DRIVER_FD);
     const char *argv[] = {"/bin/bash", "--norc", "--noprofile", "-c", driver,
-                          "bash",      shell->cwd, NULL};
+                          "bash",      shell->cwd, sandbox_run_path(shell->sandbox), NULL};
     struct sandbox_exec exec = {
         .argv = argv, .fds = &its_end, .targets = (int[]){DRIVER_FD}, .fd_count = 1};
     return sandbox_start(shell->sandbox, &exec, &shell->pid, fail);
