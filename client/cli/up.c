@@ -56,6 +56,14 @@ static void plan_store(struct up *up)
         snprintf(up->store_path, sizeof(up->store_path), "%s/store", up->options->data);
 }
 
+static void add_option(struct child *child, const char *name, const char *value)
+{
+    if (!value)
+        return;
+    child_add(child, name);
+    child_add(child, value);
+}
+
 static void plan_broker(struct up *up)
 {
     struct child *broker = &up->children[up->child_count++];
@@ -65,14 +73,10 @@ static void plan_broker(struct up *up)
     *broker = (struct child){.title = "broker", .out = -1};
     for (size_t i = 0; i < ROWS(arguments); i++)
         child_add(broker, arguments[i]);
-    if (up->options->keys) {
-        child_add(broker, "--keys");
-        child_add(broker, up->options->keys);
-    }
+    add_option(broker, "--keys", up->options->keys);
     if (up->allow_plaintext)
         child_add(broker, "--allow-plaintext");
-    child_add(broker, "--store");
-    child_add(broker, up->store_path);
+    add_option(broker, "--store", up->store_path);
 }
 
 static void plan_stages(struct up *up)
@@ -100,28 +104,15 @@ static void plan_workers(struct up *up, const struct up_stage *stage)
                  (unsigned)i);
         for (size_t k = 0; k < ROWS(arguments); k++)
             child_add(worker, arguments[k]);
-        if (up->options->keys) {
-            child_add(worker, "--key");
-            child_add(worker, up->worker_key);
-        }
+        add_option(worker, "--key", up->options->keys ? up->worker_key : NULL);
         if (up->allow_plaintext)
             child_add(worker, "--allow-plaintext");
-        for (size_t k = 0; k < up->options->grants.count; k++) {
-            child_add(worker, "--grant");
-            child_add(worker, up->options->grants.items[k]);
-        }
-        if (up->options->search) {
-            child_add(worker, "--search");
-            child_add(worker, up->options->search);
-        }
-        if (up->options->search && up->options->search_key) {
-            child_add(worker, "--search-key");
-            child_add(worker, up->options->search_key);
-        }
-        if (stage->slots) {
-            child_add(worker, "--slots");
-            child_add(worker, stage->slots_text);
-        }
+        for (size_t k = 0; k < up->options->grants.count; k++)
+            add_option(worker, "--grant", up->options->grants.items[k]);
+        add_option(worker, "--search", up->options->search);
+        add_option(worker, "--search-key", up->options->search ? up->options->search_key : NULL);
+        add_option(worker, "--sandbox", up->options->sandbox);
+        add_option(worker, "--slots", stage->slots ? stage->slots_text : NULL);
     }
 }
 
@@ -216,6 +207,8 @@ static const struct option options[] = {
      .min = 1, .max = 32765},
     {"keys", OPTION_TEXT, offsetof(struct up_options, keys), "DIR",
      "Asks everybody for a key: a directory of `sluice keys init`. Makes up-worker and up-admin in it, for itself."},
+    {"sandbox", OPTION_TEXT, offsetof(struct up_options, sandbox), "TIER",
+     "How sandboxes are made: a tier that sluice doctor names. Default: the best that this machine allows."},
     {"grant", OPTION_LIST, offsetof(struct up_options, grants), "NAME=TO",
      "What tasks may reach by that name: unix:/path/of/a/socket or tcp:HOST:PORT."},
     {"search", OPTION_TEXT, offsetof(struct up_options, search), "FORM=URL",

@@ -11,7 +11,7 @@
 
 struct up_options {
     struct texts engines, grants;
-    const char *data, *bind, *ready_file, *keys, *search, *search_key;
+    const char *data, *bind, *ready_file, *keys, *search, *search_key, *sandbox;
     uint64_t front, init, run, eval, slots, init_slots, run_slots, eval_slots, grace_ms;
 };
 

@@ -104,6 +104,7 @@ struct writing {
     int fd;
     struct slice bytes;
     int like; /* the file whose place it is to take; -1: none */
+    bool is_there; /* with bytes of before */
 };
 
 /* Of security.* and trusted.* nothing is the sandbox's to set. */
@@ -125,13 +126,16 @@ static bool copy_attributes(int from, int to, char *names, char *value)
     return is_same;
 }
 
-/* Gives the new file what the old one has beside its bytes and mode: 0, or NOT_THE_SAME. */
+/* Gives the new file what the old one has beside its bytes and mode: 0, or NOT_THE_SAME. A file system in
+ * a process (tier fuse-overlayfs) shows that to those inside alone: there it is lost. */
 static int become_like(int fd, int like)
 {
     struct stat old, new;
     AUTO_FREE char *room = malloc(NAMES_MAX + VALUE_MAX);
     if (!room)
         return -ENOMEM;
+    if (fstat(like, &old) < 0 && errno == EACCES)
+        return 0;
     if (fstat(like, &old) < 0 || fstat(fd, &new) < 0 || old.st_uid != new.st_uid ||
         old.st_gid != new.st_gid)
         return NOT_THE_SAME;
@@ -154,19 +158,27 @@ static int write_work(void *arg, const atomic_bool *stop)
         if (*stop)
             return -ECANCELED;
     }
-    return ftruncate(writing->fd, (off_t)writing->bytes.len) < 0 ? -errno : 0;
+    return writing->is_there && ftruncate(writing->fd, (off_t)writing->bytes.len) < 0 ? -errno : 0;
 }
 
-static int write_all(int fd, int like, struct slice bytes, const char *path, struct fail *fail)
+static int write_all(struct writing *writing, const char *path, struct fail *fail)
 {
-    struct writing writing = {fd, bytes, like};
-    int code = offload_run(write_work, &writing, fail);
+    int code = offload_run(write_work, writing, fail);
     return code < 0 ? say(fail, code, path) : code;
 }
 
-static int write_in_place(const struct edit_file *file, struct slice bytes, struct fail *fail)
+/* Only those inside can shorten a file of a file system in a process: opening it anew does. */
+static int write_in_place(struct sandbox *sandbox, const struct edit_file *file, struct slice bytes,
+                          struct fail *fail)
 {
-    return write_all(file->fd, -1, bytes, file->path, fail);
+    struct writing over = {.fd = file->fd, .bytes = bytes, .like = -1, .is_there = true};
+    int code = write_all(&over, file->path, fail);
+    if (code != -EACCES)
+        return code;
+    AUTO_CLOSE int fd =
+        sandbox_open_file(sandbox, file->path, O_WRONLY | O_TRUNC | SANDBOX_AS_USER, 0, fail);
+    struct writing anew = {.fd = fd, .bytes = bytes, .like = -1};
+    return fd < 0 ? say(fail, fd, file->path) : write_all(&anew, file->path, fail);
 }
 
 /* A name in the same directory that nothing has. */
@@ -182,7 +194,8 @@ static bool name_beside(char ret[PATH_MAX], const char *path, uint64_t number)
 static int finish(struct sandbox *sandbox, const struct edit_file *file, int fd, const char *beside,
                   struct slice bytes, struct fail *fail)
 {
-    int code = write_all(fd, file->fd, bytes, file->path, fail);
+    struct writing writing = {.fd = fd, .bytes = bytes, .like = file->fd};
+    int code = write_all(&writing, file->path, fail);
     if (code == 0)
         code = sandbox_chmod_file(sandbox, fd, file->mode, fail);
     if (code == 0)
@@ -203,15 +216,15 @@ int edit_file_replace(struct edit_file *file, struct sandbox *sandbox, struct sl
     char beside[PATH_MAX];
     const bool is_there = file->fd >= 0;
     if (is_there && file->links > 1)
-        return write_in_place(file, bytes, fail);
+        return write_in_place(sandbox, file, bytes, fail);
     if (!name_beside(beside, file->path, (uint64_t)clock_us()))
         return say(fail, -ENAMETOOLONG, file->path);
     AUTO_CLOSE int fd = sandbox_open_file(
         sandbox, beside, O_WRONLY | O_CREAT | O_EXCL | SANDBOX_AS_USER, 0600, fail);
     if (fd < 0 && is_there && takes_no_files(fd))
-        return write_in_place(file, bytes, fail);
+        return write_in_place(sandbox, file, bytes, fail);
     if (fd < 0)
         return say(fail, fd, file->path);
     int code = finish(sandbox, file, fd, beside, bytes, fail);
-    return code == NOT_THE_SAME ? write_in_place(file, bytes, fail) : code;
+    return code == NOT_THE_SAME ? write_in_place(sandbox, file, bytes, fail) : code;
 }
