@@ -25,6 +25,7 @@ struct sluice_client {
     void *context, *front; /* NULL until the first request */
     struct link link;
     uint64_t last_tag;
+    char expected_template[80], expected_tokenizer[80]; /* of traces; "": any */
     uint64_t lease_ms;     /* the shortest that was submitted with; 0: none */
     char error[2304];      /* the sentence; "" when the last call failed at nothing */
     char warning[1025];    /* of the last submit, "" for none */
@@ -111,6 +112,9 @@ int request_call_once(struct sluice_client *client, enum message_id id, const vo
                       uint64_t tag, struct answer *ret);
 /* -EPROTO: the broker answered with something else than what the request asks for. */
 int client_unexpected(struct sluice_client *client, const struct answer *answer);
+
+/* 0, or -EILSEQ where a trace is not of what sluice_expect said. */
+int client_check_expected(struct sluice_client *client, const struct sluice_trajectory *given);
 
 /* ---- the stream's side ------------------------------------------------------------ */
 

@@ -117,6 +117,7 @@ struct sluice_turn {
     const char *finish, *engine, *version;
     uint32_t prompt_tokens, cached_tokens;
     double seconds;
+    double queue_seconds, prefill_seconds, decode_seconds; /* as the engine said; -1: it did not */
 };
 struct sluice_trace {
     const uint32_t *token_ids;
@@ -126,6 +127,7 @@ struct sluice_trace {
     const struct sluice_turn *turns;
     size_t turn_count;
     const char *reason; /* why this trace started, "" for the first */
+    const char *template_digest, *tokenizer_digest; /* of its engine; "": not known */
 };
 struct sluice_message {
     const char *role, *content, *tool;
@@ -152,7 +154,8 @@ struct sluice_trajectory {
     bool trainable, has_reward;
     double reward;
     const char *detail, *init_layer, *engine;
-    const char *agent, *template_digest, *logprobs_mode; /* "" when the agent never ran */
+    const char *agent, *logprobs_mode;              /* "" when the agent never ran */
+    const char *template_digest, *tokenizer_digest; /* of the engine last asked; traces have their own */
     uint64_t wait_ms, init_ms, run_ms, eval_ms, ended_ms;
     const struct sluice_trace *traces;
     size_t trace_count;
@@ -183,7 +186,8 @@ int sluice_cursor_save(struct sluice_client *client);
  * The next trajectory of the subscribed stream, in order, each once, whatever is lost or restarted
  * on the way. 0; -EAGAIN after timeout_ms without one (-1: no bound); *ret is NULL then. -EINTR: a
  * signal came. -ETIMEDOUT: no broker answered for the client's patience. -EBADMSG: a record that
- * cannot be read, which the next call passes over. Another errno: the cursor cannot be written.
+ * cannot be read, which the next call passes over; -EILSEQ: one whose tokens are not those of
+ * sluice_expect, likewise. Another errno: the cursor cannot be written.
  *
  * Two errors stay until sluice_subscribe, and say from where to go on: -ENODATA, the number is no
  * longer kept (it was acknowledged, or kept for as long as the broker's settings say); and
@@ -192,6 +196,12 @@ int sluice_cursor_save(struct sluice_client *client);
  */
 int sluice_next(struct sluice_client *client, int64_t timeout_ms,
                 const struct sluice_trajectory **ret);
+/*
+ * From now on sluice_next gives only trajectories whose every trace was made with this chat template
+ * and this tokenizer ("sha256:...", docs/trajectory.md); NULL: any. -EINVAL: no digest.
+ */
+int sluice_expect(struct sluice_client *client, const char *template_digest,
+                  const char *tokenizer_digest);
 /* As last heard: the stream's head number and how many accepted rollouts have not ended. */
 void sluice_stream_state(const struct sluice_client *client, uint64_t *head, uint64_t *pending);
 /* As last heard: the oldest number kept, from where reading may go on after -ENODATA or -ESTALE. */

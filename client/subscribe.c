@@ -118,8 +118,10 @@ int sluice_next(struct sluice_client *client, int64_t timeout_ms,
     if (!good)
         return client_fail(client, -EBADMSG, "trajectory %llu of stream %s cannot be read: %s",
                            (unsigned long long)(stream->next - 1), stream->name, no.text);
-    *ret = &stream->view.out;
-    return 0;
+    int unlike = client_check_expected(client, &stream->view.out);
+    if (!unlike)
+        *ret = &stream->view.out;
+    return unlike;
 }
 
 void sluice_stream_state(const struct sluice_client *client, uint64_t *head, uint64_t *pending)

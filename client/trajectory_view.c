@@ -57,6 +57,11 @@ static void copy_numbers(struct sluice_trajectory *out, const struct msg_traject
     out->ended_ms = in->ended_ms;
 }
 
+static double show_seconds(struct record_seconds seconds)
+{
+    return seconds.is_known ? seconds.value : -1;
+}
+
 static struct sluice_turn show_turn(const struct record_turn *turn)
 {
     return (struct sluice_turn){.offset = turn->offset,
@@ -67,7 +72,10 @@ static struct sluice_turn show_turn(const struct record_turn *turn)
                                 .version = turn->version,
                                 .prompt_tokens = turn->prompt_tokens,
                                 .cached_tokens = turn->cached_tokens,
-                                .seconds = turn->seconds};
+                                .seconds = turn->seconds,
+                                .queue_seconds = show_seconds(turn->queue_seconds),
+                                .prefill_seconds = show_seconds(turn->prefill_seconds),
+                                .decode_seconds = show_seconds(turn->decode_seconds)};
 }
 
 static struct sluice_trace show_trace(const struct record_trace *trace,
@@ -79,7 +87,9 @@ static struct sluice_trace show_trace(const struct record_trace *trace,
                                  .token_count = trace->token_count,
                                  .turns = turns,
                                  .turn_count = trace->turn_count,
-                                 .reason = trace->reason};
+                                 .reason = trace->reason,
+                                 .template_digest = trace->template_digest,
+                                 .tokenizer_digest = trace->tokenizer_digest};
 }
 
 static bool show_sandbox(struct trajectory_view *view)
@@ -136,6 +146,7 @@ static void show_all(struct trajectory_view *view)
     struct sluice_trajectory *out = &view->out;
     out->agent = view->has_record ? view->record.agent : "";
     out->template_digest = view->has_record ? view->record.template_digest : "";
+    out->tokenizer_digest = view->has_record ? view->record.tokenizer_digest : "";
     out->logprobs_mode = view->has_record ? view->record.logprobs_mode : "";
     out->traces = view->traces;
     out->trace_count = view->has_record ? view->record.trace_count : 0;

@@ -17,19 +17,23 @@
 #define SIZE_U64(owner, key) 0
 #define SIZE_I32(owner, key) 0
 #define SIZE_REAL(owner, key) 0
+#define SIZE_OPTIONAL_REAL(owner, key) 0
 
 #define RECORD_MAP(owner)                                                                          \
     static const struct record_map *describe_##owner(void)                                         \
     {                                                                                              \
         typedef struct owner self;                                                                 \
         static const struct record_field fields[] = {
-#define RECORD_FIELD(owner, type_, key_)                                                           \
+#define RECORD_FIELD(owner, type_, key_) RECORD_ADDED(1, owner, type_, key_)
+#define RECORD_ADDED(since_, owner, type_, key_)                                                   \
     {.key = #key_,                                                                                 \
+     .since = since_,                                                                              \
      .type = RECORD_##type_,                                                                       \
      .offset = offsetof(self, key_),                                                               \
      .size = SIZE_##type_(owner, key_)},
 #define RECORD_LIST(owner, key_, element_, count_, capacity_, max_)                                \
     {.key = #key_,                                                                                 \
+     .since = 1,                                                                                   \
      .type = RECORD_LIST,                                                                          \
      .offset = offsetof(self, key_),                                                               \
      .element = MAP_##element_,                                                                    \
@@ -38,6 +42,7 @@
      .max = max_},
 #define RECORD_OPTIONAL(owner, key_, element_)                                                     \
     {.key = #key_,                                                                                 \
+     .since = 1,                                                                                   \
      .type = RECORD_OPTIONAL,                                                                      \
      .offset = offsetof(self, key_),                                                               \
      .element = MAP_##element_},
@@ -52,6 +57,7 @@
 #include "schemas/trajectory.def"
 #undef RECORD_MAP
 #undef RECORD_FIELD
+#undef RECORD_ADDED
 #undef RECORD_LIST
 #undef RECORD_OPTIONAL
 #undef RECORD_MAP_END
@@ -61,17 +67,25 @@ const struct record_map *record_map_get(enum record_map_id id)
     static const struct record_map *(*const all[])(void) = {
 #define RECORD_MAP(owner) describe_##owner,
 #define RECORD_FIELD(owner, type, key)
+#define RECORD_ADDED(version, owner, type, key)
 #define RECORD_LIST(owner, key, element, count, capacity, max)
 #define RECORD_OPTIONAL(owner, key, element)
 #define RECORD_MAP_END(owner)
 #include "schemas/trajectory.def"
 #undef RECORD_MAP
 #undef RECORD_FIELD
+#undef RECORD_ADDED
 #undef RECORD_LIST
 #undef RECORD_OPTIONAL
 #undef RECORD_MAP_END
     };
     return all[id]();
+}
+
+bool record_field_is_optional(const struct record_field *field)
+{
+    return field->type == RECORD_OPTIONAL_STRING || field->type == RECORD_OPTIONAL_REAL ||
+           field->type == RECORD_OPTIONAL;
 }
 
 /* ---- making --------------------------------------------------------------------------- */
@@ -125,6 +139,8 @@ bool record_start_trace(struct record *record, const char *reason)
     if (!trace)
         return false;
     snprintf(trace->reason, sizeof(trace->reason), "%s", reason);
+    memcpy(trace->template_digest, record->template_digest, sizeof(trace->template_digest));
+    memcpy(trace->tokenizer_digest, record->tokenizer_digest, sizeof(trace->tokenizer_digest));
     return true;
 }
 

@@ -7,8 +7,10 @@
  * is 0) and a table of turns that covers it without gaps. A new trace starts only
  * where the prompt could not be extended id for id; `reason` says why.
  *
- * Bytes: a MessagePack map {version, agent, template_digest, logprobs_mode, traces: [...],
- * messages: [...], sandbox: {...}} (trajectory.def).
+ * Bytes: a MessagePack map {version, agent, template_digest, tokenizer_digest, logprobs_mode,
+ * traces: [...], messages: [...], sandbox: {...}} (trajectory.def). Older versions are read too, and
+ * are of RECORD_VERSION once read: what they did not have is unknown or empty, and their traces have
+ * the record's template_digest.
  * Each array is a map {codec: "raw"|"lz4", length: bytes when raw, data: bin} of
  * little-endian values; lz4 is the LZ4 block format, used when it helps.
  */
@@ -19,13 +21,19 @@
 
 /* Of one record, all its traces together. */
 enum {
-    RECORD_VERSION = 1,
+    RECORD_VERSION = 2,
     RECORD_TOKENS_MAX = 1 << 22,
     RECORD_TURNS_MAX = 4096,
     RECORD_TRACES_MAX = 1024,
     RECORD_MESSAGES_MAX = 16384,
     RECORD_BREACHES_MAX = 32,
     RECORD_BYTES_MAX = 64 << 20 /* encoded */
+};
+
+/* A time that not every engine tells; all zero bytes: it is not known. */
+struct record_seconds {
+    bool is_known;
+    double value;
 };
 
 struct record_turn {
@@ -36,6 +44,7 @@ struct record_turn {
     char version[64];        /* assistant: the policy version, "" when unknown */
     uint32_t prompt_tokens, cached_tokens; /* assistant: as the engine reported */
     double seconds;          /* model call or tool call */
+    struct record_seconds queue_seconds, prefill_seconds, decode_seconds; /* of it, as the engine said */
 };
 
 struct record_trace {
@@ -46,6 +55,7 @@ struct record_trace {
     struct record_turn *turns;
     size_t turn_count, turn_capacity;
     char reason[128]; /* why this trace started, "" for the first */
+    char template_digest[80], tokenizer_digest[80]; /* of the engine that it started on */
 };
 
 struct record_message { /* for people; tokens are the truth */
@@ -76,7 +86,7 @@ struct record_sandbox {
 struct record {
     uint32_t version; /* RECORD_VERSION, by record_init */
     char agent[32];
-    char template_digest[80];
+    char template_digest[80], tokenizer_digest[80]; /* as the engine last told; "" unknown */
     char logprobs_mode[32]; /* "raw" or "processed": of the engine's distribution */
     struct record_trace *traces;
     size_t trace_count, trace_capacity;
@@ -88,7 +98,10 @@ struct record {
 void record_init(struct record *record);
 void record_finish(struct record *record);
 
-/* Starts a trace; false when out of memory or beyond RECORD_TRACES_MAX. `reason` fits or is cut. */
+/*
+ * Starts a trace, whose digests are the record's; false when out of memory or beyond
+ * RECORD_TRACES_MAX. `reason` fits or is cut.
+ */
 bool record_start_trace(struct record *record, const char *reason);
 /*
  * Appends one turn to the last trace: `count` ids, all with the same mask bit.

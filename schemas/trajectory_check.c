@@ -47,6 +47,23 @@ static bool check_texts(const struct spot *spot, enum record_map_id id, const vo
     return true;
 }
 
+/* Times are finite, and where an engine told them, no less than 0. */
+static bool check_times(const struct spot *spot, const struct record_turn *turn)
+{
+    const struct {
+        const char *key;
+        struct record_seconds time;
+    } told[] = {{"queue_seconds", turn->queue_seconds},
+                {"prefill_seconds", turn->prefill_seconds},
+                {"decode_seconds", turn->decode_seconds}};
+    if (!isfinite(turn->seconds))
+        return refuse_at(spot, "seconds", REFUSAL_NOT_FINITE, "is not a finite number");
+    for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++)
+        if (told[i].time.is_known && !(isfinite(told[i].time.value) && told[i].time.value >= 0))
+            return refuse_at(spot, told[i].key, REFUSAL_NOT_FINITE, "is not a finite number from 0");
+    return true;
+}
+
 static bool check_turn(const struct spot *spot, const struct record_turn *turn)
 {
     static const char *const roles[] = {"prompt", "assistant", "tool", NULL};
@@ -59,9 +76,7 @@ static bool check_turn(const struct spot *spot, const struct record_turn *turn)
     if (said ? !is_one_of(turn->finish, finishes) : turn->finish[0] != '\0')
         return refuse_at(spot, "finish", REFUSAL_WRONG_TYPE,
                          "is not stop, length or abort for the assistant, and empty for others");
-    if (!isfinite(turn->seconds))
-        return refuse_at(spot, "seconds", REFUSAL_NOT_FINITE, "is not a finite number");
-    return true;
+    return check_times(spot, turn);
 }
 
 /* What a turn covers: only the assistant's tokens may be sampled. */

@@ -11,6 +11,7 @@
 struct decoder {
     struct reader in;
     struct refusal *no;
+    uint32_t version; /* of the record; 0: not read yet */
     char path[128]; /* where we are: "traces[0].turns[3]" */
     size_t tokens, turns;
 };
@@ -91,6 +92,12 @@ static bool decode_u64(struct decoder *decoder, uint64_t *ret)
 {
     return reader_uint(&decoder->in, ret) ||
            refuse_here(decoder, REFUSAL_WRONG_TYPE, "is not a number from 0 or is cut short");
+}
+
+static bool decode_optional_real(struct decoder *decoder, struct record_seconds *ret)
+{
+    ret->is_known = true;
+    return decode_real(decoder, &ret->value);
 }
 
 static bool decode_i32(struct decoder *decoder, int32_t *ret)
@@ -207,6 +214,7 @@ static bool decode_value(struct decoder *decoder, const struct record_field *fie
     case RECORD_U64:             return decode_u64(decoder, value);
     case RECORD_I32:             return decode_i32(decoder, value);
     case RECORD_REAL:            return decode_real(decoder, value);
+    case RECORD_OPTIONAL_REAL:   return decode_optional_real(decoder, value);
     case RECORD_COLUMN:          return decode_column(decoder, field, base);
     case RECORD_LIST:            return decode_list(decoder, field, base);
     case RECORD_OPTIONAL:        return decode_optional(decoder, field, value);
@@ -214,12 +222,31 @@ static bool decode_value(struct decoder *decoder, const struct record_field *fie
     return false;
 }
 
-static const struct record_field *find_field(const struct record_map *map, struct slice key)
+static const struct record_field *find_field(const struct decoder *decoder,
+                                             const struct record_map *map, struct slice key)
 {
     for (size_t i = 0; i < map->field_count; i++)
         if (slice_is(key, map->fields[i].key))
-            return &map->fields[i];
+            return map->fields[i].since <= decoder->version ? &map->fields[i] : NULL;
     return NULL;
+}
+
+/* Only the version can be read before it is known: the first key of all, and `record` its map. */
+static bool learn_version(struct decoder *decoder, const struct record *record)
+{
+    if (record->version < 1)
+        return refuse_here(decoder, REFUSAL_TOO_SMALL, "is not one that is known here");
+    if (record->version > RECORD_VERSION)
+        return refuse_here(decoder, REFUSAL_TOO_LARGE, "is not one that is known here");
+    decoder->version = record->version;
+    return true;
+}
+
+static bool refuse_key(const struct decoder *decoder)
+{
+    return decoder->version
+               ? refuse_here(decoder, REFUSAL_UNKNOWN_FIELD, "has a key that is not known here")
+               : refuse_here(decoder, REFUSAL_MISSING_FIELD, "does not begin with its version");
 }
 
 static bool decode_pair(struct decoder *decoder, const struct record_map *map, uint32_t *seen,
@@ -228,9 +255,9 @@ static bool decode_pair(struct decoder *decoder, const struct record_map *map, u
     struct slice key;
     if (!reader_str(&decoder->in, &key))
         return refuse_here(decoder, REFUSAL_MALFORMED, "has a key that cannot be read");
-    const struct record_field *field = find_field(map, key);
+    const struct record_field *field = find_field(decoder, map, key);
     if (!field)
-        return refuse_here(decoder, REFUSAL_UNKNOWN_FIELD, "has a key that is not known here");
+        return refuse_key(decoder);
     uint32_t bit = 1u << (field - map->fields);
     size_t outside = enter(decoder, "%s%s", decoder->path[0] ? "." : "", field->key);
     if (*seen & bit)
@@ -238,13 +265,15 @@ static bool decode_pair(struct decoder *decoder, const struct record_map *map, u
     *seen |= bit;
     if (!decode_value(decoder, field, base))
         return false;
+    if (decoder->version == 0 && !learn_version(decoder, base))
+        return false;
     leave(decoder, outside);
     return true;
 }
 
-static bool is_optional(const struct record_field *field)
+static bool is_missing(const struct decoder *decoder, const struct record_field *field, bool seen)
 {
-    return field->type == RECORD_OPTIONAL_STRING || field->type == RECORD_OPTIONAL;
+    return !seen && !record_field_is_optional(field) && field->since <= decoder->version;
 }
 
 static bool decode_map(struct decoder *decoder, enum record_map_id id, void *base)
@@ -257,11 +286,20 @@ static bool decode_map(struct decoder *decoder, enum record_map_id id, void *bas
         if (!decode_pair(decoder, map, &seen, base))
             return false;
     for (size_t i = 0; i < map->field_count; i++)
-        if (!(seen & 1u << i) && !is_optional(&map->fields[i])) {
+        if (is_missing(decoder, &map->fields[i], seen & 1u << i)) {
             enter(decoder, "%s%s", decoder->path[0] ? "." : "", map->fields[i].key);
             return refuse_here(decoder, REFUSAL_MISSING_FIELD, "is missing");
         }
     return true;
+}
+
+/* What version 2 added and is neither optional nor empty where it is unknown. */
+static void upgrade(struct record *record)
+{
+    for (size_t i = 0; record->version < 2 && i < record->trace_count; i++)
+        memcpy(record->traces[i].template_digest, record->template_digest,
+               sizeof(record->template_digest));
+    record->version = RECORD_VERSION;
 }
 
 bool record_decode(struct slice bytes, struct record *ret, struct refusal *no)
@@ -274,5 +312,6 @@ bool record_decode(struct slice bytes, struct record *ret, struct refusal *no)
         return false;
     if (reader_left(&decoder.in))
         return refuse_here(&decoder, REFUSAL_MALFORMED, "is followed by stray bytes");
+    upgrade(ret);
     return record_check(ret, no);
 }

@@ -60,6 +60,9 @@ static bool encode_value(struct buffer *out, const struct record_field *field, c
     case RECORD_U64:             msgpack_pack_uint64(&packer, *(const uint64_t *)value); break;
     case RECORD_I32:             msgpack_pack_int32(&packer, *(const int32_t *)value); break;
     case RECORD_REAL:            msgpack_pack_double(&packer, *(const double *)value); break;
+    case RECORD_OPTIONAL_REAL:
+        msgpack_pack_double(&packer, ((const struct record_seconds *)value)->value);
+        break;
     case RECORD_COLUMN:          return encode_column(out, field, base);
     case RECORD_LIST:            return encode_list(out, field, base);
     case RECORD_OPTIONAL:        return encode_map(out, field->element, *(void *const *)value);
@@ -69,8 +72,10 @@ static bool encode_value(struct buffer *out, const struct record_field *field, c
 
 static bool is_absent(const struct record_field *field, const void *base)
 {
-    return (field->type == RECORD_OPTIONAL_STRING || field->type == RECORD_OPTIONAL) &&
-           !*(void *const *)((const char *)base + field->offset);
+    const void *value = (const char *)base + field->offset;
+    if (field->type == RECORD_OPTIONAL_REAL)
+        return !((const struct record_seconds *)value)->is_known;
+    return record_field_is_optional(field) && !*(void *const *)value;
 }
 
 static bool encode_map(struct buffer *out, enum record_map_id id, const void *base)

@@ -26,6 +26,7 @@ enum record_type {
     RECORD_U64,
     RECORD_I32,
     RECORD_REAL,
+    RECORD_OPTIONAL_REAL, /* struct record_seconds */
     RECORD_COLUMN, /* of values of `size` bytes, token_count of them */
     RECORD_LIST,   /* of elements, each a map */
     RECORD_OPTIONAL /* a map, owned; NULL when absent */
@@ -34,12 +35,14 @@ enum record_type {
 enum record_map_id {
 #define RECORD_MAP(owner) MAP_##owner,
 #define RECORD_FIELD(owner, type, key)
+#define RECORD_ADDED(version, owner, type, key)
 #define RECORD_LIST(owner, key, element, count, capacity, max)
 #define RECORD_OPTIONAL(owner, key, element)
 #define RECORD_MAP_END(owner)
 #include "schemas/trajectory.def"
 #undef RECORD_MAP
 #undef RECORD_FIELD
+#undef RECORD_ADDED
 #undef RECORD_LIST
 #undef RECORD_OPTIONAL
 #undef RECORD_MAP_END
@@ -48,6 +51,7 @@ enum record_map_id {
 
 struct record_field {
     const char *key;
+    uint32_t since; /* the first version that has it; 0: the version itself */
     enum record_type type;
     size_t offset, size;
     enum record_map_id element; /* OPTIONAL; LIST, with the three below */
@@ -60,6 +64,8 @@ struct record_map {
 };
 
 const struct record_map *record_map_get(enum record_map_id id);
+/* Whether a map may be without it. */
+bool record_field_is_optional(const struct record_field *field);
 
 /* A zeroed element more at the list's end, or NULL: out of memory, or `max` are there. */
 void *record_list_add(void *list, size_t *count, size_t *capacity, size_t size, size_t max);

@@ -124,6 +124,8 @@ def completion(request, reply_ids):
         "stop_type": "eos" if ids and ids[-1] in ENDS else "limit",
         "tokens_evaluated": len(prompt),
         "timings/cache_n": len(prompt) - 1,
+        "timings/prompt_ms": 2.5,
+        "timings/predicted_ms": 1.25 * len(ids),
     }
     return dict(answer, completion_probabilities=entries) if entries else answer
 

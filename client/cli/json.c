@@ -66,6 +66,15 @@ static void count_member(FILE *out, const char *name, uint64_t count)
     fprintf(out, ", \"%s\": %llu", name, (unsigned long long)count);
 }
 
+/* Only where the engine told it. */
+static void told_member(FILE *out, const char *name, double seconds)
+{
+    if (seconds < 0)
+        return;
+    fprintf(out, ", \"%s\": ", name);
+    json_number(out, seconds);
+}
+
 /* "name": [item, item, ...], where item is an expression of i */
 #define ARRAY(out, name, count, format, item)                                                      \
     do {                                                                                           \
@@ -88,6 +97,9 @@ static void write_turn(FILE *out, const struct sluice_turn *turn)
     count_member(out, "cached_tokens", turn->cached_tokens);
     fputs(", \"seconds\": ", out);
     json_number(out, turn->seconds);
+    told_member(out, "queue_seconds", turn->queue_seconds);
+    told_member(out, "prefill_seconds", turn->prefill_seconds);
+    told_member(out, "decode_seconds", turn->decode_seconds);
     putc('}', out);
 }
 
@@ -104,6 +116,8 @@ static void write_trace(FILE *out, const struct sluice_trace *trace)
     }
     putc(']', out);
     member(out, "reason", trace->reason);
+    member(out, "template_digest", trace->template_digest);
+    member(out, "tokenizer_digest", trace->tokenizer_digest);
     putc('}', out);
 }
 
@@ -162,6 +176,7 @@ static void write_facts(FILE *out, const struct sluice_trajectory *t)
     member(out, "init_layer", t->init_layer);
     member(out, "agent", t->agent);
     member(out, "template_digest", t->template_digest);
+    member(out, "tokenizer_digest", t->tokenizer_digest);
     member(out, "logprobs_mode", t->logprobs_mode);
     count_member(out, "wait_ms", t->wait_ms);
     count_member(out, "init_ms", t->init_ms);

@@ -87,6 +87,13 @@ static void print_sandbox(const struct sluice_sandbox *used)
                    used->breaches[i].count);
 }
 
+/* Of a turn's time, as the engine told it. */
+static void print_part(const char *what, double seconds)
+{
+    if (seconds >= 0)
+        printf(", %s %.2f s", what, seconds);
+}
+
 static void print_turn(const struct sluice_turn *turn)
 {
     bool sampled = strcmp(turn->role, "assistant") == 0;
@@ -95,6 +102,9 @@ static void print_turn(const struct sluice_turn *turn)
         tame_print(stdout, "  %.2f s, finish %s, %u in the prompt, %u of them cached%s%s",
                    turn->seconds, turn->finish, turn->prompt_tokens, turn->cached_tokens,
                    *turn->version ? ", version " : "", turn->version);
+    print_part("queue", turn->queue_seconds);
+    print_part("prefill", turn->prefill_seconds);
+    print_part("decode", turn->decode_seconds);
     printf("\n");
 }
 

@@ -81,6 +81,8 @@ static void make_record(const struct fake_broker *broker, struct buffer *out)
     record_init(&record);
     strcpy(record.agent, "chat");
     strcpy(record.logprobs_mode, "raw");
+    strcpy(record.template_digest, "sha256:template");
+    strcpy(record.tokenizer_digest, "sha256:tokenizer");
     struct record_turn prompt = {.role = "prompt"};
     struct record_turn said = {.role = "assistant", .finish = "stop", .prompt_tokens = 1};
     snprintf(said.version, sizeof(said.version), "%s", broker->spice);

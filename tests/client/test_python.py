@@ -21,7 +21,7 @@ except ImportError as missing:
     print(f"skipped: {missing}; .ci/packages.sh installs what the Python client needs")
     sys.exit(77)
 
-from sluice import (BrokerSilent, Client, Forgotten, Full, MessageError, NotAllowed, OtherLedger,  # noqa: E402
+from sluice import (BrokerSilent, Client, Forgotten, Full, MessageError, NotAllowed, OtherLedger, OtherTokens,  # noqa: E402
                     Refused, SluiceError, messages)
 from sluice.trajectory import read_trajectory  # noqa: E402
 
@@ -190,6 +190,17 @@ class Streams(Case):
         with self.assertRaises(MessageError) as caught:
             next(self.client.trajectories("train", from_seq=1))
         self.expect(self.client.trajectories("train", from_seq=caught.exception.seq + 1), 2, 2)
+
+    def test_tokens_of_another_template_or_tokenizer_are_an_error(self):
+        self.broker("add", 3)
+        for expected, words in (({"expect_template": "sha256:other"}, "has the template sha256:template, where sha256:other"),
+                                ({"expect_template": "sha256:template", "expect_tokenizer": "sha256:other"},
+                                 "has the tokenizer sha256:tokenizer, where sha256:other is expected")):
+            with self.assertRaisesRegex(OtherTokens, words) as caught:
+                next(self.client.trajectories("train", from_seq=2, **expected))
+            self.assertEqual(caught.exception.seq, 2)
+        self.expect(self.client.trajectories("train", from_seq=1, expect_template="sha256:template",
+                                             expect_tokenizer="sha256:tokenizer"), 1, 3)
 
     def test_garbage_is_passed_over(self):
         trajectories = self.client.trajectories("train")
@@ -433,11 +444,11 @@ class Table(unittest.TestCase):
             data = lz4.block.compress(raw, store_size=False) if codec == "lz4" else raw
             return {"codec": codec, "length": len(raw) if length is None else length, "data": data}
 
-        def trajectory(**columns):
+        def trajectory(version=1, **columns):
             ids = np.arange(1000, dtype="<u4")
             trace = {"token_ids": column(ids), "mask": column(np.ones(1000, "u1")),
                      "logprobs": column(np.full(1000, -1, "<f4"), "raw"), "turns": [], "reason": "", **columns}
-            record = {"version": 1, "agent": "chat", "template_digest": "", "traces": [trace], "messages": [],
+            record = {"version": version, "agent": "chat", "template_digest": "sha256:t", "traces": [trace], "messages": [],
                       "sandbox": {"commands": 3, "cpu_seconds": 0.5, "of_a_later_version": 1,
                                   "breaches": [{"limit": "disk", "count": 2}]}}
             return read_trajectory(dict(stream="s", seq=1, rollout="g/0", group="g", task="t", sample=0, attempt=1,
@@ -445,6 +456,18 @@ class Table(unittest.TestCase):
                                         ended_ms=0, record=msgpack.packb(record)))
 
         self.assertEqual(trajectory().traces[0].token_ids.tolist(), list(range(1000)))
+        trace = trajectory().traces[0]
+        self.assertEqual((trace.template_digest, trace.tokenizer_digest), ("sha256:t", ""))  # of version 1
+        trajectory().expect(template="sha256:t")
+        with self.assertRaisesRegex(OtherTokens, "tokenizer of an engine that did not tell it, where sha256:k"):
+            trajectory().expect(template="sha256:t", tokenizer="sha256:k")
+        turns = [{"offset": 0, "length": 1000, "role": "prompt", "decode_seconds": 0.5}]
+        new = trajectory(2, template_digest="sha256:u", tokenizer_digest="sha256:k", turns=turns)
+        new.expect(template="sha256:u", tokenizer="sha256:k")
+        self.assertEqual((new.traces[0].turns[0].decode_seconds, new.traces[0].turns[0].queue_seconds), (0.5, None))
+        for version in (0, 3):
+            with self.assertRaisesRegex(MessageError, f"version {version}, not 1 to 2"):
+                trajectory(version, template_digest="", tokenizer_digest="")
         self.assertEqual((trajectory().sandbox.commands, trajectory().sandbox.breaches), (3, {"disk": 2}))
         for lie in ({"mask": column(np.ones(999, "u1"))}, {"mask": column(np.ones(1000, "u1"), length=1 << 40)},
                     {"mask": column(np.ones(1000, "u1"), length=999)}, {"mask": {"codec": "zip", "length": 0, "data": b""}},

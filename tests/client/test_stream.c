@@ -222,6 +222,37 @@ static void a_record_that_cannot_be_read_is_an_error_once_and_passed_over(void *
     expect(f, 2, 2);
 }
 
+static void tokens_of_another_template_or_tokenizer_are_an_error_and_passed_over(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        const char *template, *tokenizer, *words;
+    } rows[] = {
+        {"sha256:template", "sha256:tokenizer", NULL},
+        {NULL, "sha256:tokenizer", NULL},
+        {"sha256:other", NULL, "has the template sha256:template, where sha256:other is expected"},
+        {"sha256:template", "sha256:other", "has the tokenizer sha256:tokenizer, where"},
+        {NULL, NULL, NULL},
+    };
+    char long_digest[81] = "";
+    memset(long_digest, 'a', 80);
+    assert_int_equal(sluice_expect(f->client, NULL, ""), -EINVAL);
+    assert_int_equal(sluice_expect(f->client, long_digest, NULL), -EINVAL);
+    subscribe(f, 1);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        fake_add(f->broker, true);
+        assert_int_equal(sluice_expect(f->client, rows[i].template, rows[i].tokenizer), 0);
+        if (rows[i].words) {
+            assert_int_equal(sluice_next(f->client, SOON_MS, &f->got), -EILSEQ);
+            assert_null(f->got);
+            assert_non_null(strstr(sluice_error(f->client), rows[i].words));
+        } else {
+            expect(f, i + 1, i + 1);
+            assert_string_equal(f->got->traces[0].tokenizer_digest, "sha256:tokenizer");
+        }
+    }
+}
+
 static void garbage_on_the_feed_is_passed_over(void **state)
 {
     struct fixture *f = *state;
@@ -326,6 +357,7 @@ int main(void)
         CASE(a_shorter_ledger_is_stale),
         CASE(a_stream_whose_name_begins_the_same_is_not_mixed_in),
         CASE(a_record_that_cannot_be_read_is_an_error_once_and_passed_over),
+        CASE(tokens_of_another_template_or_tokenizer_are_an_error_and_passed_over),
         CASE(garbage_on_the_feed_is_passed_over),
         CASE(garbage_on_front_is_passed_over),
         CASE(requests_between_do_not_disturb_the_fetch),

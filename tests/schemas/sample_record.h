@@ -14,7 +14,9 @@ static const struct record_turn said_turn = {.role = "assistant",
                                              .version = "step-7",
                                              .prompt_tokens = 3,
                                              .cached_tokens = 1,
-                                             .seconds = 0.25};
+                                             .seconds = 0.25,
+                                             .prefill_seconds = {true, 0},
+                                             .decode_seconds = {true, 0.125}};
 
 /* Two traces, three turns, an empty one, messages with and without a tool, a sandbox. */
 static inline void make_record(struct record *record)
@@ -24,12 +26,14 @@ static inline void make_record(struct record *record)
     record_init(record);
     strcpy(record->agent, "bash");
     strcpy(record->template_digest, "sha256:9f86d081884c7d65");
+    strcpy(record->tokenizer_digest, "sha256:1b4f0e9851971998");
     strcpy(record->logprobs_mode, "raw");
     assert_true(record_start_trace(record, ""));
     assert_true(record_append(record, &prompt_turn, ids, NULL, 3, false));
     assert_true(record_append(record, &said_turn, ids + 2, logprobs, 2, true));
     assert_true(record_append(record, &(struct record_turn){.role = "tool", .seconds = 1.5}, NULL,
                               NULL, 0, false));
+    strcpy(record->template_digest, "sha256:60303ae22b998861");
     assert_true(record_start_trace(record, "the template moved"));
     assert_true(record_append(record, &prompt_turn, ids, NULL, 4, false));
     assert_true(record_say(record, "user", slice_from_str("1+1?"), NULL, 0));

@@ -14,6 +14,8 @@ static bool traces_equal(const struct record_trace *a, const struct record_trace
     size_t count = a->token_count;
     return count == b->token_count && a->turn_count == b->turn_count &&
            strcmp(a->reason, b->reason) == 0 &&
+           strcmp(a->template_digest, b->template_digest) == 0 &&
+           strcmp(a->tokenizer_digest, b->tokenizer_digest) == 0 &&
            memcmp(a->token_ids, b->token_ids, count * sizeof(*a->token_ids)) == 0 &&
            memcmp(a->mask, b->mask, count) == 0 &&
            memcmp(a->logprobs, b->logprobs, count * sizeof(*a->logprobs)) == 0 &&
@@ -33,13 +35,21 @@ static void a_record_survives_the_round_trip(void **state)
     assert_true(record_decode(buffer_peek(&bytes), &read, &no));
     assert_int_equal(read.version, RECORD_VERSION);
     assert_string_equal(read.agent, "bash");
-    assert_string_equal(read.template_digest, "sha256:9f86d081884c7d65");
+    assert_string_equal(read.template_digest, "sha256:60303ae22b998861");
+    assert_string_equal(read.tokenizer_digest, "sha256:1b4f0e9851971998");
     assert_string_equal(read.logprobs_mode, "raw");
     assert_int_equal(read.trace_count, 2);
     for (size_t i = 0; i < 2; i++)
         assert_true(traces_equal(&made.traces[i], &read.traces[i]));
-    assert_int_equal(read.traces[0].turns[1].offset, 3);
-    assert_int_equal(read.traces[0].turns[1].length, 2);
+    assert_string_equal(read.traces[0].template_digest, "sha256:9f86d081884c7d65");
+    assert_string_equal(read.traces[1].template_digest, "sha256:60303ae22b998861");
+    assert_string_equal(read.traces[1].tokenizer_digest, "sha256:1b4f0e9851971998");
+    const struct record_turn *said = &read.traces[0].turns[1];
+    assert_int_equal(said->offset, 3);
+    assert_int_equal(said->length, 2);
+    assert_false(said->queue_seconds.is_known);
+    assert_true(said->prefill_seconds.is_known && said->prefill_seconds.value == 0);
+    assert_true(said->decode_seconds.is_known && said->decode_seconds.value == 0.125);
     assert_int_equal(read.message_count, 2);
     assert_null(read.messages[0].tool);
     assert_string_equal(read.messages[1].tool, "bash: ls -l");
@@ -55,6 +65,21 @@ static void a_record_survives_the_round_trip(void **state)
     assert_int_equal(read.sandbox->breaches[0].count, 2);
     assert_true(record_encode(&read, &again, &no));
     assert_true(slice_equal(buffer_peek(&bytes), buffer_peek(&again)));
+}
+
+static void what_the_engine_does_not_tell_takes_no_bytes(void **state)
+{
+    (void)state;
+    AUTO_RECORD made;
+    AUTO_BUFFER bytes = {0};
+    struct refusal no;
+    make_record(&made);
+    assert_true(record_encode(&made, &bytes, &no));
+    assert_false(holds(&bytes, "queue_seconds"));
+    made.traces[0].turns[1].queue_seconds = (struct record_seconds){true, 0.5};
+    buffer_clear(&bytes);
+    assert_true(record_encode(&made, &bytes, &no));
+    assert_true(holds(&bytes, "queue_seconds"));
 }
 
 static void an_empty_record_and_an_empty_trace_survive_it_too(void **state)
@@ -207,12 +232,15 @@ static void a_record_too_long_to_send_is_refused_and_nothing_is_appended(void **
 
 static void break_agent(struct record *r) { memset(r->agent, 'a', sizeof(r->agent)); }
 static void break_digest(struct record *r) { strcpy(r->template_digest, "\xff"); }
-static void break_version(struct record *r) { r->version = 2; }
+static void break_version(struct record *r) { r->version = RECORD_VERSION + 1; }
 static void break_role(struct record *r) { strcpy(r->traces[0].turns[1].role, "user"); }
 static void break_finish(struct record *r) { strcpy(r->traces[0].turns[1].finish, "eos"); }
 static void break_no_finish(struct record *r) { r->traces[0].turns[1].finish[0] = '\0'; }
 static void break_finish_of_prompt(struct record *r) { strcpy(r->traces[0].turns[0].finish, "stop"); }
 static void break_seconds(struct record *r) { r->traces[0].turns[2].seconds = NAN; }
+static void break_queue(struct record *r) { r->traces[0].turns[1].queue_seconds = (struct record_seconds){true, INFINITY}; }
+static void break_prefill(struct record *r) { r->traces[0].turns[1].prefill_seconds = (struct record_seconds){true, NAN}; }
+static void break_decode(struct record *r) { r->traces[0].turns[1].decode_seconds = (struct record_seconds){true, -1}; }
 static void break_gap(struct record *r) { r->traces[0].turns[1].offset = 4; }
 static void break_overlap(struct record *r) { r->traces[0].turns[1].offset = 2; }
 static void break_beyond(struct record *r) { r->traces[0].turns[1].length = 3; }
@@ -224,6 +252,9 @@ static void break_mask_of_prompt(struct record *r) { r->traces[0].mask[0] = 1; }
 static void break_logprob(struct record *r) { r->traces[0].logprobs[4] = -INFINITY; }
 static void break_nan(struct record *r) { r->traces[0].logprobs[4] = NAN; }
 static void break_logprob_of_prompt(struct record *r) { r->traces[1].logprobs[2] = -1; }
+static void break_trace_template(struct record *r) { strcpy(r->traces[1].template_digest, "\xc3"); }
+static void break_trace_tokenizer(struct record *r) { memset(r->traces[1].tokenizer_digest, 'a', 80); }
+static void break_tokenizer(struct record *r) { memset(r->tokenizer_digest, 'a', 80); }
 static void break_reason(struct record *r) { strcpy(r->traces[1].reason, "\xc3"); }
 static void break_message_role(struct record *r) { strcpy(r->messages[0].role, "usr"); }
 static void break_content(struct record *r) { strcpy(r->messages[0].content, "\xff"); }
@@ -245,6 +276,9 @@ static void a_record_that_breaks_its_rules_is_neither_checked_nor_sent(void **st
         {break_no_finish, REFUSAL_WRONG_TYPE, "traces[0].turns[1].finish"},
         {break_finish_of_prompt, REFUSAL_WRONG_TYPE, "traces[0].turns[0].finish"},
         {break_seconds, REFUSAL_NOT_FINITE, "traces[0].turns[2].seconds"},
+        {break_queue, REFUSAL_NOT_FINITE, "traces[0].turns[1].queue_seconds"},
+        {break_prefill, REFUSAL_NOT_FINITE, "traces[0].turns[1].prefill_seconds"},
+        {break_decode, REFUSAL_NOT_FINITE, "traces[0].turns[1].decode_seconds"},
         {break_gap, REFUSAL_WRONG_TYPE, "traces[0].turns[1].offset"},
         {break_overlap, REFUSAL_WRONG_TYPE, "traces[0].turns[1].offset"},
         {break_beyond, REFUSAL_WRONG_TYPE, "traces[0].turns[1].offset"},
@@ -256,6 +290,9 @@ static void a_record_that_breaks_its_rules_is_neither_checked_nor_sent(void **st
         {break_logprob, REFUSAL_NOT_FINITE, "traces[0].logprobs"},
         {break_nan, REFUSAL_NOT_FINITE, "traces[0].logprobs"},
         {break_logprob_of_prompt, REFUSAL_TOO_LARGE, "traces[1].logprobs"},
+        {break_trace_template, REFUSAL_NOT_UTF8, "traces[1].template_digest"},
+        {break_trace_tokenizer, REFUSAL_TOO_LARGE, "traces[1].tokenizer_digest"},
+        {break_tokenizer, REFUSAL_TOO_LARGE, "tokenizer_digest"},
         {break_reason, REFUSAL_NOT_UTF8, "traces[1].reason"},
         {break_message_role, REFUSAL_WRONG_TYPE, "messages[0].role"},
         {break_content, REFUSAL_NOT_UTF8, "messages[0].content"},
@@ -279,6 +316,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_record_survives_the_round_trip),
+        cmocka_unit_test(what_the_engine_does_not_tell_takes_no_bytes),
         cmocka_unit_test(an_empty_record_and_an_empty_trace_survive_it_too),
         cmocka_unit_test(what_was_read_can_be_appended_to),
         cmocka_unit_test(lz4_is_used_only_where_it_is_smaller),

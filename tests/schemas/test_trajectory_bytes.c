@@ -50,6 +50,58 @@ static void any_one_byte_damaged_is_refused_or_read(void **state)
     assert_true(refused > 10000 && taken > 1000);
 }
 
+static void take_file(const char *name, struct buffer *out)
+{
+    char path[4096];
+    snprintf(path, sizeof(path), "%s/tests/schemas/fixtures/%s", getenv("SLUICE_SOURCE_DIR"), name);
+    AUTO_FCLOSE FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    uint8_t *room = buffer_reserve(out, 65536);
+    assert_non_null(room);
+    out->len = fread(room, 1, 65536, file);
+    assert_true(out->len > 0);
+}
+
+static void a_record_of_version_1_is_read_and_is_of_this_version_then(void **state)
+{
+    (void)state;
+    AUTO_RECORD read, again;
+    AUTO_BUFFER bytes = {0}, encoded = {0};
+    struct refusal no;
+    take_file("record_v1.bin", &bytes);
+    assert_true(record_decode(buffer_peek(&bytes), &read, &no));
+    assert_int_equal(read.version, RECORD_VERSION);
+    assert_int_equal(read.trace_count, 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_string_equal(read.traces[i].template_digest, "sha256:9f86d081884c7d65");
+        assert_string_equal(read.traces[i].tokenizer_digest, "");
+    }
+    const struct record_turn *said = &read.traces[0].turns[1];
+    assert_string_equal(said->version, "step-7");
+    assert_false(said->queue_seconds.is_known || said->prefill_seconds.is_known || said->decode_seconds.is_known);
+    assert_int_equal(read.traces[0].token_ids[4], 4294967295u);
+    assert_int_equal(read.sandbox->breaches[0].count, 2);
+    assert_true(record_encode(&read, &encoded, &no));
+    assert_true(record_decode(buffer_peek(&encoded), &again, &no));
+    assert_string_equal(again.traces[1].template_digest, "sha256:9f86d081884c7d65");
+}
+
+static void every_truncation_of_version_1_is_refused_and_damage_too_or_read(void **state)
+{
+    (void)state;
+    AUTO_BUFFER bytes = {0};
+    struct refusal no;
+    take_file("record_v1.bin", &bytes);
+    for (size_t len = 0; len < bytes.len; len++)
+        assert_false(decodes(slice_of(bytes.data, len), &no));
+    for (size_t at = 0; at < bytes.len; at++)
+        for (unsigned flip = 1; flip < 256; flip <<= 1) {
+            bytes.data[at] ^= (uint8_t)flip;
+            decodes(buffer_peek(&bytes), &no);
+            bytes.data[at] ^= (uint8_t)flip;
+        }
+}
+
 /* The encoded record with one run of bytes put in another's place. */
 static void swap(struct buffer *bytes, struct slice from, struct slice to)
 {
@@ -73,12 +125,19 @@ static void bytes_that_lie_are_refused_by_place_and_reason(void **state)
         enum refusal_reason reason;
         const char *field;
     } rows[] = {
-        {BYTES("\xa7version\x01"), BYTES("\xa7version\x02"), REFUSAL_TOO_LARGE, "version"},
-        {BYTES("\xa7version\x01"), BYTES("\xa7version\x00"), REFUSAL_TOO_SMALL, "version"},
-        {BYTES("\xa7version\x01"), BYTES("\xa7version\xa1" "1"), REFUSAL_WRONG_TYPE, "version"},
+        {BYTES("\xa7version\x02"), BYTES("\xa7version\x03"), REFUSAL_TOO_LARGE, "version"},
+        {BYTES("\xa7version\x02"), BYTES("\xa7version\x00"), REFUSAL_TOO_SMALL, "version"},
+        {BYTES("\xa7version\x02"), BYTES("\xa7version\xa1" "1"), REFUSAL_WRONG_TYPE, "version"},
+        {BYTES("\xa7version\x02"), BYTES("\xa7versiom\x02"), REFUSAL_MISSING_FIELD, ""},
+        {BYTES("\x88\xa7version\x02\xa5" "agent\xa4" "bash"), BYTES("\x88\xa5" "agent\xa4" "bash\xa7version\x02"),
+         REFUSAL_MISSING_FIELD, ""},
+        {BYTES("\xa7version\x02"), BYTES("\xa7version\x01"), REFUSAL_UNKNOWN_FIELD, ""},
+        {BYTES("prefill_seconds\xcb"), BYTES("prefill_seconds\xc0"), REFUSAL_WRONG_TYPE, "traces[0].turns[1].prefill_seconds"},
+        {BYTES("\xcb\x3f\xc0\0\0\0\0\0\0"), BYTES("\xcb\xbf\xc0\0\0\0\0\0\0"), REFUSAL_NOT_FINITE,
+         "traces[0].turns[1].decode_seconds"},
         {BYTES("\xa5" "agent"), BYTES("\xa5" "agenx"), REFUSAL_UNKNOWN_FIELD, ""},
-        {BYTES("\x87\xa7version"), BYTES("\x85\xa7version"), REFUSAL_MISSING_FIELD, "messages"},
-        {BYTES("\x87\xa7version\x01"), BYTES("\x88\xa7version\x01\xa7version\x01"),
+        {BYTES("\x88\xa7version"), BYTES("\x86\xa7version"), REFUSAL_MISSING_FIELD, "messages"},
+        {BYTES("\x88\xa7version\x02"), BYTES("\x89\xa7version\x02\xa7version\x02"),
          REFUSAL_DUPLICATE_FIELD, "version"},
         {BYTES("\xa6traces\x92"), BYTES("\xa6traces\xdd\xff\xff\xff\xff"), REFUSAL_TOO_LARGE, "traces"},
         {BYTES("\xa6traces\x92"), BYTES("\xa6traces\x91"), REFUSAL_MALFORMED, ""},
@@ -177,15 +236,20 @@ static void tokens_are_counted_over_all_traces_before_they_are_held(void **state
     pack_zeros(&four, count * 4);
     pack_zeros(&one, count);
     packer_init(&packer, &bytes);
-    msgpack_pack_map(&packer, 1);
+    msgpack_pack_map(&packer, 2);
+    packer_str(&packer, slice_from_str("version"));
+    msgpack_pack_uint32(&packer, RECORD_VERSION);
     packer_str(&packer, slice_from_str("traces"));
     msgpack_pack_array(&packer, 3);
     for (int trace = 0; trace < 3; trace++) {
-        msgpack_pack_map(&packer, 5);
+        static const char *const texts[] = {"reason", "template_digest", "tokenizer_digest"};
+        msgpack_pack_map(&packer, 7);
         packer_str(&packer, slice_from_str("turns"));
         msgpack_pack_array(&packer, 0);
-        packer_str(&packer, slice_from_str("reason"));
-        packer_str(&packer, slice_from_str(""));
+        for (size_t i = 0; i < 3; i++) {
+            packer_str(&packer, slice_from_str(texts[i]));
+            packer_str(&packer, slice_from_str(""));
+        }
         pack_column(&packer, "token_ids", count * 4, buffer_peek(&four));
         pack_column(&packer, "mask", count, buffer_peek(&one));
         pack_column(&packer, "logprobs", count * 4, buffer_peek(&four));
@@ -201,6 +265,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_truncation_is_refused),
         cmocka_unit_test(any_one_byte_damaged_is_refused_or_read),
+        cmocka_unit_test(a_record_of_version_1_is_read_and_is_of_this_version_then),
+        cmocka_unit_test(every_truncation_of_version_1_is_refused_and_damage_too_or_read),
         cmocka_unit_test(bytes_that_lie_are_refused_by_place_and_reason),
         cmocka_unit_test(bytes_after_a_record_are_refused),
         cmocka_unit_test(nesting_is_refused_where_it_begins),

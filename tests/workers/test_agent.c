@@ -1,6 +1,8 @@
 /* Agents over a scripted engine and real sandboxes: how each may end, and what it records. */
 #include "agent_world.h"
 
+#include "common/digest.h"
+#include "schemas/tokenizer_sample.h"
 #include "workers/agents/dialogue.h"
 #include "workers/agents/fence.h"
 
@@ -88,11 +90,23 @@ static void chat_answers_once_and_records_what_was_sampled(void **state)
     assert_int_equal(attempt.record.traces[0].turn_count, 2);
     assert_string_equal(attempt.record.agent, "chat");
     assert_string_equal(attempt.record.logprobs_mode, "raw");
+    const struct record_trace *trace = &attempt.record.traces[0];
     assert_memory_equal(attempt.record.template_digest, "sha256:", 7);
+    assert_string_equal(trace->template_digest, attempt.record.template_digest);
+    char digest[80]; /* of a tokenizer whose ids are bytes */
+    uint32_t ids[4096];
+    size_t count = strlen(tokenizer_sample);
+    assert_true(count < 4096);
+    for (size_t i = 0; i < count; i++)
+        ids[i] = (uint8_t)tokenizer_sample[i];
+    assert_true(digest_of(slice_of(ids, count * sizeof(*ids)), digest));
+    assert_string_equal(trace->tokenizer_digest, digest);
     const struct record_turn *turn = turn_in_role(&attempt.record, "assistant", 0);
     assert_string_equal(turn->finish, "stop");
     assert_string_equal(turn->engine, world.url);
     assert_int_equal(turn->prompt_tokens, turn->offset);
+    assert_true(turn->prefill_seconds.is_known && turn->prefill_seconds.value == 0.0025);
+    assert_true(turn->decode_seconds.is_known && turn->decode_seconds.value == 0.00125 * turn->length);
     attempt_finish(&attempt);
     world_close(&world);
 }

@@ -104,6 +104,42 @@ static void an_answer_that_ended_its_turn_is_read_with_its_end_token(void **stat
     generation_finish(&generation);
 }
 
+static void times_are_what_the_engine_says_and_unknown_where_it_says_none(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *json;
+        struct record_seconds prefill, decode;
+    } rows[] = {
+        {"{'timings/prompt_ms': 1500, 'timings/predicted_ms': 0}", {true, 1.5}, {true, 0}},
+        {"{'timings': {'prompt_ms': 250.0, 'predicted_ms': 125.0}}", {true, 0.25}, {true, 0.125}},
+        {"{'timings/prompt_ms': -1, 'timings/predicted_ms': 'soon'}", {false, 0}, {false, 0}},
+        {"{}", {false, 0}, {false, 0}},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct generation generation = {0};
+        struct asked asked = {0};
+        struct fail fail = {0};
+        AUTO_JSON json_t *line = fixture("completion_stop");
+        json_t *answer = json_object_get(line, "answer");
+        json_object_del(answer, "timings");
+        json_object_del(answer, "timings/prompt_ms");
+        json_object_del(answer, "timings/predicted_ms");
+        AUTO_FREE char *text = strdup(rows[i].json);
+        for (char *at = text; *at; at++)
+            *at = *at == '\'' ? '"' : *at;
+        AUTO_JSON json_t *times = json_loads(text, 0, NULL);
+        assert_int_equal(json_object_update(answer, times), 0);
+        assert_int_equal(read_reply(line, answer, &asked, &generation, &fail), 0);
+        assert_false(generation.queue_seconds.is_known);
+        assert_int_equal(generation.prefill_seconds.is_known, rows[i].prefill.is_known);
+        assert_int_equal(generation.decode_seconds.is_known, rows[i].decode.is_known);
+        assert_true(generation.prefill_seconds.value == rows[i].prefill.value);
+        assert_true(generation.decode_seconds.value == rows[i].decode.value);
+        generation_finish(&generation);
+    }
+}
+
 static void an_answer_that_was_cut_is_read_without_one(void **state)
 {
     (void)state;
@@ -291,6 +327,8 @@ static void replace_each_member(const json_t *line, json_t *answer, json_t *obje
                                        "stop_type",
                                        "tokens_evaluated",
                                        "timings/cache_n",
+                                       "timings/prompt_ms",
+                                       "timings/predicted_ms",
                                        "completion_probabilities",
                                        "id",
                                        "logprob",
@@ -354,6 +392,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_answer_that_ended_its_turn_is_read_with_its_end_token),
+        cmocka_unit_test(times_are_what_the_engine_says_and_unknown_where_it_says_none),
         cmocka_unit_test(an_answer_that_was_cut_is_read_without_one),
         cmocka_unit_test(logprobs_do_not_depend_on_the_temperature),
         cmocka_unit_test(tokens_inside_a_character_are_asked_for_and_the_rest_stay_in_step),

@@ -38,6 +38,7 @@ static int describe(struct dialogue *dialogue, struct fail *fail)
     dialogue->context_tokens = about.context_tokens;
     memcpy(dialogue->model_digest, about.model_digest, sizeof(dialogue->model_digest));
     memcpy(record->template_digest, about.template_digest, sizeof(record->template_digest));
+    memcpy(record->tokenizer_digest, about.tokenizer_digest, sizeof(record->tokenizer_digest));
     snprintf(record->logprobs_mode, sizeof(record->logprobs_mode), "%s",
              engine_logprobs_mode(run->engine));
     uint64_t limit = run->task->limits.context_tokens;
@@ -158,7 +159,10 @@ static int record_generation(struct dialogue *dialogue, const struct generation 
     struct record_turn turn = {.role = "assistant",
                                .prompt_tokens = generation->prompt_tokens,
                                .cached_tokens = generation->cached_tokens,
-                               .seconds = generation->seconds};
+                               .seconds = generation->seconds,
+                               .queue_seconds = generation->queue_seconds,
+                               .prefill_seconds = generation->prefill_seconds,
+                               .decode_seconds = generation->decode_seconds};
     snprintf(turn.finish, sizeof(turn.finish), "%s", generation->finish);
     snprintf(turn.engine, sizeof(turn.engine), "%s", engine_url(run->engine));
     const struct tokens *sampled = &generation->sampled;

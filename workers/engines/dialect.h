@@ -20,6 +20,7 @@ enum tokenize_mode { TOKENIZE_PLAIN, TOKENIZE_SPECIALS };
 struct engine_facts {
     uint64_t context_tokens; /* of one request, sampled tokens included */
     char template_digest[80];
+    char tokenizer_digest[80]; /* tokenizer_digest.h; by knowing.c */
     char model_digest[80]; /* of what must stay the same under a rollout */
     struct tokens prefix; /* what the tokenizer puts in front of every text (BOS) */
     struct tokens ends;   /* ids known to end a turn; grows as they are seen */

@@ -9,8 +9,8 @@
  *   -EINVAL    it will never take this request                   (task)
  *   -ECANCELED the fiber was cancelled
  * Retries with back-off for the first three happen inside (trying.h), bounded by the fiber's
- * deadline and ENGINE_TRIES. Time in the engine's own queue is time of the call: no engine says
- * how long it was.
+ * deadline and ENGINE_TRIES. Time in the engine's own queue is time of the call; not every engine
+ * says how long it was.
  */
 #ifndef SLUICE_WORKERS_ENGINE_H
 #define SLUICE_WORKERS_ENGINE_H
@@ -18,6 +18,7 @@
 #include "common/fail.h"
 #include "common/slice.h"
 #include "schemas/task.h"
+#include "schemas/trajectory.h"
 #include "workers/http.h"
 
 enum { ENGINE_TRIES = 5 };
@@ -40,6 +41,7 @@ void tokens_finish(struct tokens *tokens);
 struct engine_about {
     uint64_t context_tokens;  /* that one request may use */
     char template_digest[80]; /* "sha256:..." */
+    char tokenizer_digest[80]; /* of what it makes of a sample; "": it cannot be asked */
     char model_digest[80];    /* of model and template: token ids of another mean something else */
 };
 /* What it serves; asked again when the last answer is older than 2 s. */
@@ -68,6 +70,7 @@ struct generation {
     char finish[16];       /* "stop" (last id ends the turn) or "length" */
     uint32_t prompt_tokens, cached_tokens;
     double seconds;
+    struct record_seconds queue_seconds, prefill_seconds, decode_seconds; /* of it, as it says */
 };
 void generation_finish(struct generation *generation);
 

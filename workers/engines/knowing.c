@@ -6,6 +6,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "workers/engines/framing.h"
+#include "workers/engines/tokenizer_digest.h"
 
 static const struct dialect *const dialects[] = {&dialect_llama};
 
@@ -33,6 +34,8 @@ static int describe(void *arg, struct fail *fail)
     for (size_t i = 0; i < sizeof(dialects) / sizeof(*dialects); i++) {
         struct engine_facts facts = {0};
         int error = dialects[i]->describe(engine, &facts, fail);
+        if (error == 0)
+            error = tokenizer_digest_learn(engine, dialects[i], facts.tokenizer_digest, fail);
         if (error == 0)
             take_facts(engine, dialects[i], &facts);
         else

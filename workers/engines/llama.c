@@ -240,14 +240,15 @@ static json_t *completion_body(json_t *prompt, uint64_t max_tokens)
 {
     return json_pack(
         "{s:o,s:I,s:b,s:i,s:b,s:b,s:b,s:f,s:i,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:i,s:b,s:i,"
-        "s:[],s:[s,s,s,s,s,s,s]}",
+        "s:[],s:[s,s,s,s,s,s,s,s,s]}",
         "prompt", prompt, "n_predict", (json_int_t)max_tokens, "return_tokens", true, "n_probs", 1,
         "post_sampling_probs", false, "cache_prompt", true, "stream", false, "temperature", 1.0,
         "top_k", 0, "top_p", 1.0, "min_p", 0.0, "typical_p", 1.0, "top_n_sigma", -1.0,
         "repeat_penalty", 1.0, "presence_penalty", 0.0, "frequency_penalty", 0.0, "dry_multiplier",
         0.0, "xtc_probability", 0.0, "dynatemp_range", 0.0, "mirostat", 0, "ignore_eos", false,
         "n_keep", 0, "stop", "response_fields", "content", "tokens", "stop_type",
-        "tokens_evaluated", "completion_probabilities", "probs", "timings/cache_n");
+        "tokens_evaluated", "completion_probabilities", "probs", "timings/cache_n",
+        "timings/prompt_ms", "timings/predicted_ms");
 }
 
 static int complete(struct engine *engine, json_t *body, uint64_t tokens, json_t **ret,

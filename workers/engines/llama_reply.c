@@ -211,6 +211,15 @@ static int read_finish(const json_t *reply, struct generation *ret, struct fail 
                     stop_type ? stop_type : "none given");
 }
 
+/* A member of `timings`, flat where response_fields asked for it. */
+static const json_t *timing_of(const json_t *reply, const char *name)
+{
+    char flat[32];
+    snprintf(flat, sizeof(flat), "timings/%s", name);
+    const json_t *found = json_object_get(reply, flat);
+    return found ? found : json_object_get(json_object_get(reply, "timings"), name);
+}
+
 static int read_counts(const json_t *reply, size_t prompt_count, struct generation *ret,
                        struct fail *fail)
 {
@@ -218,13 +227,19 @@ static int read_counts(const json_t *reply, size_t prompt_count, struct generati
         ret->prompt_tokens != prompt_count)
         return fail_set(fail, -EPROTO, "the engine read a prompt of %u tokens where %zu were sent",
                         ret->prompt_tokens, prompt_count);
-    const json_t *cached =
-        json_object_get(reply, "timings/cache_n"); /* as response_fields has it */
-    if (!cached)
-        cached = json_object_get(json_object_get(reply, "timings"), "cache_n");
-    if (!read_count(cached, &ret->cached_tokens))
+    if (!read_count(timing_of(reply, "cache_n"), &ret->cached_tokens))
         ret->cached_tokens = 0;
     return 0;
+}
+
+/* Milliseconds; what is no time is not known. It does not tell how long the request was queued. */
+static struct record_seconds read_time(const json_t *reply, const char *name)
+{
+    const json_t *time = timing_of(reply, name);
+    double ms = json_number_value(time);
+    if (!json_is_number(time) || !isfinite(ms) || ms < 0)
+        return (struct record_seconds){0};
+    return (struct record_seconds){true, ms / 1000};
 }
 
 static int read_text(const json_t *reply, struct generation *ret, struct fail *fail)
@@ -250,6 +265,8 @@ int llama_reply_read(const json_t *reply, size_t prompt_count, uint64_t max_toke
         error = read_text(reply, ret, fail);
     if (error < 0)
         return error;
+    ret->prefill_seconds = read_time(reply, "prompt_ms");
+    ret->decode_seconds = read_time(reply, "predicted_ms");
     ret->logprobs = calloc(ret->sampled.count, sizeof(*ret->logprobs));
     if (!ret->logprobs)
         return fail_set(fail, -ENOMEM, "out of memory");

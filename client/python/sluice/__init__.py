@@ -11,11 +11,13 @@
 """
 
 from .client import Client
-from .errors import (BrokerSilent, Forgotten, Full, NotAllowed, NotLetIn, OtherLedger, Refused,
-                     SluiceError)
+from .errors import (BrokerSilent, Forgotten, Full, NotAllowed, NotLetIn, OtherLedger, OtherTokens,
+                     Refused, SluiceError)
 from .messages import MessageError
+from .tokenizer import tokenizer_digest
 from .trajectory import Message, Sandbox, Trace, Trajectory, Turn
 
 __version__ = "0.1.0"
 __all__ = ["Client", "Trajectory", "Trace", "Turn", "Message", "Sandbox", "SluiceError", "Refused",
-           "BrokerSilent", "NotLetIn", "NotAllowed", "Full", "Forgotten", "OtherLedger", "MessageError"]
+           "BrokerSilent", "NotLetIn", "NotAllowed", "Full", "Forgotten", "OtherLedger", "OtherTokens",
+           "MessageError", "tokenizer_digest"]

@@ -8,7 +8,7 @@ import warnings
 import zmq
 
 from . import messages
-from .errors import Refused, SluiceError, refusal
+from .errors import OtherTokens, Refused, SluiceError, refusal
 from .link import AGAIN, Link
 from .stream import FAR, STOPPED, Stream
 from .tasks import name_groups, read_tasks
@@ -149,7 +149,8 @@ class Client:
                 warnings.warn(warning, stacklevel=3)
         return [], None
 
-    def trajectories(self, stream, from_seq=0, timeout=None, until_idle=False, cursor=None):
+    def trajectories(self, stream, from_seq=0, timeout=None, until_idle=False, cursor=None,
+                     expect_template=None, expect_tokenizer=None):
         """Yields each trajectory of a stream once, in order, for ever; restarts do not matter.
 
         from_seq: the first number wanted; 0: the oldest that is kept. timeout: ends after so many
@@ -162,6 +163,9 @@ class Client:
         hand comes again (after a power failure perhaps some more), and none is passed over. For
         exactly once keep `seq` in the same checkpoint as what was learned from it, and begin with
         from_seq=seq + 1.
+
+        expect_template, expect_tokenizer: digests, "sha256:...", that each trace must have; else
+        OtherTokens is raised: its `seq` says which trajectory; go on with from_seq after it.
 
         Raises Forgotten for a number that is no longer kept, OtherLedger when the broker has
         another ledger than before (both say from where to go on: `oldest`), BrokerSilent when no
@@ -178,7 +182,8 @@ class Client:
                     return
                 try:
                     trajectory = read_trajectory(fields)
-                except messages.MessageError as why:
+                    trajectory.expect(expect_template, expect_tokenizer)
+                except (messages.MessageError, OtherTokens) as why:
                     why.seq = fields["seq"]
                     reader.save()  # the next reader begins after it
                     raise

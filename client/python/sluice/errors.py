@@ -43,6 +43,14 @@ class Forgotten(Refused):
         self.oldest = oldest
 
 
+class OtherTokens(SluiceError):
+    """A trajectory's tokens are not of the chat template or the tokenizer that is expected. seq: its number."""
+
+    def __init__(self, text, seq):
+        super().__init__(text)
+        self.seq = seq
+
+
 class OtherLedger(SluiceError):
     """The broker has another ledger than before, such as an older back-up.
 

@@ -7,9 +7,10 @@ import lz4.block
 import msgpack
 import numpy as np
 
+from .errors import OtherTokens
 from .messages import MessageError
 
-RECORD_VERSION = 1
+RECORD_VERSION = 2  # and older ones, since 1
 TOKENS_MAX = 1 << 22
 
 
@@ -26,6 +27,9 @@ class Turn:
     prompt_tokens: int = 0
     cached_tokens: int = 0
     seconds: float = 0.0
+    queue_seconds: Optional[float] = None    # of them, as the engine said; None: it did not
+    prefill_seconds: Optional[float] = None
+    decode_seconds: Optional[float] = None
 
 
 @dataclasses.dataclass
@@ -37,6 +41,8 @@ class Trace:
     logprobs: np.ndarray   # float32, 0 where mask is 0
     turns: List[Turn]
     reason: str            # why it started, "" for the first
+    template_digest: str = ""   # of the engine it started on; "": not known
+    tokenizer_digest: str = ""
 
 
 @dataclasses.dataclass
@@ -86,11 +92,26 @@ class Trajectory:
     init_layer: str = ""
     engine: str = ""
     agent: str = ""
-    template_digest: str = ""
+    template_digest: str = ""   # of the engine last asked; traces have their own
+    tokenizer_digest: str = ""
     logprobs_mode: str = ""
     traces: List[Trace] = dataclasses.field(default_factory=list)
     messages: List[Message] = dataclasses.field(default_factory=list)
     sandbox: Optional[Sandbox] = None  # None when the agent had none
+
+    def expect(self, template=None, tokenizer=None):
+        """Raises OtherTokens unless every trace was made with this chat template and this tokenizer.
+
+        Both are digests, "sha256:..."; None: any. A trace whose engine did not tell its own is refused
+        too. tokenizer_digest() makes one of a trainer's own tokenizer.
+        """
+        for place, trace in enumerate(self.traces):
+            for what, wanted, found in (("template", template, trace.template_digest),
+                                        ("tokenizer", tokenizer, trace.tokenizer_digest)):
+                if wanted is not None and wanted != found:
+                    raise OtherTokens(f"trace {place} of {self.rollout} (number {self.seq} of stream {self.stream}) has "
+                                      f"the {what} {found or 'of an engine that did not tell it'}, where {wanted} "
+                                      "is expected", self.seq)
 
 
 def _array(column, dtype):
@@ -117,7 +138,8 @@ def _trace(fields):
     trace = Trace(token_ids=_array(fields["token_ids"], "<u4"), mask=_array(fields["mask"], "u1"),
                   logprobs=_array(fields["logprobs"], "<f4"),
                   turns=[_known(Turn, turn) for turn in fields["turns"]],
-                  reason=fields.get("reason", ""))
+                  reason=fields.get("reason", ""), template_digest=fields["template_digest"],
+                  tokenizer_digest=fields["tokenizer_digest"])
     if not len(trace.token_ids) == len(trace.mask) == len(trace.logprobs):
         raise MessageError("record: arrays of one trace differ in length")
     return trace
@@ -131,10 +153,15 @@ def _sandbox(fields):
 
 def _read_record(data, trajectory):
     record = msgpack.unpackb(data, raw=False, strict_map_key=True)
-    if record["version"] != RECORD_VERSION:
-        raise MessageError(f"record: version {record['version']}, not {RECORD_VERSION}")
+    version = record["version"]
+    if not 1 <= version <= RECORD_VERSION:
+        raise MessageError(f"record: version {version}, not 1 to {RECORD_VERSION}")
+    if version < 2:
+        for trace in record["traces"]:
+            trace.update(template_digest=record["template_digest"], tokenizer_digest="")
     trajectory.agent = record.get("agent", "")
     trajectory.template_digest = record.get("template_digest", "")
+    trajectory.tokenizer_digest = record.get("tokenizer_digest", "")
     trajectory.logprobs_mode = record.get("logprobs_mode", "")
     trajectory.traces = [_trace(trace) for trace in record["traces"]]
     trajectory.messages = [_known(Message, message) for message in record["messages"]]
