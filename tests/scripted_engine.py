@@ -24,7 +24,8 @@ The first rule whose conditions all hold decides. `call` counts requests to that
                                an answer without end: each until the client goes, which is logged
                                as answer "gone"
     down                       the engine dies
-A script's "model" is the model_path it says it serves.
+A script's "model" is the model_path it says it serves. With a "dialect" it speaks as another server does
+(scripted_dialects.py); a rule without a "path" is then of whichever route samples.
 """
 import argparse
 import json
@@ -38,6 +39,8 @@ import time
 import urllib.error
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import scripted_dialects
 
 SPECIALS = {"<|im_start|>": 256, "<|im_end|>": 257, "<|endoftext|>": 258, "<s>": 259}
 NAMES = {id: name for name, id in SPECIALS.items()}
@@ -188,6 +191,8 @@ class Engine:
         self.script, self.log, self.proxy = script, log, proxy
         self.lock = threading.Lock()
         self.calls, self.used = {}, {}
+        self.context = script.get("context", 4096)
+        self.model = sys.modules[__name__]
 
     def note(self, **line):
         if self.log:
@@ -197,11 +202,12 @@ class Engine:
 
     def rule(self, path, request):
         """The rule for this request and the assistant turns before it."""
+        prompt = scripted_dialects.prompt_of(request)
         with self.lock:
             call = self.calls[path] = self.calls.get(path, 0) + 1
-            user, turn = last_turns(request["prompt"]) if path == "/completion" else ("", 0)
+            user, turn = last_turns(prompt) if prompt is not None else ("", 0)
             for i, rule in enumerate(self.script.get("rules", [])):
-                if (rule.get("path", "/completion") == path and rule.get("call", call) == call
+                if ((rule["path"] == path if "path" in rule else prompt is not None) and rule.get("call", call) == call
                         and rule.get("if", "") in user and self.used.get(i, 0) < rule.get("times", 1 << 60)):
                     self.used[i] = self.used.get(i, 0) + 1
                     return rule, turn
@@ -216,9 +222,15 @@ class Engine:
         text = TEMPLATES[self.script.get("template", "chatml")](messages)
         return ("<s>" if self.script.get("bos") else "") + text
 
+    def reply(self, rule, turn):
+        replies = rule.get("replies") or [rule.get("reply", "ok")]
+        return encode(replies[max(0, min(turn, len(replies) - 1))], False) + [SPECIALS[rule.get("end", "<|im_end|>")]]
+
     def answer(self, path, request, rule, turn):
         """(status, body) when nothing is to break."""
-        context = self.script.get("context", 4096)
+        context = self.context
+        if self.script.get("dialect"):
+            return scripted_dialects.answer(self, path, request, self.reply(rule, turn))
         if path == "/health":
             return 200, {"status": "ok"}
         if path == "/props" and not self.script.get("other_server"):
@@ -236,9 +248,7 @@ class Engine:
         if path == "/completion":
             if len(request["prompt"]) >= context:
                 return 400, STATUSES["long"]
-            replies = rule.get("replies") or [rule.get("reply", "ok")]
-            ids = encode(replies[min(turn, len(replies) - 1)], False) + [SPECIALS[rule.get("end", "<|im_end|>")]]
-            return 200, completion(request, ids)
+            return 200, completion(request, self.reply(rule, turn))
         return 404, {"error": {"code": 404, "message": "File Not Found", "type": "not_found_error"}}
 
     def forward(self, path, body):
@@ -324,6 +334,8 @@ class Handler(BaseHTTPRequestHandler):
             return self.linger(engine, fault, request, json.dumps(answer).encode())
         if fault in STATUSES:
             status, answer = STATUSES[fault]["error"]["code"], STATUSES[fault]
+        elif fault and engine.script.get("dialect") and fault in scripted_dialects.FAULTS:
+            answer = scripted_dialects.break_answer(fault, answer)
         elif fault in FAULTS:
             answer = FAULTS[fault](answer)
         body = json.dumps(answer).encode()

@@ -165,6 +165,7 @@ static int record_generation(struct dialogue *dialogue, const struct generation 
                                .decode_seconds = generation->decode_seconds};
     snprintf(turn.finish, sizeof(turn.finish), "%s", generation->finish);
     snprintf(turn.engine, sizeof(turn.engine), "%s", engine_url(run->engine));
+    snprintf(turn.version, sizeof(turn.version), "%s", generation->version);
     const struct tokens *sampled = &generation->sampled;
     return record_append(run->record, &turn, sampled->ids, generation->logprobs, sampled->count,
                          true) &&

@@ -51,28 +51,39 @@ static bool has_prefix(const struct tokens *ids, const struct tokens *prefix)
             memcmp(ids->ids, prefix->ids, prefix->count * sizeof(*ids->ids)) == 0);
 }
 
-static int act_render(void *arg, struct fail *fail)
+static int render_text(struct engine *engine, const struct task_message *messages, size_t count,
+                       struct tokens *ret, struct fail *fail)
 {
-    struct action *action = arg;
-    struct engine *engine = action->engine;
     AUTO_BUFFER text = {0};
     struct tokens ids = {0};
-    action->ids.count = 0;
-    int error = engine_learn(engine, fail);
-    if (error == 0)
-        error = engine->dialect->apply_template(engine, action->messages, action->message_count,
-                                                &text, fail);
+    int error = engine->dialect->apply_template(engine, messages, count, &text, fail);
     if (error == 0)
         error =
             engine->dialect->tokenize(engine, buffer_peek(&text), TOKENIZE_SPECIALS, &ids, fail);
     const struct tokens *prefix = &engine->facts.prefix;
-    if (error == 0 && !has_prefix(&ids, prefix) &&
-        !tokens_append(&action->ids, prefix->ids, prefix->count))
+    if (error == 0 && !has_prefix(&ids, prefix) && !tokens_append(ret, prefix->ids, prefix->count))
         error = fail_set(fail, -ENOMEM, "out of memory");
-    if (error == 0 && !tokens_append(&action->ids, ids.ids, ids.count))
+    if (error == 0 && !tokens_append(ret, ids.ids, ids.count))
         error = fail_set(fail, -ENOMEM, "out of memory");
     tokens_finish(&ids);
     return error;
+}
+
+int engine_render_once(struct engine *engine, const struct task_message *messages, size_t count,
+                       struct tokens *ret, struct fail *fail)
+{
+    return (engine->dialect->render ? engine->dialect->render : render_text)(engine, messages,
+                                                                             count, ret, fail);
+}
+
+static int act_render(void *arg, struct fail *fail)
+{
+    struct action *action = arg;
+    action->ids.count = 0;
+    int error = engine_learn(action->engine, fail);
+    return error < 0 ? error
+                     : engine_render_once(action->engine, action->messages, action->message_count,
+                                          &action->ids, fail);
 }
 
 static int act_bridge(void *arg, struct fail *fail)

@@ -82,31 +82,49 @@ static int request(const struct call *call, const char *body, struct http_reply 
                : error;
 }
 
-int call_json(const struct call *call, json_t **ret, struct fail *fail)
+static json_t *parse(struct slice text)
+{
+    return text_is_shallow(text, TEXT_LEVELS_MAX)
+               ? json_loadb((const char *)text.data, text.len, JSON_ALLOW_NUL, NULL)
+               : NULL;
+}
+
+static int answer(const struct call *call, const char *body, struct buffer *ret, struct fail *fail)
+{
+    struct http_reply reply = {0};
+    int error = request(call, body, &reply, fail);
+    if (error == 0 && reply.retry_after_s > 0 && call->ret_pause_ms)
+        *call->ret_pause_ms = reply.retry_after_s * 1000;
+    if (error == 0 && reply.status == 200) {
+        *ret = reply.body;
+        return 0;
+    }
+    if (error == 0) {
+        AUTO_JSON json_t *json = parse(buffer_peek(&reply.body));
+        call_refusal(reply.status, json, fail);
+        error = fail_wrap(fail, "%s%s", call->base, call->path);
+    }
+    buffer_finish(&reply.body);
+    return error;
+}
+
+int call_text(const struct call *call, struct buffer *ret, struct fail *fail)
 {
     AUTO_FREE char *body = call->body ? json_dumps(call->body, JSON_COMPACT) : NULL;
     if (call->body && !body)
         return fail_set(fail, -ENOMEM, "out of memory");
-    struct http_reply reply = {0};
-    int error = request(call, body, &reply, fail);
-    if (error < 0) {
-        buffer_finish(&reply.body);
+    return answer(call, body ? body : call->text, ret, fail);
+}
+
+int call_json(const struct call *call, json_t **ret, struct fail *fail)
+{
+    AUTO_BUFFER text = {0};
+    int error = call_text(call, &text, fail);
+    if (error < 0)
         return error;
-    }
-    AUTO_JSON json_t *json =
-        text_is_shallow(buffer_peek(&reply.body), TEXT_LEVELS_MAX)
-            ? json_loadb((const char *)reply.body.data, reply.body.len, JSON_ALLOW_NUL, NULL)
-            : NULL;
-    buffer_finish(&reply.body);
-    if (reply.retry_after_s > 0 && call->ret_pause_ms)
-        *call->ret_pause_ms = reply.retry_after_s * 1000;
-    if (reply.status != 200)
-        call_refusal(reply.status, json, fail);
-    else if (!json)
-        fail_set(fail, -EPROTO, "the engine's answer is not JSON");
-    else {
-        *ret = json_incref(json);
+    *ret = parse(buffer_peek(&text));
+    if (*ret)
         return 0;
-    }
+    fail_set(fail, -EPROTO, "the engine's answer is not JSON");
     return fail_wrap(fail, "%s%s", call->base, call->path);
 }

@@ -20,7 +20,8 @@ enum { CALL_ANSWER_MAX = 1 << 24 };
 struct call {
     struct http *http;
     const char *base, *path;
-    json_t *body;       /* NULL: GET */
+    json_t *body;       /* NULL: `text` */
+    const char *text;   /* JSON that is written already; NULL too: GET */
     int64_t timeout_ms; /* of this call; the fiber's deadline still holds */
     size_t answer_max;  /* bytes; 0: CALL_ANSWER_MAX */
     int64_t *ret_pause_ms; /* set when a refusal says when to come back (Retry-After); or NULL */
@@ -31,6 +32,12 @@ struct call {
  * engine.h, by status and by the server's own words.
  */
 int call_json(const struct call *call, json_t **ret, struct fail *fail);
+
+/*
+ * The same with the answer's text, whatever it is (buffer_finish it): for answers too long for a
+ * DOM of many small pieces (tree.h).
+ */
+int call_text(const struct call *call, struct buffer *ret, struct fail *fail);
 
 /* The error of a status and body; also used by tests on recorded bodies. */
 int call_refusal(long status, const json_t *body, struct fail *fail);

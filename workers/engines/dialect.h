@@ -22,14 +22,19 @@ struct engine_facts {
     char template_digest[80];
     char tokenizer_digest[80]; /* tokenizer_digest.h; by knowing.c */
     char model_digest[80]; /* of what must stay the same under a rollout */
+    char logprobs_mode[32]; /* of the record: "raw", "processed", "unknown" */
+    char model[256];        /* the name that requests give it; "": none */
+    char note[256];         /* how it is spoken to, for people: its version, the route */
+    bool has_generate;      /* vllm: /inference/v1/generate */
     struct tokens prefix; /* what the tokenizer puts in front of every text (BOS) */
     struct tokens ends;   /* ids known to end a turn; grows as they are seen */
     uint32_t plain_id;    /* of a token that is plain ASCII text */
+    char joint[64];       /* spelling.h: the name of a special token that cuts text; "": none */
+    uint32_t joint_id;
 };
 
 struct dialect {
     const char *name, *doc;
-    const char *logprobs_mode; /* of the record: "raw" or "processed" */
     /* -ENOTSUP: some other kind of server. *ret is empty before, engine_facts_finish after. */
     int (*describe)(struct engine *engine, struct engine_facts *ret, struct fail *fail);
     /* Of what it serves now, the facts' model_digest. */
@@ -37,6 +42,9 @@ struct dialect {
     /* The chat template's text for these messages and the generation prompt. */
     int (*apply_template)(struct engine *engine, const struct task_message *messages, size_t count,
                           struct buffer *ret, struct fail *fail);
+    /* NULL, or the same as ids: where the engine itself makes them of messages. */
+    int (*render)(struct engine *engine, const struct task_message *messages, size_t count,
+                  struct tokens *ret, struct fail *fail);
     int (*tokenize)(struct engine *engine, struct slice text, enum tokenize_mode mode,
                     struct tokens *ret, struct fail *fail);
     int (*detokenize)(struct engine *engine, uint32_t id, struct buffer *ret, struct fail *fail);
@@ -46,7 +54,7 @@ struct dialect {
                     struct generation *ret, struct fail *fail);
 };
 
-extern const struct dialect dialect_llama;
+extern const struct dialect dialect_llama, dialect_vllm;
 
 struct engine {
     struct engine *next;
@@ -61,6 +69,10 @@ struct engine {
 };
 
 void engine_facts_finish(struct engine_facts *facts);
+
+/* One try of engine_render. */
+int engine_render_once(struct engine *engine, const struct task_message *messages, size_t count,
+                       struct tokens *ret, struct fail *fail);
 
 /* Whether the tokenizer knows `id` as a special token: read as such, but never from plain text. */
 int engine_is_special(struct engine *engine, uint32_t id, bool *ret, struct fail *fail);

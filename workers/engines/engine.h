@@ -15,6 +15,7 @@
 #ifndef SLUICE_WORKERS_ENGINE_H
 #define SLUICE_WORKERS_ENGINE_H
 
+#include "common/buffer.h"
 #include "common/fail.h"
 #include "common/slice.h"
 #include "schemas/task.h"
@@ -36,6 +37,7 @@ struct tokens { /* free with tokens_finish */
     size_t count, capacity;
 };
 bool tokens_append(struct tokens *tokens, const uint32_t *ids, size_t count);
+bool tokens_write(const struct tokens *tokens, struct buffer *ret); /* as a JSON array */
 void tokens_finish(struct tokens *tokens);
 
 struct engine_about {
@@ -69,6 +71,7 @@ struct generation {
     char *text;            /* what the ids say, without the end token; UTF-8, repaired */
     char finish[16];       /* "stop" (last id ends the turn) or "length" */
     uint32_t prompt_tokens, cached_tokens;
+    char version[64]; /* of the weights, as the engine calls them; "": it does not say */
     double seconds;
     struct record_seconds queue_seconds, prefill_seconds, decode_seconds; /* of it, as it says */
 };

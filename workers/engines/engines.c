@@ -75,5 +75,5 @@ const char *engine_url(const struct engine *engine)
 
 const char *engine_logprobs_mode(const struct engine *engine)
 {
-    return engine->dialect ? engine->dialect->logprobs_mode : "";
+    return engine->facts.logprobs_mode;
 }

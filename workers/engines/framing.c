@@ -11,17 +11,26 @@
 
 /* ---- rendering sentinels ----------------------------------------------------------------- */
 
+enum { ROUNDS_MAX = 2, MESSAGES_MAX = 2 * ROUNDS_MAX + 1 };
+
 /* `rounds` times a user's turn and a reply, then a user's turn with `content`. */
-static int render_rounds(struct engine *engine, size_t rounds, const char *content,
-                         struct buffer *ret, struct fail *fail)
+static size_t make_rounds(size_t rounds, const char *content,
+                          struct task_message messages[MESSAGES_MAX])
 {
-    struct task_message messages[5];
     size_t count = 0;
     for (size_t i = 0; i < rounds; i++) {
         messages[count++] = (struct task_message){(char *)"user", (char *)FRAME_USER};
         messages[count++] = (struct task_message){(char *)"assistant", (char *)FRAME_REPLY};
     }
     messages[count++] = (struct task_message){(char *)"user", (char *)content};
+    return count;
+}
+
+static int render_rounds(struct engine *engine, size_t rounds, const char *content,
+                         struct buffer *ret, struct fail *fail)
+{
+    struct task_message messages[MESSAGES_MAX];
+    size_t count = make_rounds(rounds, content, messages);
     return engine->dialect->apply_template(engine, messages, count, ret, fail);
 }
 
@@ -180,12 +189,10 @@ static const char *const nasty[] = {
 static int prove_content(struct engine *engine, const struct frame *frame, const char *content,
                          struct fail *fail)
 {
-    AUTO_BUFFER text = {0};
+    struct task_message messages[MESSAGES_MAX];
     struct tokens whole = {0}, bridge = {0};
-    int error = render_rounds(engine, 1, content, &text, fail);
-    if (error == 0)
-        error =
-            engine->dialect->tokenize(engine, buffer_peek(&text), TOKENIZE_SPECIALS, &whole, fail);
+    size_t count = make_rounds(1, content, messages);
+    int error = engine_render_once(engine, messages, count, &whole, fail);
     if (error == 0)
         error = framing_bridge(engine, frame, engine->facts.plain_id, slice_from_str(content),
                                &bridge, fail);

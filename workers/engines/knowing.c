@@ -8,7 +8,7 @@
 #include "workers/engines/framing.h"
 #include "workers/engines/tokenizer_digest.h"
 
-static const struct dialect *const dialects[] = {&dialect_llama};
+static const struct dialect *const dialects[] = {&dialect_llama, &dialect_vllm};
 
 void engine_facts_finish(struct engine_facts *facts)
 {

@@ -21,7 +21,9 @@
 #include "common/digest.h"
 #include "workers/engines/call.h"
 #include "workers/engines/dialect.h"
+#include "workers/engines/ends.h"
 #include "workers/engines/llama_reply.h"
+#include "workers/engines/served.h"
 
 enum {
     ANSWER_BYTES = 1 << 20,       /* of an answer, besides its tokens */
@@ -121,27 +123,13 @@ static int llama_apply_template(struct engine *engine, const struct task_message
 /* /props, or -ENOTSUP when there is no such thing. */
 static int get_props(struct engine *engine, json_t **props, struct fail *fail)
 {
-    struct call call = {.http = engine->http,
-                        .base = engine->url,
-                        .path = "/props",
-                        .timeout_ms = METADATA_TIMEOUT_MS,
-                        .ret_pause_ms = &engine->pause_ms};
-    int error = call_json(&call, props, fail);
-    return error == -EPROTO ? fail_set(fail, -ENOTSUP, "no /props") : error;
+    return served_get(engine, "/props", props, fail);
 }
 
 static int digest_model(const json_t *props, char ret[80], struct fail *fail)
 {
     static const char *const names[] = {"model_path", "chat_template", "bos_token", "eos_token"};
-    AUTO_BUFFER text = {0};
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-        const json_t *value = json_object_get(props, names[i]);
-        buffer_append(&text, json_string_value(value), json_string_length(value));
-        buffer_append(&text, "", 1);
-    }
-    return !text.failed && digest_of(buffer_peek(&text), ret)
-               ? 0
-               : fail_set(fail, -ENOMEM, "out of memory");
+    return digest_members(props, names, sizeof(names) / sizeof(*names), ret, fail);
 }
 
 static int llama_identify(struct engine *engine, char model_digest[80], struct fail *fail)
@@ -165,6 +153,7 @@ static int read_props(struct engine *engine, struct engine_facts *ret, json_t **
     if (json_integer_value(context) <= 0 || !json_is_string(template))
         return fail_set(fail, -ENOTSUP, "/props has no n_ctx or no chat_template");
     ret->context_tokens = (uint64_t)json_integer_value(context);
+    snprintf(ret->logprobs_mode, sizeof(ret->logprobs_mode), "raw");
     return digest_of(slice_of(json_string_value(template), json_string_length(template)),
                      ret->template_digest)
                ? 0
@@ -319,34 +308,6 @@ static int score(void *arg, const struct tokens *ids, size_t at, struct llama_sc
                     wanted);
 }
 
-static bool ends_has(const struct engine *engine, uint32_t id)
-{
-    for (size_t i = 0; i < engine->facts.ends.count; i++)
-        if (engine->facts.ends.ids[i] == id)
-            return true;
-    return false;
-}
-
-/* The last id ends the turn exactly when the engine says so. New end tokens are learnt. */
-static int check_end(struct engine *engine, const struct generation *generation, struct fail *fail)
-{
-    uint32_t last = generation->sampled.ids[generation->sampled.count - 1];
-    bool is_end = ends_has(engine, last);
-    if (strcmp(generation->finish, "stop") != 0)
-        return is_end ? fail_set(fail, -EPROTO, "the engine was cut at an end of turn (token %u)",
-                                 last)
-                      : 0;
-    if (is_end)
-        return 0;
-    int error = engine_is_special(engine, last, &is_end, fail);
-    if (error == 0 && !is_end)
-        error = fail_set(fail, -EPROTO,
-                         "the engine ended a turn with token %u, which is plain text", last);
-    if (error == 0 && !tokens_append(&engine->facts.ends, &last, 1))
-        error = fail_set(fail, -ENOMEM, "out of memory");
-    return error;
-}
-
 static json_t *sampling_body(const struct tokens *prompt, const struct task_sampling *sampling,
                              uint64_t max_tokens, uint64_t seed_offset)
 {
@@ -374,13 +335,12 @@ static int llama_generate(struct engine *engine, const struct tokens *prompt,
     struct scoring scoring = {engine, prompt};
     struct llama_scorer scorer = {&scoring, score};
     error = llama_reply_read(reply, prompt->count, max_tokens, &scorer, ret, fail);
-    return error < 0 ? error : check_end(engine, ret, fail);
+    return error < 0 ? error : ends_check(engine, ret, fail);
 }
 
 const struct dialect dialect_llama = {
     .name = "llama",
     .doc = "llama.cpp's server",
-    .logprobs_mode = "raw",
     .describe = llama_describe,
     .identify = llama_identify,
     .apply_template = llama_apply_template,

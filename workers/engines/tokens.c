@@ -21,6 +21,23 @@ bool tokens_append(struct tokens *tokens, const uint32_t *ids, size_t count)
     return true;
 }
 
+bool tokens_write(const struct tokens *tokens, struct buffer *ret)
+{
+    buffer_append(ret, "[", 1);
+    for (size_t i = 0; i < tokens->count; i++) {
+        char digits[12];
+        size_t at = sizeof(digits);
+        uint32_t id = tokens->ids[i];
+        do
+            digits[--at] = (char)('0' + id % 10);
+        while ((id /= 10) > 0);
+        if (i > 0)
+            digits[--at] = ',';
+        buffer_append(ret, digits + at, sizeof(digits) - at);
+    }
+    return buffer_append(ret, "]", 1);
+}
+
 void tokens_finish(struct tokens *tokens)
 {
     free(tokens->ids);

@@ -1,0 +1,181 @@
+"""The interfaces of vLLM, SGLang and a plain server of OpenAI's protocol, over a scripted engine's model.
+
+Forms read in the sources of vLLM 0.32.0 (entrypoints/scale_out/token_in_token_out, entrypoints/openai/completion,
+entrypoints/serve/tokenize) and SGLang 0.5.23 (srt/entrypoints/http_server.py, srt/managers/tokenizer_manager.py).
+
+A script's "dialect" is one of DIALECTS. Besides "context", "template" and "rules" these read
+    "generate": false     vllm: without --enable-scale-out
+    "logprobs_mode"       "raw" (vllm's default) or "processed" (sglang's)
+    "version": "v7"       what the weights are called
+    "lacks": [PATH, ...]  routes that are not there
+    "ids": false          openai: return_token_ids is ignored
+and cached tokens are all of a prompt but the last.
+"""
+
+
+def not_found():
+    return 404, {"detail": "Not Found"}
+
+
+def too_long(engine, prompt, limit):
+    """vLLM's and SGLang's sentences for a request that does not fit."""
+    total = len(prompt) + limit
+    if engine.script["dialect"] == "sglang":
+        if len(prompt) >= engine.context:
+            return 400, {"error": {"message": f"The input ({len(prompt)} tokens) is longer than the model's context "
+                                              f"length ({engine.context} tokens)."}}
+        return 400, {"error": {"message": "Requested token count exceeds the model's maximum context length of "
+                                          f"{engine.context} tokens. You requested a total of {total} tokens."}}
+    return 400, {"error": {"message": f"This model's maximum context length is {engine.context} tokens. However, you "
+                                      f"requested {limit} output tokens and your prompt contains {len(prompt)} input "
+                                      f"tokens, for a total of {total} tokens.",
+                           "type": "BadRequestError", "param": "input_tokens", "code": 400}}
+
+
+def sample(engine, request, prompt, limit, sampling, reply_ids):
+    """[(id, logprob, logprob of the likeliest)], finish: what the script says at this temperature."""
+    mode = engine.script.get("logprobs_mode", "processed" if engine.script["dialect"] == "sglang" else "raw")
+    scale = sampling.get("temperature", 1) if mode == "processed" else 1
+    ids = reply_ids[:limit]
+    stops = engine.model.ENDS
+    tokens = [(id, engine.model.logprob(len(prompt) + i, id) * scale, -0.75 * scale) for i, id in enumerate(ids)]
+    return tokens, "stop" if ids and ids[-1] in stops else "length"
+
+
+def usage(prompt, tokens):
+    return {"prompt_tokens": len(prompt), "completion_tokens": len(tokens), "total_tokens": len(prompt) + len(tokens),
+            "prompt_tokens_details": {"cached_tokens": len(prompt) - 1}}
+
+
+# ---- vLLM ----------------------------------------------------------------------------------
+
+
+def vllm_generate(engine, request, reply_ids):
+    sampling, prompt = request["sampling_params"], request["token_ids"]
+    if len(prompt) + sampling["max_tokens"] > engine.context:
+        return too_long(engine, prompt, sampling["max_tokens"])
+    tokens, finish = sample(engine, request, prompt, sampling["max_tokens"], sampling, reply_ids)
+    content = [{"token_id": id, "logprob": p, "rank": 1,
+                "top_logprobs": [{"token_id": id, "logprob": p, "rank": 2}, {"token_id": 7, "logprob": top, "rank": 1}]
+                [:max(1, sampling["logprobs"])]} for id, p, top in tokens]
+    version = engine.script.get("version", "default")
+    return 200, {"request_id": "generate-tokens-x", "created": 1, "model": "scripted", "usage": usage(prompt, tokens),
+                 "choices": [{"index": 0, "finish_reason": finish, "stop_reason": None,
+                              "token_ids": [id for id, _, _ in tokens], "routed_experts": None,
+                              "weight_versions": [{"version": version, "start": 0, "end": len(tokens)}],
+                              "logprobs": {"content": content}}],
+                 "prompt_logprobs": None, "kv_transfer_params": None}
+
+
+def vllm_complete(engine, request, reply_ids):
+    prompt = request["prompt"]
+    if len(prompt) + request["max_tokens"] > engine.context:
+        return too_long(engine, prompt, request["max_tokens"])
+    tokens, finish = sample(engine, request, prompt, request["max_tokens"], request, reply_ids)
+    ids = [id for id, _, _ in tokens]
+    said = engine.model.decode(ids[:-1] if finish == "stop" else ids, specials=True)
+    choice = {"index": 0, "text": said, "finish_reason": finish, "stop_reason": None,
+              "logprobs": {"text_offset": [0] * len(ids), "token_logprobs": [p for _, p, _ in tokens],
+                           "tokens": [f"token_id:{id}" for id in ids],
+                           "top_logprobs": [{f"token_id:{id}": p, "token_id:7": top} for id, p, top in tokens]}}
+    if engine.script.get("ids", True) and request.get("return_token_ids"):
+        choice.update(token_ids=ids, prompt_token_ids=prompt)
+    return 200, {"id": "cmpl-x", "object": "text_completion", "created": 1, "model": "scripted", "choices": [choice],
+                 "usage": usage(prompt, tokens)}
+
+
+def vllm_models(engine, request, reply_ids):
+    return 200, {"object": "list", "data": [{"id": "scripted", "object": "model", "owned_by": "vllm",
+                                             "root": engine.script.get("model", "/models/scripted"), "parent": None,
+                                             "max_model_len": engine.context, "permission": []}]}
+
+
+def tokenize(engine, request, reply_ids):
+    if "messages" in request:
+        text = engine.render(request["messages"])
+        if text is None:
+            return 400, {"error": {"message": "the template raises", "type": "BadRequestError", "code": 400}}
+    else:
+        text = request["prompt"]
+    ids = engine.model.encode(text, True)
+    return 200, {"count": len(ids), "max_model_len": engine.context, "tokens": ids, "token_strs": None}
+
+
+def vllm_detokenize(engine, request, reply_ids):
+    return 200, {"prompt": engine.model.decode(request["tokens"], specials=True)}
+
+
+def vllm_version(engine, request, reply_ids):
+    return 200, {"version": "0.32.0"}
+
+
+def health(engine, request, reply_ids):
+    return 200, {}
+
+
+VLLM = {"/version": vllm_version, "/v1/models": vllm_models, "/tokenize": tokenize, "/detokenize": vllm_detokenize,
+        "/inference/v1/generate": vllm_generate, "/v1/completions": vllm_complete, "/health": health}
+
+DIALECTS = {"vllm": VLLM}
+
+
+# ---- what all have alike -------------------------------------------------------------------
+
+
+def prompt_of(request):
+    """The ids that a request asks to go on from; None when it asks nothing of the kind."""
+    for name in ("token_ids", "input_ids", "prompt"):
+        if isinstance((request or {}).get(name), list):
+            return request[name]
+    return None
+
+
+def answer(engine, path, request, reply_ids):
+    route = DIALECTS[engine.script["dialect"]].get(path)
+    lacks = engine.script.get("lacks", []) + ([] if engine.script.get("generate", True) else ["/inference/v1/generate"])
+    return route(engine, request, reply_ids) if route and path not in lacks else not_found()
+
+
+# ---- faults --------------------------------------------------------------------------------
+
+
+def choice(a):
+    return a["choices"][0]
+
+
+def entries(a):
+    return choice(a)["logprobs"].get("content", choice(a)["logprobs"].get("token_logprobs"))
+
+
+def change(part, **changes):
+    part.update(changes)
+
+
+FAULTS = {
+    "no_ids": lambda a: choice(a).pop("token_ids"),
+    "no_tokens": lambda a: change(choice(a), token_ids=[]),
+    "text_for_ids": lambda a: change(choice(a), token_ids=["x"] * len(choice(a)["token_ids"])),
+    "too_many": lambda a: change(choice(a), token_ids=choice(a)["token_ids"] * 10000),
+    "one_entry_less": lambda a: entries(a).pop(),
+    "one_entry_more": lambda a: entries(a).append(entries(a)[0]),
+    "other_id": lambda a: change(entries(a)[0], token_id=255),
+    "other_name": lambda a: choice(a)["logprobs"]["tokens"].__setitem__(0, "token_id:255"),
+    "positive": lambda a: change(entries(a)[0], logprob=0.5),
+    "null": lambda a: change(entries(a)[0], logprob=None),
+    "clamped": lambda a: change(entries(a)[0], logprob=-9999.0),
+    "prompt_length": lambda a: change(a["usage"], prompt_tokens=a["usage"]["prompt_tokens"] + 1),
+    "other_prompt": lambda a: choice(a)["prompt_token_ids"].__setitem__(0, 9),
+    "end_at_limit": lambda a: change(choice(a), finish_reason="length"),
+    "no_end": lambda a: (choice(a)["token_ids"].pop(), entries(a).pop()),
+    "stop_word": lambda a: change(choice(a), finish_reason="repetition"),
+    "aborted": lambda a: change(choice(a), finish_reason="abort"),
+    "failed": lambda a: change(choice(a), finish_reason="error"),
+    "two_versions": lambda a: change(choice(a), weight_versions=[{"version": "v7", "start": 0, "end": 1},
+                                                                 {"version": "v8", "start": 1, "end": 9}]),
+    "not_an_object": lambda a: None,
+}
+
+
+def break_answer(fault, answer):
+    FAULTS[fault](answer)
+    return [1, 2] if fault == "not_an_object" else answer

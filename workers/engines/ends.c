@@ -1,0 +1,30 @@
+#include "workers/engines/ends.h"
+
+#include <errno.h>
+
+bool ends_have(const struct tokens *ends, uint32_t id)
+{
+    for (size_t i = 0; i < ends->count; i++)
+        if (ends->ids[i] == id)
+            return true;
+    return false;
+}
+
+int ends_check(struct engine *engine, const struct generation *generation, struct fail *fail)
+{
+    uint32_t last = generation->sampled.ids[generation->sampled.count - 1];
+    bool is_end = ends_have(&engine->facts.ends, last);
+    if (strcmp(generation->finish, "stop") != 0)
+        return is_end ? fail_set(fail, -EPROTO, "the engine was cut at an end of turn (token %u)",
+                                 last)
+                      : 0;
+    if (is_end)
+        return 0;
+    int error = engine_is_special(engine, last, &is_end, fail);
+    if (error == 0 && !is_end)
+        error = fail_set(fail, -EPROTO,
+                         "the engine ended a turn with token %u, which is plain text", last);
+    if (error == 0 && !tokens_append(&engine->facts.ends, &last, 1))
+        error = fail_set(fail, -ENOMEM, "out of memory");
+    return error;
+}

@@ -1,0 +1,14 @@
+/* ends.h - the tokens that end a turn, as they are known and as they are learnt. */
+#ifndef SLUICE_WORKERS_ENDS_H
+#define SLUICE_WORKERS_ENDS_H
+
+#include "workers/engines/dialect.h"
+
+bool ends_have(const struct tokens *ends, uint32_t id);
+/*
+ * The last id ends the turn exactly when the engine says so. An end that is new must be a special
+ * token, and is learnt. -EPROTO with a sentence; awaits.
+ */
+int ends_check(struct engine *engine, const struct generation *generation, struct fail *fail);
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * replying.h - what all readers of an engine's answer check alike: ids are ids and not too many,
+ * a log-probability is finite and not above 0, a reason for the end is one that is known. Pure.
+ */
+#ifndef SLUICE_WORKERS_REPLYING_H
+#define SLUICE_WORKERS_REPLYING_H
+
+#include "workers/engines/engine.h"
+#include "workers/engines/tree.h"
+
+/* At least one, at most max_tokens. */
+int reply_ids(const struct tree *tree, const struct tree_node *ids, uint64_t max_tokens,
+              struct tokens *ret, struct fail *fail);
+/* Of token `i`. Servers clamp what they do not know to -9999: no log-probability. */
+int reply_logprob(const struct tree_node *node, size_t i, float *ret, struct fail *fail);
+/* Room for one a token. */
+int reply_room(struct generation *ret, struct fail *fail);
+/* "stop", "length"; -EAGAIN when the engine aborted the call, -EIO when it failed at it. */
+int reply_finish(const struct tree *tree, const struct tree_node *reason, struct generation *ret,
+                 struct fail *fail);
+/* The engine's count of the prompt; equal to what was sent. NULL: it does not say. */
+int reply_prompt(const struct tree_node *count, size_t prompt_count, struct generation *ret,
+                 struct fail *fail);
+int reply_text(const struct tree *tree, const struct tree_node *text, struct generation *ret,
+               struct fail *fail);
+/*
+ * [{"version", "start", "end"}, ...] or one string: the versions of the weights that sampled it, in
+ * order, joined by '+'. "default" is what servers say while nobody has named one: "".
+ */
+void reply_versions(const struct tree *tree, const struct tree_node *versions,
+                    struct generation *ret);
+
+#endif

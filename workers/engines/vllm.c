@@ -1,0 +1,282 @@
+/*
+ * vllm.c - the dialect of vLLM's server. Forms read in the sources of vLLM 0.32.0, and seen on it.
+ *
+ * - Ids go to /inference/v1/generate where it is offered (--enable-scale-out), else as the prompt
+ *   of /v1/completions with return_token_ids. Which one is asked once, with one token.
+ * - Templates and the tokenizer: spelling.h.
+ * - Every setting is sent: the server's defaults come from the model's generation_config.json.
+ * - A log-probability is of raw logits or of processed ones, as --logprobs-mode says, which no
+ *   route tells. So it is measured: the likeliest token's at two temperatures differs only if
+ *   processed.
+ * - A sampled end of turn stands among the ids of a turn that stopped, never in one cut by length.
+ * - prompt + max_tokens beyond max_model_len is refused, so we ask only for what fits.
+ * - A call whose connection closes is aborted.
+ */
+#include "workers/engines/vllm.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "common/cleanup.h"
+#include "common/digest.h"
+#include "workers/engines/call.h"
+#include "workers/engines/ends.h"
+#include "workers/engines/served.h"
+#include "workers/engines/spelling.h"
+#include "workers/engines/vllm_reply.h"
+
+enum {
+    ANSWER_BYTES = 1 << 20,
+    ANSWER_TOKEN_BYTES = 1 << 10, /* a token of the answer with its entry; usually 130 */
+    ANSWER_PROMPT_BYTES = 16,     /* a token of the prompt, which comes back */
+    ANSWER_TOKENS_MAX = 1 << 18
+};
+
+/* ---- requests ---------------------------------------------------------------------------- */
+
+static const char route_generate[] = "/inference/v1/generate", route_complete[] = "/v1/completions";
+
+struct asking {
+    const struct tokens *prompt;
+    const struct task_sampling *sampling;
+    uint64_t max_tokens, seed_offset;
+    int tops; /* of the likeliest tokens to tell; the first of them is the sampled one */
+};
+
+/* Members of both routes, the stop ids' among them; the caller opens and closes the object. */
+static void write_sampling(const struct asking *asking, const struct engine_facts *facts,
+                           struct buffer *ret)
+{
+    const struct task_sampling *sampling = asking->sampling;
+    buffer_printf(ret,
+                  "\"max_tokens\":%llu,\"temperature\":%.17g,\"top_p\":%.17g,\"min_p\":%.17g,"
+                  "\"top_k\":%lld,\"presence_penalty\":0,\"frequency_penalty\":0,"
+                  "\"repetition_penalty\":1,\"n\":1,\"min_tokens\":0,\"ignore_eos\":false,"
+                  "\"skip_special_tokens\":false,\"spaces_between_special_tokens\":false,"
+                  "\"logprobs\":%d,\"stop_token_ids\":",
+                  (unsigned long long)asking->max_tokens, sampling->temperature, sampling->top_p,
+                  sampling->min_p, sampling->top_k ? (long long)sampling->top_k : -1,
+                  asking->tops);
+    tokens_write(&facts->ends, ret);
+    if (sampling->seed >= 0)
+        buffer_printf(ret, ",\"seed\":%llu",
+                      (unsigned long long)(((uint64_t)sampling->seed + asking->seed_offset) &
+                                           INT64_MAX));
+}
+
+/* "model":"...", when there is one: its name escaped. */
+static void write_model(const struct engine_facts *facts, struct buffer *ret)
+{
+    AUTO_JSON json_t *name = json_string(facts->model);
+    AUTO_FREE char *text = name ? json_dumps(name, JSON_ENCODE_ANY) : NULL;
+    if (facts->model[0])
+        buffer_printf(ret, "\"model\":%s,", text ? text : "\"\"");
+}
+
+static void write_generate(const struct asking *asking, const struct engine_facts *facts,
+                           struct buffer *ret)
+{
+    buffer_append_str(ret, "{");
+    write_model(facts, ret);
+    buffer_append_str(ret, "\"stream\":false,\"sampling_params\":{\"detokenize\":false,");
+    write_sampling(asking, facts, ret);
+    buffer_append_str(ret, "},\"token_ids\":");
+    tokens_write(asking->prompt, ret);
+    buffer_append_str(ret, "}");
+}
+
+static void write_complete(const struct asking *asking, const struct engine_facts *facts,
+                           struct buffer *ret)
+{
+    buffer_append_str(ret, "{");
+    write_model(facts, ret);
+    buffer_append_str(ret, "\"stream\":false,\"echo\":false,\"return_token_ids\":true,"
+                           "\"return_tokens_as_token_ids\":true,\"add_special_tokens\":false,");
+    write_sampling(asking, facts, ret);
+    buffer_append_str(ret, ",\"prompt\":");
+    tokens_write(asking->prompt, ret);
+    buffer_append_str(ret, "}");
+}
+
+/* The answer's text and what it says; both are the caller's. */
+struct answer {
+    struct buffer text;
+    struct tree tree;
+};
+
+static void answer_finish(struct answer *answer)
+{
+    tree_finish(&answer->tree);
+    buffer_finish(&answer->text);
+}
+#define AUTO_ANSWER __attribute__((cleanup(answer_finish))) struct answer
+
+static int ask(struct engine *engine, const struct engine_facts *facts,
+               const struct asking *asking, struct answer *ret, struct fail *fail)
+{
+    AUTO_BUFFER body = {0};
+    (facts->has_generate ? write_generate : write_complete)(asking, facts, &body);
+    AUTO_FREE char *text = buffer_take_str(&body);
+    if (!text)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    uint64_t tokens =
+        asking->max_tokens < ANSWER_TOKENS_MAX ? asking->max_tokens : ANSWER_TOKENS_MAX;
+    struct call call = {.http = engine->http,
+                        .base = engine->url,
+                        .path = facts->has_generate ? route_generate : route_complete,
+                        .text = text,
+                        .timeout_ms =
+                            GENERATION_TIMEOUT_MS + (int64_t)tokens * GENERATION_TOKEN_MS,
+                        .ret_pause_ms = &engine->pause_ms,
+                        .answer_max = ANSWER_BYTES + tokens * ANSWER_TOKEN_BYTES +
+                                      asking->prompt->count * ANSWER_PROMPT_BYTES};
+    int error = call_text(&call, &ret->text, fail);
+    return error < 0 ? error : tree_parse(buffer_peek(&ret->text), &ret->tree, fail);
+}
+
+/* ---- what kind of server it is ----------------------------------------------------------- */
+
+/* One token after a few plain ones, at this temperature. */
+static int ask_one(struct engine *engine, const struct engine_facts *facts, double temperature,
+                   struct answer *ret, struct fail *fail)
+{
+    const uint32_t ids[] = {facts->plain_id, facts->plain_id, facts->plain_id};
+    const struct tokens prompt = {.ids = (uint32_t *)ids, .count = 3};
+    const struct task_sampling sampling = {.temperature = temperature, .top_p = 1, .seed = 1};
+    struct asking asking = {
+        .prompt = &prompt, .sampling = &sampling, .max_tokens = 1, .tops = 2};
+    int error = ask(engine, facts, &asking, ret, fail);
+    struct generation got = {0};
+    if (error == 0)
+        error = (facts->has_generate ? vllm_reply_generate : vllm_reply_complete)(
+            &ret->tree, &prompt, 1, &got, fail);
+    generation_finish(&got);
+    return error;
+}
+
+/* Whether a likeliest token's log-probability moves with the temperature. */
+static const char *compare_modes(double at_1, double at_2)
+{
+    if (fabs(at_1 - at_2) > 1e-3)
+        return "processed";
+    return at_1 < -1e-2 ? "raw" : "unknown"; /* too sure of itself to tell */
+}
+
+static int learn_mode(struct engine *engine, struct engine_facts *facts,
+                      const struct answer *at_1, struct fail *fail)
+{
+    AUTO_ANSWER at_2 = {0};
+    double one = 0, two = 0;
+    int error = ask_one(engine, facts, 2, &at_2, fail);
+    if (error < 0)
+        return error;
+    bool told = vllm_reply_top(&at_1->tree, &one) && vllm_reply_top(&at_2.tree, &two);
+    snprintf(facts->logprobs_mode, sizeof(facts->logprobs_mode), "%s",
+             told ? compare_modes(one, two) : "unknown");
+    return 0;
+}
+
+/* The route and the mode. */
+int vllm_learn_route(struct engine *engine, struct engine_facts *facts, bool may_generate,
+                     struct fail *fail)
+{
+    AUTO_ANSWER answer = {0};
+    facts->has_generate = may_generate;
+    int error = ask_one(engine, facts, 1, &answer, fail);
+    if (error == -EPROTO && may_generate) { /* no such route */
+        answer_finish(&answer);
+        answer = (struct answer){0};
+        facts->has_generate = false;
+        error = ask_one(engine, facts, 1, &answer, fail);
+    }
+    return error < 0 ? error : learn_mode(engine, facts, &answer, fail);
+}
+
+/* The template's own text, where the server shows it; else its digest is of what it renders. */
+static int learn_template(struct engine *engine, struct engine_facts *facts, struct fail *fail)
+{
+    AUTO_JSON json_t *info = NULL;
+    int error = served_get(engine, "/tokenizer_info", &info, fail);
+    if (error < 0)
+        return error == -ENOTSUP ? 0 : error;
+    const json_t *template = json_object_get(info, "chat_template");
+    if (json_is_string(template) &&
+        !digest_of(slice_of(json_string_value(template), json_string_length(template)),
+                   facts->template_digest))
+        return fail_set(fail, -ENOMEM, "out of memory");
+    return 0;
+}
+
+static int vllm_describe(struct engine *engine, struct engine_facts *ret, struct fail *fail)
+{
+    AUTO_JSON json_t *answer = NULL;
+    int error = served_get(engine, "/version", &answer, fail);
+    if (error < 0)
+        return error;
+    const char *version = json_string_value(json_object_get(answer, "version"));
+    if (!version)
+        return fail_set(fail, -ENOTSUP, "/version says no version");
+    error = served_model(engine, ret, fail);
+    if (error == 0 && ret->context_tokens == 0)
+        error = fail_set(fail, -ENOTSUP, "/v1/models has no max_model_len");
+    if (error == 0)
+        error = served_digest(engine, ret->model_digest, fail);
+    if (error == 0)
+        error = learn_template(engine, ret, fail);
+    if (error == 0)
+        error = spelling_learn(engine, ret, fail);
+    if (error == 0)
+        error = vllm_learn_route(engine, ret, true, fail);
+    snprintf(ret->note, sizeof(ret->note), "%.60s, %s", version,
+             ret->has_generate ? route_generate : route_complete);
+    return error;
+}
+
+/* ---- sampling ---------------------------------------------------------------------------- */
+
+/* What the ids say but for the token that ends the turn. */
+static int say(struct engine *engine, struct generation *ret, struct fail *fail)
+{
+    AUTO_BUFFER text = {0};
+    size_t count = ret->sampled.count - (strcmp(ret->finish, "stop") == 0);
+    int error = count ? spelling_say(engine, &ret->sampled, count, &text, fail) : 0;
+    if (error < 0)
+        return error;
+    ret->text = buffer_take_str(&text);
+    return ret->text ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+}
+
+int vllm_generate(struct engine *engine, const struct tokens *prompt,
+                  const struct task_sampling *sampling, uint64_t max_tokens, uint64_t seed_offset,
+                  struct generation *ret, struct fail *fail)
+{
+    AUTO_ANSWER answer = {0};
+    struct asking asking = {.prompt = prompt,
+                            .sampling = sampling,
+                            .max_tokens = max_tokens,
+                            .seed_offset = seed_offset};
+    int error = ask(engine, &engine->facts, &asking, &answer, fail);
+    if (error < 0)
+        return error;
+    if (engine->facts.has_generate) {
+        error = vllm_reply_generate(&answer.tree, prompt, max_tokens, ret, fail);
+        if (error == 0)
+            error = say(engine, ret, fail);
+    } else {
+        error = vllm_reply_complete(&answer.tree, prompt, max_tokens, ret, fail);
+    }
+    return error < 0 ? error : ends_check(engine, ret, fail);
+}
+
+const struct dialect dialect_vllm = {
+    .name = "vllm",
+    .doc = "vLLM's server",
+    .describe = vllm_describe,
+    .identify = served_digest,
+    .apply_template = spelling_apply_template,
+    .render = spelling_render,
+    .tokenize = spelling_tokenize,
+    .detokenize = spelling_detokenize,
+    .generate = vllm_generate,
+};
