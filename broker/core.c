@@ -57,6 +57,7 @@ struct core *core_create(const struct core_settings *settings, uint64_t epoch, i
     list_init(&core->clients);
     list_init(&core->workers);
     list_init(&core->engines);
+    core->random = core->groups.seed;
     core->images.seed = core->tombs.seed = core->tomb_owners.seed = core->groups.seed;
     list_init(&core->idle_images);
     list_init(&core->condemned);
@@ -70,6 +71,8 @@ struct core *core_create(const struct core_settings *settings, uint64_t epoch, i
         core_destroy(&core);
     return core;
 }
+
+void core_set_placing(struct core *core, enum placing placing) { core->placing = placing; }
 
 void core_destroy(struct core **pointer)
 {
@@ -132,6 +135,8 @@ static void (*const handlers[MESSAGE_COUNT])(struct core *, const struct call *)
     [MSG_stream_ack] = handle_stream_ack,
     [MSG_engine_add] = handle_engine_add,
     [MSG_engine_remove] = handle_engine_remove,
+    [MSG_engine_drain] = handle_engine_drain,
+    [MSG_engine_sight] = handle_engine_sight,
     [MSG_stream_renew] = handle_stream_renew,
     [MSG_ledger_backup] = handle_ledger_backup,
     [MSG_status_get] = handle_status_get,

@@ -58,6 +58,20 @@ struct core_settings {
 
 struct core_settings core_settings_default(void);
 
+/* How a rollout gets its engine (core_placing.c). */
+#define PLACINGS(X)                                                                                \
+    X(LIVE_TOKENS, "live-tokens") /* least tokens of live contexts, and near its group */          \
+    X(ASSIGNMENTS, "assignments") /* fewest rollouts given since the start */                      \
+    X(ROUND_ROBIN, "round-robin")                                                                  \
+    X(HASH, "hash")               /* of the rollout's name and the engine's */
+
+enum placing {
+#define X(name, word) PLACING_##name,
+    PLACINGS(X)
+#undef X
+    PLACING_COUNT
+};
+
 /* ---- what the shell tells the core -------------------------------------------- */
 
 /* Facts of a task that scheduling needs; the shell parses the task (schemas/task.h). */
@@ -77,6 +91,13 @@ struct caller {
     bool is_admin;      /* sees what belongs to others */
 };
 
+/* An engine as the ledger keeps it. */
+struct core_engine {
+    struct slice url;
+    uint64_t runs_max; /* rollouts at a time; 0: no limit */
+    bool draining;
+};
+
 enum effect_kind {
     /* persist */
     PERSIST_GROUP,    /* a new group: group, stream, samples, task (from msg group.submit) */
@@ -85,7 +106,7 @@ enum effect_kind {
     PERSIST_END,      /* rollout ended: everything of `end`; record and answer stay as PERSIST_RUN left them,
                          unless `record` is given (run ended task or infra with a record) */
     PERSIST_ACK,      /* stream acknowledged up to seq */
-    PERSIST_ENGINE,   /* engine url added (present true) or removed (false) */
+    PERSIST_ENGINE,   /* engine url is as `row` says (present true) or removed (false) */
     PERSIST_TROUBLE,  /* what has gone wrong with a job so far: everything of `trouble` */
     PERSIST_TOMB,     /* `job` (a group's or rollout's name) of `client` is cancelled ahead of its submit
                          (present true) or no more (false); ended_ms in end: when, by the wall clock */
@@ -141,6 +162,7 @@ struct effect {
     struct slice detail, layer_digest, layer, answer, record; /* borrowed from the message in hand */
     struct core_end end;   /* PERSIST_END */
     struct core_trouble trouble; /* PERSIST_TROUBLE */
+    struct core_engine row;      /* PERSIST_ENGINE, present */
     struct slice owner;    /* PERSIST_GROUP: whose stream and group it is, may be empty */
     uint64_t priority, lease_ms, accepted_ms; /* PERSIST_GROUP; accepted_ms by the wall clock */
     const struct core_task *facts; /* PERSIST_GROUP: of `task`, borrowed as it is; NULL: not known */
@@ -156,6 +178,8 @@ struct effects {
 /* `epoch` is greater than any before. NULL when out of memory. */
 struct core *core_create(const struct core_settings *settings, uint64_t epoch, int64_t now_ms);
 void core_destroy(struct core **core);
+/* PLACING_LIVE_TOKENS unless this is called. */
+void core_set_placing(struct core *core, enum placing placing);
 
 /*
  * Restoring, before the first message: what the ledger holds. Groups before their
@@ -187,7 +211,7 @@ struct core_rollout_row {
 };
 bool core_restore_stream(struct core *core, struct slice stream, struct slice owner, uint64_t first,
                          uint64_t head);
-bool core_restore_engine(struct core *core, struct slice url);
+bool core_restore_engine(struct core *core, const struct core_engine *row);
 bool core_restore_group(struct core *core, const struct core_group_row *row);
 bool core_restore_rollout(struct core *core, const struct core_rollout_row *row);
 /* After the rollouts. Of a job whose stage is over: nothing is done, true. */

@@ -205,13 +205,16 @@ static verdict check_engines(const struct core *core)
         count_engine(core, engine, &refs, &live);
         if (refs != engine->refs || live != engine->live)
             return "an engine's rollouts are counted wrong";
+        if (engine->draining && !engine->registered)
+            return "an engine drains that is not registered";
         if (!engine->registered && !engine->refs)
             return "an engine is kept that nobody names";
         count++;
         registered += engine->registered;
     }
-    return count == core->engine_count && registered == core->engines_registered
-               ? NULL : "the count of engines is wrong";
+    if (count != core->engine_count || registered != core->engines_registered)
+        return "the count of engines is wrong";
+    return sights_check(core);
 }
 
 static verdict check_streams(const struct core *core)

@@ -40,7 +40,7 @@ bool token_is_possible(const struct core *core, uint64_t token)
 static void hand_out(struct core *core, struct job *job, struct worker *worker)
 {
     if (job_needs_engine(job))
-        rollout_set_engine(core, job_rollout(job), engine_choose(core, job_rollout(job)));
+        rollout_set_engine(core, job_rollout(job), placing_choose(core, job_rollout(job)));
     if (job->attempt < ATTEMPTS_MAX)
         job->attempt++;
     core->counters.dispatched++;
@@ -57,13 +57,16 @@ static struct job *first_job(struct core *core, enum place place, enum stage sta
     return queue->count ? container_of(queue->jobs.next, struct job, link) : NULL;
 }
 
-/* The first job of a place that can run; those that lack an engine or an image are parked. */
+/*
+ * The first job of a place that can run; those that lack an engine or an image are parked. While
+ * every engine is full the place waits as it is, so that turns and priorities stay what they are.
+ */
 static struct job *next_job(struct core *core, enum place place, enum stage stage)
 {
     struct job *job;
     while ((job = first_job(core, place, stage))) {
         if (job_may_start(core, job))
-            return job;
+            return job_needs_engine(job) && !placing_has_room(core) ? NULL : job;
         job_park(core, job);
     }
     return NULL;

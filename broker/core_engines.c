@@ -7,7 +7,7 @@ struct slice engine_url(const struct engine *engine)
     return engine ? slice_of(engine->url, engine->url_len) : slice_of(NULL, 0);
 }
 
-static struct engine *find(const struct core *core, struct slice url)
+struct engine *engine_find(const struct core *core, struct slice url)
 {
     struct engine *engine;
     LIST_EACH(engine, &core->engines, link)
@@ -22,23 +22,34 @@ static void set_registered(struct core *core, struct engine *engine, bool regist
         breaker_reset(core, &engine->breaker);
     core->engines_registered += (size_t)registered - (size_t)engine->registered;
     engine->registered = registered;
+    engine->draining = false;
+    engine->runs_max = engine->room = 0;
 }
 
-struct engine *engine_intern(struct core *core, struct slice url, bool registered)
+struct engine *engine_intern(struct core *core, struct slice url)
 {
-    struct engine *engine = find(core, url);
-    if (!engine) {
-        engine = core_alloc(core, 1, sizeof(*engine) + url.len + 1);
-        if (!engine)
-            return NULL;
-        memcpy(engine->url, url.data, url.len);
-        engine->url_len = (uint32_t)url.len;
-        list_push_back(&core->engines, &engine->link);
-        core->engine_count++;
-    }
-    if (registered)
-        set_registered(core, engine, true);
+    struct engine *engine = engine_find(core, url);
+    if (engine)
+        return engine;
+    engine = core_alloc(core, 1, sizeof(*engine) + url.len + 1);
+    if (!engine)
+        return NULL;
+    memcpy(engine->url, url.data, url.len);
+    engine->url_len = (uint32_t)url.len;
+    list_push_back(&core->engines, &engine->link);
+    core->engine_count++;
     return engine;
+}
+
+bool engine_restore(struct core *core, const struct core_engine *row)
+{
+    struct engine *engine = engine_intern(core, row->url);
+    if (!engine)
+        return false;
+    set_registered(core, engine, true);
+    engine->runs_max = (uint32_t)row->runs_max;
+    engine->draining = row->draining;
+    return true;
 }
 
 /* An engine that nobody registers and no rollout names is forgotten. */
@@ -47,32 +58,31 @@ static void forget_unused(struct core *core, struct engine *engine)
     if (engine->registered || engine->refs)
         return;
     breaker_reset(core, &engine->breaker);
+    sights_forget_engine(core, engine);
     list_remove(&engine->link);
     core->engine_count--;
     free(engine);
 }
 
-struct engine *engine_choose(const struct core *core, const struct rollout *rollout)
+bool engine_lets(const struct core *core, const struct engine *engine)
 {
-    struct engine *engine, *best = NULL, *last = NULL;
-    LIST_EACH(engine, &core->engines, link) {
-        if (!engine->registered || !breaker_lets(core, &engine->breaker))
-            continue;
-        if (rollout->avoids_engine && engine == rollout->engine)
-            last = engine;
-        else if (!best || engine->live < best->live)
-            best = engine;
-    }
-    return best ? best : last;
+    return engine->registered && !engine->draining && breaker_lets(core, &engine->breaker);
 }
 
 bool engine_is_ready(const struct core *core)
 {
     const struct engine *engine;
     LIST_EACH(engine, &core->engines, link)
-        if (engine->registered && breaker_lets(core, &engine->breaker))
+        if (engine_lets(core, engine))
             return true;
     return false;
+}
+
+uint64_t engine_limit(const struct engine *engine)
+{
+    uint64_t set = engine->runs_max ? engine->runs_max : UINT64_MAX;
+    uint64_t room = engine->room ? engine->room : UINT64_MAX;
+    return set < room ? set : room;
 }
 
 void rollout_set_engine(struct core *core, struct rollout *rollout, struct engine *engine)
@@ -87,7 +97,7 @@ void rollout_set_engine(struct core *core, struct rollout *rollout, struct engin
     }
 }
 
-/* ---- engine.add, engine.remove ----------------------------------------------------- */
+/* ---- engine.add, engine.remove, engine.drain --------------------------------------- */
 
 static struct slice strip_slashes(struct slice url)
 {
@@ -110,12 +120,29 @@ static bool is_base_url(struct slice url)
     return starts_with(url, "http://") || starts_with(url, "https://");
 }
 
-static void persist_engine(struct core *core, const struct engine *engine, bool present)
+static void persist(struct core *core, const struct engine *engine)
 {
     struct slice url = effect_copy(core, engine_url(engine));
     struct effect *persist = effect_push(core, PERSIST_ENGINE);
     persist->engine = url;
-    persist->present = present;
+    persist->present = engine->registered;
+    persist->row = (struct core_engine){
+        .url = url, .runs_max = engine->runs_max, .draining = engine->draining};
+}
+
+/* Registers it, takes it back, or changes its limit; false: it is all that already. */
+static bool change(struct core *core, struct engine *engine, const struct msg_engine_add *in)
+{
+    uint32_t runs_max = in->has_runs_max ? (uint32_t)in->runs_max : engine->runs_max;
+    if (engine->registered && !engine->draining && runs_max == engine->runs_max)
+        return false;
+    if (!engine->registered)
+        set_registered(core, engine, true);
+    engine->runs_max = runs_max;
+    engine->draining = false;
+    persist(core, engine);
+    dispatch_unpark(core, SIZE_MAX);
+    return true;
 }
 
 void handle_engine_add(struct core *core, const struct call *call)
@@ -128,35 +155,49 @@ void handle_engine_add(struct core *core, const struct call *call)
                      SLICE_ARG(in->url));
         return;
     }
-    struct engine *engine = find(core, url);
-    if (engine && engine->registered) {
-        send_done(core, call, 0);
-        return;
-    }
+    struct engine *engine = engine_find(core, url);
     if (!engine && core->engine_count >= ENGINES_MAX) {
         send_refused(core, call, REFUSAL_QUEUE_FULL, NULL, 0, "%zu engines are known, no more fit",
                      core->engine_count);
         return;
     }
-    engine = engine_intern(core, url, true);
-    if (!engine)
-        return;
-    persist_engine(core, engine, true);
-    dispatch_unpark(core, SIZE_MAX);
-    send_done(core, call, 1);
+    engine = engine ? engine : engine_intern(core, url);
+    if (engine)
+        send_done(core, call, change(core, engine, in));
+}
+
+/* The registered engine of this URL; refuses, NULL, if there is none. */
+static struct engine *find_registered(struct core *core, const struct call *call, struct slice url)
+{
+    struct engine *engine = engine_find(core, strip_slashes(url));
+    if (engine && engine->registered)
+        return engine;
+    send_refused(core, call, REFUSAL_UNKNOWN_ENGINE, "url", 0, "no engine %.*s is registered",
+                 SLICE_ARG(url));
+    return NULL;
 }
 
 void handle_engine_remove(struct core *core, const struct call *call)
 {
     const struct msg_engine_remove *in = call->in;
-    struct engine *engine = find(core, strip_slashes(in->url));
-    if (!engine || !engine->registered) {
-        send_refused(core, call, REFUSAL_UNKNOWN_ENGINE, "url", 0, "no engine %.*s is registered",
-                     SLICE_ARG(in->url));
+    struct engine *engine = find_registered(core, call, in->url);
+    if (!engine)
         return;
-    }
-    persist_engine(core, engine, false);
     set_registered(core, engine, false);
+    persist(core, engine);
     forget_unused(core, engine);
     send_done(core, call, 1);
+}
+
+void handle_engine_drain(struct core *core, const struct call *call)
+{
+    const struct msg_engine_drain *in = call->in;
+    struct engine *engine = find_registered(core, call, in->url);
+    if (!engine)
+        return;
+    if (!engine->draining) {
+        engine->draining = true;
+        persist(core, engine);
+    }
+    send_done(core, call, engine->live);
 }

@@ -22,14 +22,16 @@
  *   core_drain.c     worker.drain
  *   core_losses.c    which workers were lost of late, and why
  *   core_dispatch.c  which worker gets which job
- *   core_engines.c   which engine a rollout gets
+ *   core_engines.c   engines: registered, drained, removed
+ *   core_placing.c   which engine a rollout gets
+ *   core_sights.c    what run workers see of engines
  *   core_streams.c   numbers, heads, fetch, ack
  *   core_restore.c   the state from the ledger's rows
  *   core_backup.c    ledger.backup
  *   core_status.c    status.get; its parts: core_status_lists.c, core_health.c
  *   core_check.c     the invariants; its parts: core_check_shares.c, core_check_faults.c
  *
- * Their structures are in core_jobs.h, core_streams.h and core_workers.h; what all of
+ * Their structures are in core_jobs.h, core_engines.h, core_streams.h and core_workers.h; what all of
  * them hang from, and what only passes through, is here.
  */
 #ifndef SLUICE_BROKER_CORE_INTERNAL_H
@@ -37,6 +39,7 @@
 
 #include "broker/core.h"
 #include "broker/core_breaker.h"
+#include "broker/core_engines.h"
 #include "broker/core_jobs.h"
 #include "broker/core_streams.h"
 #include "broker/core_trouble.h"
@@ -104,6 +107,9 @@ struct core {
     struct worker *reserved[STAGE_COUNT];   /* NULL, or gets nothing until idle, for a solo job */
     bool adopting;                          /* orphans still wait, until: */
     int64_t adopt_until_ms;
+    enum placing placing;
+    uint64_t random;                        /* the state of its own chance: no other is asked */
+    uint64_t turn;                          /* round-robin: whose it is */
     int64_t heads_ms;                       /* when heads are published next */
     unsigned head_round;
 
@@ -151,6 +157,8 @@ void handle_stream_fetch(struct core *core, const struct call *call);
 void handle_stream_ack(struct core *core, const struct call *call);
 void handle_engine_add(struct core *core, const struct call *call);
 void handle_engine_remove(struct core *core, const struct call *call);
+void handle_engine_drain(struct core *core, const struct call *call);
+void handle_engine_sight(struct core *core, const struct call *call);
 void handle_stream_renew(struct core *core, const struct call *call);
 void handle_ledger_backup(struct core *core, const struct call *call);
 void handle_status_get(struct core *core, const struct call *call);

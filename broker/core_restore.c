@@ -22,9 +22,9 @@ bool core_restore_stream(struct core *core, struct slice name, struct slice owne
     return !core->failed;
 }
 
-bool core_restore_engine(struct core *core, struct slice url)
+bool core_restore_engine(struct core *core, const struct core_engine *row)
 {
-    return engine_intern(core, url, true) != NULL;
+    return engine_restore(core, row);
 }
 
 bool core_restore_group(struct core *core, const struct core_group_row *row)
@@ -59,7 +59,7 @@ static void restore_run(struct core *core, struct rollout *rollout,
     rollout->record_bytes = (uint32_t)row->record_bytes;
     rollout->detail = core_strdup(core, row->run_detail);
     if (row->engine.len)
-        rollout_set_engine(core, rollout, engine_intern(core, row->engine, false));
+        rollout_set_engine(core, rollout, engine_intern(core, row->engine));
     job_begin_stage(&rollout->job, STAGE_EVAL);
 }
 

@@ -78,7 +78,13 @@ json_t *status_engines(const struct core *core)
         json_t *part = json_object();
         json_object_set_new(part, "url", status_text(engine_url(engine)));
         json_object_set_new(part, "live", status_number(engine->live));
+        json_object_set_new(part, "tokens", status_number(engine->seen.tokens));
+        json_object_set_new(part, "calls", status_number(engine->seen.calls));
+        json_object_set_new(part, "limit", status_number(engine_limit(engine) == UINT64_MAX
+                                                             ? 0 : engine_limit(engine)));
         add_breaker(core, part, &engine->breaker);
+        if (engine->draining)
+            json_object_set_new(part, "state", json_string("draining"));
         json_array_append_new(array, part);
     }
     return array;

@@ -111,6 +111,7 @@ void worker_destroy(struct core *core, struct worker *worker)
     free(worker->sandbox);
     free(worker->sandbox_why);
     free(worker->kernel);
+    sights_forget_worker(worker);
     free(worker);
 }
 

@@ -1,11 +1,12 @@
 /*
- * core_workers.h - the workers, those lost of late, and the engines that runs are given.
+ * core_workers.h - the workers, and those lost of late.
  */
 #ifndef SLUICE_BROKER_CORE_WORKERS_H
 #define SLUICE_BROKER_CORE_WORKERS_H
 
 #include "broker/core.h"
 #include "broker/core_breaker.h"
+#include "broker/core_engines.h"
 #include "broker/core_jobs.h"
 #include "broker/core_share.h"
 
@@ -71,6 +72,8 @@ struct worker {
     int64_t beat_ms, progress_ms; /* last beat; last beat with progress */
     uint64_t progress;
     struct drain drain;
+    struct sight *sights;  /* run: what it sees of engines ... */
+    size_t sight_count, sight_capacity; /* ... one each */
     uint32_t counted;      /* its slots in core->slots */
     bool draining, stalled;
     bool hung;             /* its lane is closed until it makes progress */
@@ -89,31 +92,5 @@ void worker_lose(struct core *core, struct worker *worker, enum loss_why why);
 void send_drain(struct core *core, const struct worker *worker);
 void worker_destroy(struct core *core, struct worker *worker);
 void workers_tick(struct core *core);
-
-/* ---- engines ----------------------------------------------------------------------- */
-
-struct engine {
-    struct list link; /* in core->engines */
-    uint64_t live;    /* runs leased with it */
-    uint64_t refs;    /* rollouts that name it */
-    uint64_t blamer;  /* the rollout of its last fault, 0 before the first */
-    bool registered;
-    struct breaker breaker;
-    uint32_t url_len;
-    char url[];
-};
-
-struct slice engine_url(const struct engine *engine); /* empty for NULL */
-/* Registers it, or only knows its name. NULL when out of memory. */
-struct engine *engine_intern(struct core *core, struct slice url, bool registered);
-/*
- * The registered engine with the fewest runs of those that are not set aside, another than
- * the one it avoids if there is one.
- */
-struct engine *engine_choose(const struct core *core, const struct rollout *rollout);
-/* Whether there is one to choose. */
-bool engine_is_ready(const struct core *core);
-/* Makes `engine` (may be NULL) the rollout's. */
-void rollout_set_engine(struct core *core, struct rollout *rollout, struct engine *engine);
 
 #endif

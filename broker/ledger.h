@@ -55,7 +55,7 @@ struct ledger_reader {
     uint64_t tombs_since_ms; /* by the wall clock */
     bool (*stream)(void *context, struct slice name, struct slice owner, uint64_t first,
                    uint64_t head);
-    bool (*engine)(void *context, struct slice url);
+    bool (*engine)(void *context, const struct core_engine *row);
     bool (*group)(void *context, const struct core_group_row *row);
     bool (*rollout)(void *context, const struct core_rollout_row *row);
     bool (*trouble)(void *context, const struct core_trouble *trouble);

@@ -120,8 +120,11 @@ static int apply_ack(struct ledger *ledger, const struct effect *effect, struct 
 
 static int apply_engine(struct ledger *ledger, const struct effect *effect, struct fail *fail)
 {
-    return ledger_do(ledger, effect->present ? LEDGER_ADD_ENGINE : LEDGER_DROP_ENGINE, fail,
-                     TEXT(effect->engine));
+    const struct core_engine *row = &effect->row;
+    if (!effect->present)
+        return ledger_do(ledger, LEDGER_DROP_ENGINE, fail, TEXT(effect->engine));
+    return ledger_do(ledger, LEDGER_SET_ENGINE, fail, TEXT(effect->engine), NUMBER(row->runs_max),
+                     NUMBER(row->draining));
 }
 
 /* "run:add-17/3" as the key of `troubles`, and its stage. */

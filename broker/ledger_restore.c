@@ -63,10 +63,15 @@ static int tell_tombs(struct ledger *ledger, const struct ledger_reader *reader,
 static int tell_engines(struct ledger *ledger, const struct ledger_reader *reader,
                         struct fail *fail)
 {
-    int code = ledger_ask(ledger, LEDGER_ALL_ENGINES, NULL, 0, fail);
-    for (; code > 0; code = ledger_next(ledger, LEDGER_ALL_ENGINES, fail))
-        if (!reader->engine(reader->context, ledger_slice(ledger, LEDGER_ALL_ENGINES, 0)))
+    enum ledger_statement all = LEDGER_ALL_ENGINES;
+    int code = ledger_ask(ledger, all, NULL, 0, fail);
+    for (; code > 0; code = ledger_next(ledger, all, fail)) {
+        struct core_engine row = {.url = ledger_slice(ledger, all, 0),
+                                  .runs_max = (uint64_t)ledger_number(ledger, all, 1),
+                                  .draining = ledger_number(ledger, all, 2) != 0};
+        if (!reader->engine(reader->context, &row))
             return out_of_memory(fail);
+    }
     return code;
 }
 

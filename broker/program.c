@@ -200,6 +200,20 @@ static int read_ledger(const struct command *command, struct ledger_options *ret
     return code;
 }
 
+static int read_placing(const struct command *command, enum placing *ret)
+{
+    static const char *const words[] = {
+#define X(name, word) word,
+        PLACINGS(X)
+#undef X
+    };
+    int at;
+    int code = read_word("placing", command->values[OPTION_placing], words, PLACING_COUNT, &at);
+    if (code == 0)
+        *ret = (enum placing)at;
+    return code;
+}
+
 static int read_reserve(const struct command *command, uint64_t *ret_bytes)
 {
     const char *text = command->values[OPTION_disk_reserve_mib];
@@ -328,6 +342,8 @@ int program_main(int argc, char **argv)
         code = read_ledger(&command, &shell_options.ledger);
     if (code == 0)
         code = read_reserve(&command, &shell_options.disk_reserve_bytes);
+    if (code == 0)
+        code = read_placing(&command, &shell_options.placing);
     if (code == 0)
         code = read_store(&command, &shell_options);
     if (code == 0)

@@ -86,7 +86,7 @@ int shell_open(struct shell **ret, const struct shell_options *options, struct f
     if (code == 0)
         code = open_sockets(shell, options, fail);
     if (code == 0)
-        code = shell_restore(shell, &options->settings, fail);
+        code = shell_restore(shell, options, fail);
     if (code) {
         shell_close(&shell);
         return code;

@@ -38,6 +38,7 @@ struct shell_options {
     const char *keys_dir; /* NULL: nobody is asked for a key (trust.h) */
     struct shell_endpoints endpoints;
     struct core_settings settings;
+    enum placing placing;
     size_t connections_max; /* crowd.h */
 };
 

@@ -74,7 +74,7 @@ struct shell {
 /* ---- shell_restore.c -------------------------------------------------------------------- */
 
 /* Makes the core, of a new epoch, and tells it what the ledger holds. */
-int shell_restore(struct shell *shell, const struct core_settings *settings, struct fail *fail);
+int shell_restore(struct shell *shell, const struct shell_options *options, struct fail *fail);
 
 /* The sockets' places in the crowd. */
 enum { PLACE_FRONT, PLACE_SINK, PLACE_FEED };

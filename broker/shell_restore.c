@@ -11,7 +11,10 @@ static bool tell_stream(void *core, struct slice name, struct slice owner, uint6
     return core_restore_stream(core, name, owner, first, head);
 }
 
-static bool tell_engine(void *core, struct slice url) { return core_restore_engine(core, url); }
+static bool tell_engine(void *core, const struct core_engine *row)
+{
+    return core_restore_engine(core, row);
+}
 
 static bool tell_group(void *core, const struct core_group_row *row)
 {
@@ -33,14 +36,16 @@ static bool tell_tomb(void *core, struct slice name, struct slice owner, uint64_
     return core_restore_tomb(core, name, owner, wall_ms);
 }
 
-int shell_restore(struct shell *shell, const struct core_settings *settings, struct fail *fail)
+int shell_restore(struct shell *shell, const struct shell_options *options, struct fail *fail)
 {
+    const struct core_settings *settings = &options->settings;
     int code = ledger_next_epoch(shell->ledger, &shell->epoch, fail);
     if (code)
         return code;
     shell->core = core_create(settings, shell->epoch, clock_ms());
     if (!shell->core)
         return fail_set(fail, -ENOMEM, "out of memory");
+    core_set_placing(shell->core, options->placing);
     int64_t wall_ms = clock_wall_ms();
     core_restore_clock(shell->core, wall_ms);
     struct ledger_reader reader = {

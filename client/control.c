@@ -47,8 +47,22 @@ int sluice_cancel(struct sluice_client *client, const char *rollout, const char 
 
 int sluice_engine_add(struct sluice_client *client, const char *url)
 {
-    struct msg_engine_add message = {.tag = ++client->last_tag, .url = slice_from_str(url)};
+    return sluice_engine_add_with(client, url, 0);
+}
+
+int sluice_engine_add_with(struct sluice_client *client, const char *url, uint64_t runs_max)
+{
+    struct msg_engine_add message = {.tag = ++client->last_tag,
+                                     .url = slice_from_str(url),
+                                     .runs_max = runs_max,
+                                     .has_runs_max = runs_max > 0};
     return call_done(client, MSG_engine_add, &message, message.tag, NULL);
+}
+
+int sluice_engine_drain(struct sluice_client *client, const char *url, uint64_t *count)
+{
+    struct msg_engine_drain message = {.tag = ++client->last_tag, .url = slice_from_str(url)};
+    return call_done(client, MSG_engine_drain, &message, message.tag, count);
 }
 
 int sluice_engine_remove(struct sluice_client *client, const char *url)

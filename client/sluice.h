@@ -219,8 +219,13 @@ int sluice_get(struct sluice_client *client, const char *rollout,
  */
 int sluice_cancel(struct sluice_client *client, const char *rollout, const char *group,
                   const char *stream, uint64_t *count);
+/* Also takes back one that drains. runs_max: at most so many rollouts there at a time; 0: no limit,
+ * or what it was. */
 int sluice_engine_add(struct sluice_client *client, const char *url);
+int sluice_engine_add_with(struct sluice_client *client, const char *url, uint64_t runs_max);
 int sluice_engine_remove(struct sluice_client *client, const char *url);
+/* No more rollouts are placed there. *count, if wanted: rollouts that are there; ask again to wait. */
+int sluice_engine_drain(struct sluice_client *client, const char *url, uint64_t *count);
 /*
  * Exactly one of the two is not NULL: the worker, or every worker of the host, takes no new job,
  * finishes or gives back what it has, and ends. grace_s: jobs that run get so many seconds, then

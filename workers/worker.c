@@ -82,7 +82,10 @@ static void send_wanted_beat(struct worker *worker)
 {
     AUTO_BUFFER bytes = {0};
     zmq_msg_t message;
-    if (!worker->beat_wanted || !lane_can_send(&worker->lane) || !beat_encode(worker, &bytes) ||
+    if (!worker->beat_wanted || !lane_can_send(&worker->lane))
+        return;
+    worker_send_sights(worker);
+    if (!lane_can_send(&worker->lane) || !beat_encode(worker, &bytes) ||
         zmq_msg_init_size(&message, bytes.len) < 0)
         return;
     memcpy(zmq_msg_data(&message), bytes.data, bytes.len);

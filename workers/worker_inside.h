@@ -39,6 +39,9 @@ struct worker {
 /* Takes one message of the lane. False with a refusal: it was none, and nothing changed. */
 bool worker_obey(struct worker *worker, struct slice bytes, struct refusal *no);
 
+/* Tells the broker what the jobs hold on engines, where that is new. */
+void worker_send_sights(struct worker *worker);
+
 /* Blocks SIGTERM, SIGINT and SIGCHLD (before any thread is made) and watches them. */
 int worker_take_signals(struct worker *worker, struct fail *fail);
 /*

@@ -1,4 +1,5 @@
 #include "common/log.h"
+#include "workers/engines/using.h"
 #include "workers/worker_inside.h"
 
 enum { LEAVING_MAX = 64 }; /* cancelled jobs that still clean up, beyond as many as there are slots */
@@ -11,6 +12,7 @@ static void handle_hello(struct worker *worker, const struct msg_lane_hello *hel
         worker->epoch = hello->epoch;
         worker->beat_wanted = true;
     }
+    engines_tell_again(worker->context.engines);
     outbox_resend_all(&worker->outbox);
 }
 

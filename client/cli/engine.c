@@ -1,18 +1,28 @@
+/* engine.c - `sluice engine`: inference servers, registered, drained and removed. */
 #include <jansson.h>
 #include <string.h>
+#include <time.h>
 
 #include "client/cli/command.h"
+#include "client/cli/duration.h"
 #include "client/cli/up.h"
+#include "common/clock.h"
 #include "common/tame.h"
 
-enum { PROBE_MS = 2000 };
+enum { PROBE_MS = 2000, LOOK_MS = 500 };
 
-static int add_engine(struct sluice_client *client, const char *url)
+struct engine_options {
+    uint64_t runs_max, patience_ms;
+    bool wait;
+};
+
+static int add_engine(struct sluice_client *client, const char *url,
+                      const struct engine_options *options)
 {
     struct fail fail;
     if (!engine_url_is_valid(url))
         return cli_usage(&command_engine, "'%s' is no http or https URL", url);
-    int failed = sluice_engine_add(client, url);
+    int failed = sluice_engine_add_with(client, url, options->runs_max);
     if (failed)
         return cli_failed(client, failed);
     printf("registered %s\n", url);
@@ -21,8 +31,10 @@ static int add_engine(struct sluice_client *client, const char *url)
     return EXITS_OK;
 }
 
-static int remove_engine(struct sluice_client *client, const char *url)
+static int remove_engine(struct sluice_client *client, const char *url,
+                         const struct engine_options *options)
 {
+    (void)options;
     int failed = sluice_engine_remove(client, url);
     if (failed)
         return cli_failed(client, failed);
@@ -30,21 +42,55 @@ static int remove_engine(struct sluice_client *client, const char *url)
     return EXITS_OK;
 }
 
-static int list_engines(struct sluice_client *client, const char *url)
+/* The request says how many are still there, and may be repeated. */
+static int drain_engine(struct sluice_client *client, const char *url,
+                        const struct engine_options *options)
 {
-    (void)url;
+    int64_t start_ms = clock_ms();
+    uint64_t count;
+    for (;;) {
+        int failed = sluice_engine_drain(client, url, &count);
+        if (failed)
+            return cli_failed(client, failed);
+        if (!options->wait || count == 0)
+            break;
+        if ((uint64_t)(clock_ms() - start_ms) >= options->patience_ms) {
+            cli_say("still there: %llu rollouts", (unsigned long long)count);
+            return EXITS_FAILED;
+        }
+        nanosleep(&(struct timespec){0, LOOK_MS * 1000000}, NULL);
+    }
+    printf("draining %s; rollouts that are there: %llu\n", url, (unsigned long long)count);
+    return EXITS_OK;
+}
+
+static void print_engine(const json_t *engine)
+{
+    const char *name = json_string_value(json_object_get(engine, "url"));
+    const char *word = json_string_value(json_object_get(engine, "state"));
+    long long limit = json_integer_value(json_object_get(engine, "limit"));
+    tame_print(stdout, "%s  %lld rollouts", name ? name : "?",
+               (long long)json_integer_value(json_object_get(engine, "live")));
+    if (limit)
+        printf(" of %lld", limit);
+    printf(", %lld tokens, %lld calls%s\n",
+           (long long)json_integer_value(json_object_get(engine, "tokens")),
+           (long long)json_integer_value(json_object_get(engine, "calls")),
+           word && strcmp(word, "draining") == 0 ? ", draining" : "");
+}
+
+static int list_engines(struct sluice_client *client, const char *url,
+                        const struct engine_options *options)
+{
+    (void)url, (void)options;
     const char *text;
     int failed = sluice_status(client, &text);
     if (failed)
         return cli_failed(client, failed);
     json_t *status = json_loads(text, 0, NULL);
     const json_t *engines = json_object_get(status, "engines");
-    for (size_t i = 0; i < json_array_size(engines); i++) {
-        const json_t *engine = json_array_get(engines, i);
-        const char *name = json_string_value(json_object_get(engine, "url"));
-        tame_print(stdout, "%s  %lld rollouts\n", name ? name : "?",
-                   (long long)json_integer_value(json_object_get(engine, "live")));
-    }
+    for (size_t i = 0; i < json_array_size(engines); i++)
+        print_engine(json_array_get(engines, i));
     if (!json_array_size(engines))
         printf("no engine is registered\n");
     json_decref(status);
@@ -54,9 +100,10 @@ static int list_engines(struct sluice_client *client, const char *url)
 static const struct {
     const char *name;
     size_t arguments; /* the verb itself included */
-    int (*run)(struct sluice_client *client, const char *url);
+    int (*run)(struct sluice_client *client, const char *url, const struct engine_options *options);
 } verbs[] = {
     {"add", 2, add_engine},
+    {"drain", 2, drain_engine},
     {"list", 1, list_engines},
     {"remove", 2, remove_engine},
 };
@@ -70,20 +117,36 @@ static int run_engine(const struct invocation *in)
             return cli_usage(in->command, "engine %s %s", verbs[i].name,
                              verbs[i].arguments == 2 ? "wants one URL" : "takes no URL");
         AUTO_CLIENT *client = cli_connect(in);
-        return client ? verbs[i].run(client, in->arguments[1]) : EXITS_FAILED;
+        return client ? verbs[i].run(client, in->arguments[1], in->options) : EXITS_FAILED;
     }
-    return cli_usage(in->command, "'%s' is none of add, list, remove", in->arguments[0]);
+    return cli_usage(in->command, "'%s' is none of add, drain, list, remove", in->arguments[0]);
 }
+
+static const struct option options[] = {
+    {"runs-max", OPTION_NUMBER, offsetof(struct engine_options, runs_max), "N",
+     "add: at most so many rollouts there at a time. 0: no limit, or what it was.",
+     .preset = 0, .min = 0, .max = 1000000},
+    {"wait", OPTION_FLAG, offsetof(struct engine_options, wait), NULL,
+     "drain: waits until no rollout is there."},
+    {"patience", OPTION_DURATION, offsetof(struct engine_options, patience_ms), "TIME",
+     "With --wait: gives up after so long, exit status 1; it drains on.",
+     .preset = PATIENCE_PRESET_MS, .min = 1000, .max = DURATION_FOREVER},
+};
 
 const struct command command_engine = {
     .name = "engine",
-    .arguments = "add URL | list | remove URL",
-    .brief = "Registers, lists and removes LLM inference servers",
-    .doc = "A rollout is placed on the engine that has the fewest at that moment. Registering one twice is\n"
-           "registering it once; one that is removed gets no more rollouts.\n",
+    .arguments = "add URL | drain URL | list | remove URL",
+    .brief = "Registers, drains, lists and removes LLM inference servers",
+    .doc = "A rollout is placed on the engine whose rollouts hold the least tokens at that moment, and\n"
+           "stays there. Registering one twice is registering it once, and takes back one that drains. One\n"
+           "that is drained or removed gets no more rollouts.\n",
     .example = "sluice engine add http://gpu1:8000\n"
                "sluice engine list\n"
+               "sluice engine drain http://gpu1:8000 --wait\n"
                "sluice engine remove http://gpu1:8000\n",
+    .options = options,
+    .option_count = ROWS(options),
+    .options_size = sizeof(struct engine_options),
     .arguments_min = 1,
     .arguments_max = 2,
     .run = run_engine,

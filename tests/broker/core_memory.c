@@ -141,7 +141,7 @@ static void restore(struct core *core)
     bool whole = true;
     core_restore_clock(core, 1);
     GUARDED(whole = core_restore_stream(core, TEXT("train"), slice_of(NULL, 0), 1, 1) &&
-                    core_restore_engine(core, TEXT("http://there:1")) &&
+                    core_restore_engine(core, &(struct core_engine){.url = TEXT("http://there:1")}) &&
                     core_restore_group(core, &group));
     for (size_t i = 0; whole && i < 3; i++)
         GUARDED(whole = core_restore_rollout(core, &rows[i]));

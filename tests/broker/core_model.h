@@ -164,6 +164,26 @@ static inline void send_beat(struct model *model, struct sim_worker *worker)
     buffer_finish(&packed);
 }
 
+/* What it holds on the engines, or what it says that it does. */
+static inline void send_sight(struct model *model, struct sim_worker *worker)
+{
+    char url[16];
+    uint64_t runs = 0;
+    unsigned engine = roll(model, ENGINES);
+    for (size_t i = 0; i < worker->count; i++)
+        runs += worker->held[i].engine == (int)engine;
+    snprintf(url, sizeof(url), "http://%u", engine);
+    struct msg_engine_sight in = {.worker = slice_from_str(worker->id),
+                                  .url = slice_from_str(url),
+                                  .runs = runs,
+                                  .tokens = runs * roll(model, 20000),
+                                  .calls = roll(model, 10),
+                                  .has_cache_permille = chance(model, 3),
+                                  .cache_permille = roll(model, 1001)};
+    core_handle(model->core, model->now_ms, wall_of(model), &(struct caller){0}, MSG_engine_sight,
+                &in, NULL, 0);
+}
+
 static inline void work(struct model *model, struct sim_worker *worker)
 {
     if (!worker->alive)
@@ -177,8 +197,10 @@ static inline void work(struct model *model, struct sim_worker *worker)
     }
     if (worker->told && !worker->count)
         worker->alive = false;
-    else if (model->now_ms >= worker->beat_ms)
+    else if (model->now_ms >= worker->beat_ms) {
+        send_sight(model, worker);
         send_beat(model, worker);
+    }
 }
 
 #endif

@@ -85,7 +85,8 @@ struct model {
     struct row_group groups[GROUPS_MAX];
     size_t group_count;
     uint64_t first[STREAMS], head[STREAMS];
-    bool engines[ENGINES];
+    bool engines[ENGINES], draining[ENGINES];
+    uint64_t runs_max[ENGINES];
     struct sim_worker crew[CREW_MAX];
     struct letter wire[WIRE_MAX];
     size_t wire_count;
@@ -290,7 +291,12 @@ static inline void persist(struct model *model, const struct effect *effect)
     case PERSIST_END: persist_end(model, effect); break;
     case PERSIST_ACK: persist_ack(model, effect); break;
     case PERSIST_ENGINE:
-        model->engines[effect->engine.data[effect->engine.len - 1] - '0'] = effect->present;
+    {
+        unsigned e = effect->engine.data[effect->engine.len - 1] - '0';
+        model->engines[e] = effect->present;
+        model->draining[e] = effect->present && effect->row.draining;
+        model->runs_max[e] = effect->row.runs_max;
+    }
         break;
     case PERSIST_TROUBLE: persist_trouble(model, effect); break;
     case PERSIST_TOMB: persist_tomb(model, effect); break;
@@ -343,7 +349,10 @@ static inline void start_broker(struct model *model)
         char url[32];
         snprintf(url, sizeof(url), "http://%u", e);
         if (model->engines[e])
-            assert_true(core_restore_engine(model->core, slice_from_str(url)));
+            assert_true(core_restore_engine(
+                model->core, &(struct core_engine){.url = slice_from_str(url),
+                                                   .draining = model->draining[e],
+                                                   .runs_max = model->runs_max[e]}));
     }
     for (size_t i = 0; i < model->group_count; i++)
         restore_group(model, &model->groups[i]);

@@ -32,6 +32,8 @@ struct seen {
     struct core_end end;
     char trouble_job[160], history[1100]; /* PERSIST_TROUBLE, and its counts */
     struct core_trouble trouble;
+    uint64_t row_runs_max; /* PERSIST_ENGINE */
+    bool row_draining;
     uint64_t lease_ms, accepted_ms;
     char end_detail[2048], end_engine[280], end_layer[96], end_rollout[160];
 };
@@ -166,6 +168,8 @@ static inline void world_read_effect(struct seen *seen, const struct effect *eff
     COPY(trouble_job, effect->trouble.job);
     COPY(history, effect->trouble.history);
     seen->trouble = effect->trouble;
+    seen->row_runs_max = effect->row.runs_max;
+    seen->row_draining = effect->row.draining;
     seen->lease_ms = effect->lease_ms;
     seen->accepted_ms = effect->accepted_ms;
     COPY(end_detail, effect->end.detail);

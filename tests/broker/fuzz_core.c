@@ -80,10 +80,16 @@ static void change_engine(struct world *world)
 {
     struct msg_engine_add add = {.tag = 1, .url = slice_from_str(PICK(world, engines))};
     struct msg_engine_remove remove = {.tag = 1, .url = add.url};
-    if (roll(world, 3))
-        say(world, who(world), MSG_engine_add, &add);
-    else
+    struct msg_engine_drain drain = {.tag = 1, .url = add.url};
+    unsigned what = roll(world, 5);
+    add.has_runs_max = roll(world, 2);
+    add.runs_max = number(world);
+    if (what == 0)
         say(world, who(world), MSG_engine_remove, &remove);
+    else if (what == 1)
+        say(world, who(world), MSG_engine_drain, &drain);
+    else
+        say(world, who(world), MSG_engine_add, &add);
 }
 
 static void administer(struct world *world)
@@ -158,7 +164,7 @@ static void wait_until_due(struct world *world)
 static void (*const steps[])(struct world *) = {
     submit,        submit,        submit,        cancel,        get,
     fetch,         ack,           renew,         subscribe,     change_engine,
-    administer,    any_beat,      any_beat,      any_beat,      odd_beat,
+    administer,    any_beat,      any_beat,      any_beat,      odd_beat,      any_sight,
     honest_answer, honest_answer, honest_answer, honest_answer, odd_answer,
     hurt,          wait_a_little, wait_a_little, jump,          wait_until_due,
 };
@@ -206,7 +212,7 @@ static void live_well(struct world *world)
         world->now_ms = world->latest_ms;
     core_disk_is_low(world->core, false);
     say(world, &callers[0], MSG_engine_add,
-        &(struct msg_engine_add){.url = slice_from_str(engines[0])});
+        &(struct msg_engine_add){.url = slice_from_str(engines[0]), .has_runs_max = true});
     for (unsigned i = 0; i < CREW; i++)
         hire(world, &world->crew[i], i % STAGE_COUNT, 8);
     unsigned round = 0;

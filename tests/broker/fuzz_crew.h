@@ -143,6 +143,19 @@ static inline void any_beat(struct world *world)
     honest_beat(world, worker);
 }
 
+/* What a worker, of whatever stage, says of an engine. */
+static inline void any_sight(struct world *world)
+{
+    struct msg_engine_sight in = {.worker = slice_from_str(PICK(world, world->crew).id),
+                                  .url = slice_from_str(PICK(world, engines)),
+                                  .runs = number(world),
+                                  .tokens = number(world),
+                                  .calls = number(world),
+                                  .has_cache_permille = roll(world, 2),
+                                  .cache_permille = roll(world, 4) * 300};
+    say(world, &from_worker, MSG_engine_sight, &in);
+}
+
 /* An evaluator's reward may count from here on. */
 static inline void note_score(struct world *world, const struct msg_job_result *in)
 {

@@ -58,7 +58,10 @@ struct ledger_rows {
     struct row_group groups[ROWS_MAX];
     size_t group_count, tomb_count;
     struct row_stream streams[STREAMS];
-    bool engines[ENGINES];
+    struct row_engine {
+        bool is_known, draining;
+        uint64_t runs_max;
+    } engines[ENGINES];
     struct row_tomb tombs[TOMBS_MAX];
     const struct core_task *tasks; /* TASKS of them; a submit's text is the index, a digit */
     const char *const *stream_names, *const *engine_urls;
@@ -238,7 +241,9 @@ static inline void rows_persist(struct ledger_rows *rows, const struct effect *e
         persist_ack(rows, effect);
         break;
     case PERSIST_ENGINE:
-        rows->engines[index_of(rows->engine_urls, ENGINES, effect->engine)] = effect->present;
+        must(slice_equal(effect->engine, effect->row.url));
+        rows->engines[index_of(rows->engine_urls, ENGINES, effect->engine)] =
+            (struct row_engine){effect->present, effect->row.draining, effect->row.runs_max};
         break;
     case PERSIST_TROUBLE:
         persist_trouble(rows, effect);
@@ -313,8 +318,11 @@ static inline struct core *rows_restore(struct ledger_rows *rows,
                                      slice_from_str(rows->streams[s].owner), rows->streams[s].first,
                                      rows->streams[s].head));
     for (unsigned e = 0; e < ENGINES; e++)
-        if (rows->engines[e])
-            must(core_restore_engine(core, slice_from_str(rows->engine_urls[e])));
+        if (rows->engines[e].is_known)
+            must(core_restore_engine(
+                core, &(struct core_engine){.url = slice_from_str(rows->engine_urls[e]),
+                                            .draining = rows->engines[e].draining,
+                                            .runs_max = rows->engines[e].runs_max}));
     for (size_t i = 0; i < rows->group_count; i++)
         restore_group(rows, core, &rows->groups[i]);
     for (size_t i = 0; i < rows->group_count; i++) {

@@ -157,9 +157,12 @@ static inline bool tell_stream(void *context, struct slice name, struct slice ow
                          owner.len ? " of " : "", SLICE_ARG(owner));
 }
 
-static inline bool tell_engine(void *context, struct slice url)
+static inline bool tell_engine(void *context, const struct core_engine *row)
 {
-    return buffer_printf(context, "engine %.*s\n", SLICE_ARG(url));
+    buffer_printf(context, "engine %.*s", SLICE_ARG(row->url));
+    if (row->runs_max)
+        buffer_printf(context, " x%llu", (unsigned long long)row->runs_max);
+    return buffer_printf(context, "%s\n", row->draining ? " draining" : "");
 }
 
 static inline bool tell_group(void *context, const struct core_group_row *row)

@@ -154,7 +154,13 @@ static void change_engine(struct model *model)
     struct msg_engine_add in = {.tag = 3,
                                 .url = slice_from_str(roll(model, 2) ? "http://0" : "http://1")};
     struct msg_engine_remove out = {.tag = 3, .url = in.url};
-    if (roll(model, 3))
+    struct msg_engine_drain drain = {.tag = 3, .url = in.url};
+    unsigned what = roll(model, 6);
+    in.has_runs_max = roll(model, 2);
+    in.runs_max = roll(model, 4);
+    if (what == 0)
+        say(model, NULL, MSG_engine_drain, &drain);
+    else if (what < 4)
         say(model, NULL, MSG_engine_add, &in);
     else
         say(model, NULL, MSG_engine_remove, &out);
@@ -227,7 +233,8 @@ static void step(struct model *model, unsigned seed)
 /* From now on nothing breaks: fresh workers, an engine, no losses. */
 static void calm_down(struct model *model, unsigned seed)
 {
-    struct msg_engine_add in = {.tag = 3, .url = slice_from_str("http://0")};
+    struct msg_engine_add in = {
+        .tag = 3, .url = slice_from_str("http://0"), .has_runs_max = true, .runs_max = 8};
     model->calm = true;
     memset(model->bad_engine_ms, 0, sizeof(model->bad_engine_ms));
     memset(model->bad_image_ms, 0, sizeof(model->bad_image_ms));

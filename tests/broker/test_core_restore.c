@@ -29,7 +29,8 @@ static struct world *restart(void)
     world->epoch = 4;
     world_start(world);
     assert_true(core_restore_stream(world->core, TEXT("train"), slice_of(NULL, 0), 7, 7));
-    assert_true(core_restore_engine(world->core, TEXT("http://127.0.0.1:8080")));
+    assert_true(core_restore_engine(
+        world->core, &(struct core_engine){.url = TEXT("http://127.0.0.1:8080")}));
     restore_group(world, "g", 2, false);
     restore_rollout(world, "g", 0, (struct core_rollout_row){0});
     restore_rollout(world, "g", 1, (struct core_rollout_row){0});

@@ -16,6 +16,9 @@ static void every_effect_is_there_after_reopening(void **state)
         {.kind = PERSIST_ENGINE, .engine = S("http://e:1"), .present = true},
         {.kind = PERSIST_ENGINE, .engine = S("http://e:2"), .present = true},
         {.kind = PERSIST_ENGINE, .engine = S("http://e:1"), .present = false},
+        {.kind = PERSIST_ENGINE, .engine = S("http://e:3"), .present = true},
+        {.kind = PERSIST_ENGINE, .engine = S("http://e:3"), .present = true,
+         .row = {.runs_max = 64, .draining = true}},
         group("a", "train", 3),
         group("b", "valid", 1),
         init_of("a", S("sha256:init"), S("init bytes")),
@@ -28,6 +31,7 @@ static void every_effect_is_there_after_reopening(void **state)
     assert_string_equal(restored(world), "stream train 1..1\n"
                                          "stream valid 1..0\n"
                                          "engine http://e:2\n"
+                                         "engine http://e:3 x64 draining\n"
                                          "group a train x3 task=add init=1 sha256:init 35\n"
                                          " a/0 ended train 1\n"
                                          " a/1 open\n"

@@ -100,9 +100,9 @@ static bool ignore_stream(void *context, struct slice name, struct slice owner, 
     return true;
 }
 
-static bool ignore_engine(void *context, struct slice url)
+static bool ignore_engine(void *context, const struct core_engine *row)
 {
-    (void)context, (void)url;
+    (void)context, (void)row;
     return true;
 }
 
@@ -119,7 +119,9 @@ static void version_1_gets_what_later_ones_know(void **state)
     assert_int_equal(groups, 5);
 }
 
-#define AS_VERSION_3 "DROP INDEX inits_stored; DROP INDEX runs_stored; PRAGMA user_version = 3;"
+#define AS_VERSION_4 "ALTER TABLE engines DROP COLUMN runs_max;" \
+                     "ALTER TABLE engines DROP COLUMN draining; PRAGMA user_version = 4;"
+#define AS_VERSION_3 AS_VERSION_4 "DROP INDEX inits_stored; DROP INDEX runs_stored; PRAGMA user_version = 3;"
 #define AS_VERSION_2 AS_VERSION_3 "ALTER TABLE troubles DROP COLUMN spent; PRAGMA user_version = 2;"
 
 /* The ledger's file as a broker of an earlier version left it. */
@@ -148,6 +150,18 @@ static int count_stored_indexes(struct world *world)
     sqlite3_finalize(ask);
     sqlite3_close(db);
     return count;
+}
+
+static void version_4_knew_only_the_urls_of_engines(void **state)
+{
+    struct world *world = *state;
+    const struct effect effects[] = {
+        {.kind = PERSIST_ENGINE, .engine = S("http://e:1"), .present = true,
+         .row = {.runs_max = 8, .draining = true}}};
+    commit(world, effects, 1);
+    take_back(world, AS_VERSION_4);
+    open_ledger(world);
+    assert_string_equal(restored(world), "engine http://e:1\n");
 }
 
 static void version_3_did_not_know_which_layers_lie_in_the_store(void **state)
@@ -215,6 +229,7 @@ int main(void)
         TEST(version_1_restores_what_it_held_and_goes_on),
         TEST(version_1_gets_what_later_ones_know),
         TEST(version_2_knew_troubles_and_not_which_dispatches_they_were_of),
+        TEST(version_4_knew_only_the_urls_of_engines),
         TEST(version_3_did_not_know_which_layers_lie_in_the_store),
         TEST(an_upgraded_file_has_the_columns_of_a_new_one),
     };

@@ -142,12 +142,12 @@ static void status_shows_what_is_lost_and_set_aside_and_passes_over_what_it_does
                     " \"lost\": [{\"worker\": \"w9\\u001b\", \"stage\": \"run\", \"host\": \"n7\", \"jobs\": 3,"
                     " \"ago_ms\": 1200, \"why\": \"no beat\"}, 7],"
                     " \"engines\": [{\"url\": \"http://e:1\", \"live\": 2, \"state\": \"open\","
-                    " \"faults\": 5, \"retry_in_ms\": 900}],"
+                    " \"faults\": 5, \"retry_in_ms\": 900, \"limit\": 64, \"calls\": 7, \"tokens\": 9000}],"
                     " \"images\": [{\"image\": \"debian\", \"state\": \"trial\", \"faults\": 6}],"
                     " \"clients\": [{\"name\": \"ann\", \"rollouts\": 12, \"results\": 3, \"x\": {}}],"
                     " \"advice\": [\"do something\", 1]}");
     expect(f, "status", 4, "lost worker  stage  host  jobs  ago ms  why\nw9?          run    n7    3     1200    no beat\n");
-    assert_non_null(strstr(said(f), "http://e:1  2     open   5       900\n"));
+    assert_non_null(strstr(said(f), "http://e:1  2     open   5       900"));
     assert_non_null(strstr(said(f), "debian           trial  6       -        -\n"));
     assert_non_null(strstr(said(f), "client  rollouts  results\nann     12        3\n"));
     assert_non_null(strstr(said(f), "! do something\n! ?\n"));

@@ -384,6 +384,8 @@ class Requests(Case):
         self.assertEqual(self.client.get("waiting/0")["state"], "leased")
         self.assertEqual(self.client.cancel(group="g"), 3)
         self.client.engine_add("http://127.0.0.1:9")
+        self.client.engine_add("http://127.0.0.1:9", runs_max=64)
+        self.assertEqual(self.client.engine_drain("http://127.0.0.1:9"), 3)
         self.client.engine_remove("http://127.0.0.1:9")
         self.assertEqual(self.client.engines(), [])
         self.client.ack("train", 1)

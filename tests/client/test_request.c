@@ -248,6 +248,8 @@ static void the_small_requests_are_carried_out(void **state)
     uint64_t count = 0;
     assert_int_equal(sluice_cancel(f->client, NULL, "g", NULL, &count), 0);
     assert_int_equal(count, 3);
+    assert_int_equal(sluice_engine_add_with(f->client, "http://e:1", 64), 0);
+    assert_int_equal(sluice_engine_drain(f->client, "http://e:1", &count), 0);
     assert_int_equal(sluice_engine_remove(f->client, "http://e:1"), 0);
     assert_int_equal(sluice_ack(f->client, "train", 41), 0);
     assert_int_equal(fake_acked(f->broker), 41);

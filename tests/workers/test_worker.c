@@ -128,6 +128,31 @@ static void a_running_job_outlives_its_broker(void **state)
     assert_int_equal(worker_stop(&worker), 0);
 }
 
+static void what_jobs_hold_on_an_engine_is_told_when_it_changes_and_to_each_new_broker(void **state)
+{
+    (void)state;
+    struct worker_process worker = worker_start("run");
+    open_lane(3);
+    uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, silent_url);
+    int request = engine_accept();
+    hear_beat_until(sight.runs == 1);
+    assert_string_equal(sight.url, silent_url);
+    unsigned count = sight.count;
+    hear_beat();
+    hear_beat();
+    assert_int_equal(sight.count, count);
+    broker_die();
+    broker_come_back();
+    memset(&sight, 0, sizeof(sight));
+    open_lane(4);
+    hear_beat_until(sight.runs == 1);
+    engine_stop(request);
+    hear_result("run:g/0");
+    say_ack("run:g/0", token);
+    hear_beat_until(sight.runs == 0);
+    assert_int_equal(worker_stop(&worker), 0);
+}
+
 static void a_job_given_twice_is_done_once(void **state)
 {
     (void)state;
@@ -406,6 +431,7 @@ int main(int argc, char **argv)
         TEST(a_result_is_kept_and_listed_until_it_is_acknowledged),
         TEST(a_new_broker_gets_the_unacknowledged_results_at_once),
         TEST(a_running_job_outlives_its_broker),
+        TEST(what_jobs_hold_on_an_engine_is_told_when_it_changes_and_to_each_new_broker),
         TEST(a_job_given_twice_is_done_once),
         TEST(a_running_job_given_again_is_answered_with_the_newer_token),
         TEST(a_finished_job_given_again_is_answered_and_not_done_again),

@@ -51,6 +51,11 @@ static char front[160], sink_endpoint[160];
 static const char *broker_host = "127.0.0.1";
 static struct heard heard;
 static bool has_heard;
+static struct { /* the last engine.sight */
+    unsigned count;
+    char url[257];
+    uint64_t runs, tokens, calls;
+} sight;
 static uint64_t next_token;
 
 static inline void forget_heard(void)
@@ -103,7 +108,23 @@ static inline void broker_choose_port(void)
     }
 }
 
-/* Every message a worker sends must obey the schema. False when none came in time. */
+static inline void take_sight(struct slice bytes)
+{
+    struct msg_engine_sight in;
+    struct refusal no = {0};
+    if (!message_decode(MSG_engine_sight, bytes, &in, &no))
+        fail_msg("a worker's sight is refused: %s %s", no.field, no.text);
+    sight.count++;
+    snprintf(sight.url, sizeof(sight.url), "%.*s", SLICE_ARG(in.url));
+    sight.runs = in.runs;
+    sight.tokens = in.tokens;
+    sight.calls = in.calls;
+}
+
+/*
+ * Every message a worker sends must obey the schema. False when none came in time. What it says of
+ * engines is noted on the way.
+ */
 static inline bool hear(int64_t bound_ms)
 {
     struct refusal no = {0};
@@ -117,6 +138,10 @@ static inline bool hear(int64_t bound_ms)
     assert_false(zmq_msg_more(&heard.bytes));
     struct slice bytes = slice_of(zmq_msg_data(&heard.bytes), zmq_msg_size(&heard.bytes));
     assert_true(message_peek(bytes, &heard.id, &no));
+    if (heard.id == MSG_engine_sight) {
+        take_sight(bytes);
+        return hear(bound_ms);
+    }
     assert_true(heard.id == MSG_worker_beat || heard.id == MSG_job_result);
     if (!message_decode(heard.id, bytes, &heard.beat, &no))
         fail_msg("a worker's message is refused: %s %s", no.field, no.text);

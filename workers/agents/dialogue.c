@@ -100,9 +100,11 @@ int dialogue_open_with(struct dialogue *dialogue, struct agent_run *run, const c
     messages[0] = (struct task_message){(char *)"system", words};
     if (rest > 0)
         memcpy(messages + added, task->messages + own, rest * sizeof(*messages));
+    engine_stay(&dialogue->stay, run->engine, 0);
     int error = open_with(dialogue, messages, rest + added, fail);
     if (error == 0)
         dialogue->call_start_ms = 0;
+    engine_stay(&dialogue->stay, run->engine, dialogue->ids.count);
     return error;
 }
 
@@ -114,6 +116,7 @@ int dialogue_open(struct dialogue *dialogue, struct agent_run *run, const char *
 
 void dialogue_close(struct dialogue *dialogue)
 {
+    engine_stay(&dialogue->stay, NULL, 0);
     tokens_finish(&dialogue->ids);
 }
 
@@ -212,6 +215,7 @@ int dialogue_sample(struct dialogue *dialogue, struct fail *fail)
         run->answer = take_ptr(&generation.text);
     }
     generation_finish(&generation);
+    engine_stay(&dialogue->stay, run->engine, dialogue->ids.count);
     return error;
 }
 

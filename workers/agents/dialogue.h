@@ -10,6 +10,7 @@
 
 #include "workers/agents/agent.h"
 #include "workers/blame.h"
+#include "workers/engines/using.h"
 
 struct dialogue {
     struct agent_run *run;
@@ -20,6 +21,7 @@ struct dialogue {
     double longest_call_s;   /* of those that were answered */
     int64_t call_start_ms;   /* 0: no call in hand */
     bool is_cut;             /* the last turn ended by length */
+    struct engine_stay stay; /* what it holds on its engine */
 };
 
 /* Renders the messages; a system message `system` goes in front if they have none (NULL: none). */

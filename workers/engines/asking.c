@@ -135,9 +135,11 @@ static int act_generate(void *arg, struct fail *fail)
                         (unsigned long long)prompt, (unsigned long long)context);
     uint64_t room = context - prompt;
     int64_t start_us = clock_us();
+    engine_call_begins(engine);
     error = engine->dialect->generate(engine, action->prompt, action->sampling,
                                       action->max_tokens < room ? action->max_tokens : room,
                                       action->seed_offset, &action->generation, fail);
+    engine_call_ended(engine);
     action->generation.seconds = (double)(clock_us() - start_us) / 1e6;
     return error;
 }

@@ -9,6 +9,7 @@
 #include "workers/engines/bridge.h"
 #include "workers/engines/engine.h"
 #include "workers/engines/once.h"
+#include "workers/engines/using.h"
 
 /* An engine may be slow: ten tokens a second are no fault. */
 enum { METADATA_TIMEOUT_MS = 30000, GENERATION_TIMEOUT_MS = 600000, GENERATION_TOKEN_MS = 100 };
@@ -65,6 +66,8 @@ struct engine {
     struct engine_facts facts;
     int64_t looked_ms; /* when it last said what it serves */
     int64_t pause_ms;  /* what its last refusal asked for; 0: nothing */
+    struct engine_use use, told; /* using.h */
+    bool is_told;
     struct frame *frames; /* the newest first; older ones live on for fibers that use them */
 };
 

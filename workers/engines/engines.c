@@ -68,6 +68,62 @@ struct engine *engines_get(struct engines *engines, const char *url)
     return *at;
 }
 
+/* ---- what is held there ------------------------------------------------------------------ */
+
+void engine_stay(struct engine_stay *stay, struct engine *engine, uint64_t tokens)
+{
+    if (stay->engine) {
+        stay->engine->use.runs--;
+        stay->engine->use.tokens -= stay->tokens;
+    }
+    *stay = (struct engine_stay){engine, engine ? tokens : 0};
+    if (engine) {
+        engine->use.runs++;
+        engine->use.tokens += tokens;
+    }
+}
+
+void engine_call_begins(struct engine *engine)
+{
+    engine->use.calls++;
+}
+
+void engine_call_ended(struct engine *engine)
+{
+    engine->use.calls--;
+}
+
+static bool is_told(const struct engine *engine)
+{
+    return engine->is_told && memcmp(&engine->use, &engine->told, sizeof(engine->use)) == 0;
+}
+
+bool engines_tell_next(const struct engines *engines, struct engine **ret, const char **url,
+                       struct engine_use *use)
+{
+    struct engine *engine = engines->first;
+    while (engine && is_told(engine))
+        engine = engine->next;
+    if (!engine)
+        return false;
+    *ret = engine;
+    *url = engine->url;
+    *use = engine->use;
+    return true;
+}
+
+void engines_tell_done(struct engine *engine)
+{
+    engine->told = engine->use;
+    engine->is_told = true;
+}
+
+void engines_tell_again(struct engines *engines)
+{
+    for (struct engine *engine = engines->first; engine; engine = engine->next)
+        engine->is_told = false;
+}
+
 const char *engine_url(const struct engine *engine)
 {
     return engine->url;

@@ -230,8 +230,16 @@ class Client:
         """The registered engines: [{"url": ..., "live": rollouts}]."""
         return self.status().get("engines", [])
 
-    def engine_add(self, url):
-        self._call("engine.add", url=url)
+    def engine_add(self, url, runs_max=None):
+        """Registers an engine, or takes back one that drains.
+
+        runs_max: at most so many rollouts there at a time; 0: no limit; None: that, or what it was.
+        """
+        self._call("engine.add", url=url, runs_max=runs_max)
+
+    def engine_drain(self, url):
+        """No more rollouts are placed there. Returns how many are there; ask again to wait."""
+        return self._call("engine.drain", url=url)["count"]
 
     def engine_remove(self, url):
         self._call("engine.remove", url=url)

@@ -1,0 +1,85 @@
+/*
+ * core_engines.h - the engines that runs are given, what run workers see of them, and which one
+ * a rollout is placed on.
+ *
+ * An engine is known while it is registered or a rollout names it. A run worker says of each engine
+ * what its own rollouts hold there (engine.sight); the sums over all workers are what placing goes by.
+ */
+#ifndef SLUICE_BROKER_CORE_ENGINES_H
+#define SLUICE_BROKER_CORE_ENGINES_H
+
+#include "broker/core.h"
+#include "broker/core_breaker.h"
+
+struct call;
+struct core;
+struct rollout;
+struct worker;
+
+enum {
+    AFFINITY_PERCENT = 15, /* a group's engine is kept up to so much above the mean load */
+    ROOM_FREE_PERMILLE = 600, /* of an engine's cache: below, its limit grows ... */
+    ROOM_FULL_PERMILLE = 800, /* ... and above, it shrinks until about ... */
+    ROOM_GOAL_PERMILLE = 700, /* ... so much would be used */
+    ROOM_PERIOD_MS = 5000     /* between two changes */
+};
+
+/* What one worker's rollouts hold on an engine. */
+struct sight {
+    struct engine *engine;
+    uint64_t runs, tokens, calls;
+};
+
+struct engine {
+    struct list link;  /* in core->engines */
+    uint64_t live;     /* runs leased with it */
+    uint64_t refs;     /* rollouts that name it */
+    uint64_t blamer;   /* the rollout of its last fault, 0 before the first */
+    uint64_t assigned; /* runs placed there since the start */
+    struct sight seen; /* by all workers together */
+    uint32_t runs_max; /* as its admin set it; 0: no limit */
+    uint32_t room;     /* what its cache has room for, as far as is known; 0: no limit */
+    uint32_t cache_permille;
+    int64_t room_ms;   /* when that was changed last */
+    bool registered, draining;
+    struct breaker breaker;
+    uint32_t url_len;
+    char url[];
+};
+
+struct slice engine_url(const struct engine *engine); /* empty for NULL */
+struct engine *engine_find(const struct core *core, struct slice url); /* NULL: not known */
+/* Only knows its name, if it is not registered. NULL when out of memory. */
+struct engine *engine_intern(struct core *core, struct slice url);
+bool engine_restore(struct core *core, const struct core_engine *row);
+/* Whether runs may be placed there as far as its health and its admin go. */
+bool engine_lets(const struct core *core, const struct engine *engine);
+/* Whether there is one that lets. */
+bool engine_is_ready(const struct core *core);
+/* As many runs as its limits allow at a time; UINT64_MAX: there is none. */
+uint64_t engine_limit(const struct engine *engine);
+/* Makes `engine` (may be NULL) the rollout's. */
+void rollout_set_engine(struct core *core, struct rollout *rollout, struct engine *engine);
+
+/* ---- placing (core_placing.c) ------------------------------------------------------- */
+
+/* Whether an engine that lets is below its limit. */
+bool placing_has_room(const struct core *core);
+/*
+ * The engine for a rollout's run, by core->placing, among those that have room; another than
+ * the one it avoids if there is one. NULL: placing_has_room is false.
+ */
+struct engine *placing_choose(struct core *core, const struct rollout *rollout);
+/* Tokens of its rollouts' contexts, those that no worker has told of yet among them. */
+uint64_t placing_load(const struct core *core, const struct engine *engine);
+
+/* ---- what workers see (core_sights.c) ------------------------------------------------ */
+
+/* The worker is gone, with all that it saw. */
+void sights_forget_worker(struct worker *worker);
+/* The engine is about to be forgotten. */
+void sights_forget_engine(struct core *core, const struct engine *engine);
+/* For core_check: NULL, or what is broken. */
+const char *sights_check(const struct core *core);
+
+#endif

@@ -1,0 +1,147 @@
+/*
+ * What run workers see of engines (engine.sight): each says what its own rollouts hold there, and
+ * the sums are kept with the engines. A sight replaces the worker's earlier one of that engine,
+ * so one that is lost is made good by the next; a worker's sights go with it.
+ *
+ * An engine that says how full its cache is gets a limit by it: fewer runs when it is nearly
+ * full, in proportion; more, one step at a time, while it is not.
+ */
+#include "broker/core_internal.h"
+
+#include <stdlib.h>
+
+/* ---- one worker's ------------------------------------------------------------------ */
+
+static void take_back(struct engine *engine, const struct sight *sight)
+{
+    engine->seen.runs -= sight->runs;
+    engine->seen.tokens -= sight->tokens;
+    engine->seen.calls -= sight->calls;
+}
+
+static void add_up(struct engine *engine, const struct sight *sight)
+{
+    engine->seen.runs += sight->runs;
+    engine->seen.tokens += sight->tokens;
+    engine->seen.calls += sight->calls;
+}
+
+static struct sight *find(struct worker *worker, const struct engine *engine)
+{
+    for (size_t i = 0; i < worker->sight_count; i++)
+        if (worker->sights[i].engine == engine)
+            return &worker->sights[i];
+    return NULL;
+}
+
+/* NULL when out of memory. */
+static struct sight *add(struct core *core, struct worker *worker, struct engine *engine)
+{
+    if (worker->sight_count == worker->sight_capacity) {
+        size_t capacity = worker->sight_capacity ? 2 * worker->sight_capacity : 8;
+        struct sight *more = realloc(worker->sights, capacity * sizeof(*more));
+        if (!more) {
+            core->failed = true;
+            return NULL;
+        }
+        worker->sights = more;
+        worker->sight_capacity = capacity;
+    }
+    struct sight *sight = &worker->sights[worker->sight_count++];
+    *sight = (struct sight){.engine = engine};
+    return sight;
+}
+
+static void drop(struct worker *worker, struct sight *sight)
+{
+    take_back(sight->engine, sight);
+    *sight = worker->sights[--worker->sight_count];
+}
+
+void sights_forget_worker(struct worker *worker)
+{
+    while (worker->sight_count)
+        drop(worker, &worker->sights[worker->sight_count - 1]);
+    free(worker->sights);
+    worker->sights = NULL;
+    worker->sight_capacity = 0;
+}
+
+void sights_forget_engine(struct core *core, const struct engine *engine)
+{
+    struct worker *worker;
+    LIST_EACH(worker, &core->workers, link) {
+        struct sight *sight = find(worker, engine);
+        if (sight)
+            drop(worker, sight);
+    }
+}
+
+/* ---- room by the engine's own word -------------------------------------------------- */
+
+static uint64_t at_least_1(uint64_t n) { return n ? n : 1; }
+
+static void set_room(struct core *core, struct engine *engine, uint64_t room)
+{
+    engine->room = (uint32_t)(room < UINT32_MAX ? room : UINT32_MAX);
+    engine->room_ms = core->now_ms;
+}
+
+/* Less by a factor, more by a step: so that engines that compete for rollouts come to rest. */
+static void adapt(struct core *core, struct engine *engine, uint32_t permille)
+{
+    engine->cache_permille = permille;
+    if (engine->room_ms && core->now_ms - engine->room_ms < ROOM_PERIOD_MS)
+        return;
+    if (permille > ROOM_FULL_PERMILLE && engine->live)
+        set_room(core, engine, at_least_1(engine->live * ROOM_GOAL_PERMILLE / permille));
+    else if (permille < ROOM_FREE_PERMILLE && engine->room && engine->live >= engine->room)
+        set_room(core, engine, engine->room + at_least_1(engine->room / 16));
+}
+
+/* ---- engine.sight ------------------------------------------------------------------ */
+
+void handle_engine_sight(struct core *core, const struct call *call)
+{
+    const struct msg_engine_sight *in = call->in;
+    struct worker *worker = worker_find(core, in->worker);
+    struct engine *engine = engine_find(core, in->url);
+    if (!worker || worker->stage != STAGE_RUN || !engine)
+        return; /* of a worker not met yet, or an engine that is no more */
+    struct sight *sight = find(worker, engine);
+    if (!sight)
+        sight = add(core, worker, engine);
+    if (!sight)
+        return;
+    take_back(engine, sight);
+    *sight = (struct sight){engine, in->runs, in->tokens, in->calls};
+    add_up(engine, sight);
+    if (in->has_cache_permille)
+        adapt(core, engine, (uint32_t)in->cache_permille);
+}
+
+static struct sight add_all(const struct core *core, const struct engine *engine)
+{
+    struct sight sum = {0};
+    const struct worker *worker;
+    LIST_EACH(worker, &core->workers, link)
+        for (size_t i = 0; i < worker->sight_count; i++)
+            if (worker->sights[i].engine == engine) {
+                sum.runs += worker->sights[i].runs;
+                sum.tokens += worker->sights[i].tokens;
+                sum.calls += worker->sights[i].calls;
+            }
+    return sum;
+}
+
+const char *sights_check(const struct core *core)
+{
+    const struct engine *engine;
+    LIST_EACH(engine, &core->engines, link) {
+        struct sight sum = add_all(core, engine);
+        if (sum.runs != engine->seen.runs || sum.tokens != engine->seen.tokens ||
+            sum.calls != engine->seen.calls)
+            return "what workers see of an engine is counted wrong";
+    }
+    return NULL;
+}
