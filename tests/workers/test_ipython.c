@@ -150,6 +150,14 @@ CELL_TEST(pictures_are_saved_counted_and_named)
          "Table()", "Out[4]: a table\n");
 }
 
+CELL_TEST(a_form_that_a_cell_gives_to_a_plain_type_is_shown)
+{
+    says("forms = get_ipython().display_formatter.formatters\n7", "Out[1]: 7\n");
+    says("forms['image/svg+xml'].for_type(int, lambda number: '<svg/>')\n7",
+         "Out[2]: \n7\n[image/svg+xml, 6 bytes: /workspace/.sluice/1.svg]\n");
+    says("'seven'", "Out[3]: 'seven'\n");
+}
+
 CELL_TEST(pictures_are_bounded_in_number_and_size)
 {
     says_somewhere("from IPython.display import Image, display\n"
@@ -440,6 +448,7 @@ static int group(void)
         TEST(a_traceback_has_the_cell_and_no_colours),
         TEST(pictures_are_saved_counted_and_named),
         TEST(pictures_are_bounded_in_number_and_size),
+        TEST(a_form_that_a_cell_gives_to_a_plain_type_is_shown),
         TEST(much_output_keeps_its_head_and_its_tail),
         TEST(an_output_that_nothing_can_hold_is_an_error_of_the_cell),
         TEST(bytes_that_are_no_text_are_told_apart),

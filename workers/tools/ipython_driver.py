@@ -31,6 +31,7 @@ HIGH = 220  # our own descriptors lie from here on
 EXTENSIONS = {"image/png": "png", "image/jpeg": "jpg", "image/svg+xml": "svg", "image/gif": "gif",
               "image/webp": "webp", "application/pdf": "pdf", "text/html": "html"}
 PICTURES = [kind for kind in EXTENSIONS if kind != "text/html"]
+PLAIN = {bool, bytes, complex, dict, float, frozenset, int, list, set, str, tuple}  # have no form but text
 
 
 def cut(text, limit=REPR_MAX):
@@ -109,6 +110,14 @@ def make_ipython():
     from traitlets.config import Config
 
     class Hook(DisplayHook):
+        def compute_format_data(self, result):
+            """Nobody is asked for a picture of what has none, as long as no cell has said that something has."""
+            formatter = self.shell.display_formatter
+            is_plain = type(result) in PLAIN and not any(
+                getattr(each, told, True) for told in ("type_printers", "deferred_printers", "singleton_printers")
+                for kind, each in formatter.formatters.items() if kind != "text/plain")
+            return formatter.format(result, include={"text/plain"} if is_plain else None)
+
         def write_format_data(self, format_dict, md_dict=None):
             text = pictures.describe(format_dict)
             sys.stdout.write(("\n" if "\n" in text else "") + text + "\n")

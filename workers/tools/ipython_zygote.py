@@ -12,7 +12,6 @@ import importlib.machinery
 import io
 import json
 import os
-import random
 import resource
 import signal
 import site
@@ -39,11 +38,12 @@ def check(result, what):
 
 
 def stamp(path):
+    """A line about what is at `path`, given in bytes."""
     try:
         it = os.stat(path)
-        return it.st_mtime_ns, it.st_size
+        return b"%d %d %s\n" % (it.st_mtime_ns, it.st_size, path)
     except OSError:
-        return None
+        return b"- - %s\n" % path
 
 
 def site_dirs():
@@ -64,9 +64,18 @@ def startup_files():
 
 
 def stamps():
+    """Of all files that we imported or read, in one piece: what a fork looks at lies on few pages then, each of
+    which it must copy because looking at an object counts it."""
     files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
     files |= {sys.executable, os.path.realpath(sys.executable), *startup_files()}
-    return {path: stamp(path) for path in files if path and not path.startswith("/run/sluice/")}
+    return b"".join(stamp(os.fsencode(path)) for path in files if path and not path.startswith("/run/sluice/"))
+
+
+def homes():
+    """Where each module that we imported was found, by its name."""
+    files = {name: module.__file__ for name, module in sys.modules.items()
+             if "." not in name and getattr(module, "__file__", None)}
+    return {name: sys.intern(os.path.dirname(file.partition("/__init__.")[0])) for name, file in files.items()}
 
 
 def search_path():
@@ -79,33 +88,34 @@ def search_path():
 
 def names_in(path):
     try:
-        return {name.split(".")[0] for name in os.listdir(path)}
+        return {name.partition(".")[0] for name in os.listdir(path)}
     except OSError:
-        return set()
+        return ()
 
 
-def first_hidden():
+def first_hidden(imported):
     """A name that we imported and that a new Python of the sandbox would find elsewhere, or None."""
-    files = {name: module.__file__ for name, module in sys.modules.items()
-             if "." not in name and getattr(module, "__file__", None)}
-    found = {name: os.path.dirname(file.partition("/__init__.")[0]) for name, file in files.items()}
+    found = set()
     for path in search_path():
-        for name in names_in(path) & set(found):
-            is_same = found[name] == path
+        for name in names_in(path):
+            if name not in imported or name in found:
+                continue
+            is_same = imported[name] == path
             spec = None if is_same else importlib.machinery.PathFinder.find_spec(name, [path])
             if spec and spec.origin:  # else a directory of that name, which no import takes before a module
                 return spec.origin
             if is_same:
-                del found[name]
+                found.add(name)
     return None
 
 
-def first_change(then):
+def first_change(then, started_with, imported):
     """A file of the sandbox that is not what we imported, or None."""
-    for path in startup_files():
-        if path not in then:
-            return path
-    return next((path for path, it in then.items() if stamp(path) != it), None) or first_hidden()
+    for line in io.BytesIO(then):
+        path = line.split(b" ", 2)[2][:-1]
+        if stamp(path) != line:
+            return os.fsdecode(path)
+    return next((path for path in startup_files() if path not in started_with), None) or first_hidden(imported)
 
 
 # ---- the way in ----------------------------------------------------------------------------
@@ -145,13 +155,18 @@ def confine(limits, filter_code):
     check(libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0), "dumpable")
 
 
+def forget_paths():
+    """What imports remember of directories: those of a sandbox hold other files."""
+    sys.path_importer_cache.clear()
+    importlib.invalidate_caches()
+
+
 def renew():
+    """The module random seeds itself in every fork."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    random.seed()
     if "numpy.random" in sys.modules:
         sys.modules["numpy.random"].seed()
     sys.path_importer_cache.clear()
-    importlib.invalidate_caches()
     sys.path[:] = search_path()
 
 
@@ -173,7 +188,7 @@ def become_kernel(server, message, fds):
     for fd in (output, *namespaces):
         os.close(fd)
     confine(json.loads(message[HEAD:].decode()), FILTER)
-    changed = first_change(STAMPS)
+    changed = first_change(*IMPORTED)
     if changed:
         raise OSError("%s is not what was imported" % changed)
     take_grants()
@@ -231,7 +246,8 @@ if __name__ == "__main__":
         FILTER = file.read()
     CELLS = driver.make_cells()
     warm(CELLS)
-    STAMPS = stamps()
+    IMPORTED = stamps(), startup_files(), homes()
+    forget_paths()
     gc.collect()
     gc.freeze()
     requests = socket.socket(fileno=driver.high(number))
