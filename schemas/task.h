@@ -82,7 +82,9 @@ struct task {
     size_t tool_count;
     struct task_call *script; /* replay */
     size_t script_count;
+    char *agent_form;         /* "auto", or a row of the table of forms */
     uint64_t max_turns;
+    uint64_t max_format_errors; /* in a row */
 
     struct task_sampling sampling;
 

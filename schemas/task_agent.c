@@ -194,5 +194,9 @@ bool task_settle_agent(struct task *task, struct refusal *no)
         return refuse(no, REFUSAL_BAD_TASK, "agent.script",
                       "agent.script goes with agent.kind replay, and this task's is %s",
                       task->agent_kind);
+    if (strcmp(task->agent_form, "auto") != 0 && strcmp(task->agent_kind, "tools") != 0)
+        return refuse(no, REFUSAL_BAD_TASK, "agent.form",
+                      "agent.form goes with agent.kind tools, and this task's is %s",
+                      task->agent_kind);
     return settle_tools(task, no);
 }

@@ -1,9 +1,8 @@
-/* sluice-describe-tools - writes docs/tools.md: what the rows of the tables of tools and forms say. */
+/* sluice-describe-tools - writes docs/tools.md: what the rows of the table of tools say. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "workers/agents/form.h"
 #include "workers/tools/tool.h"
 
 static const char intro[] =
@@ -21,23 +20,9 @@ static const char intro[] =
     "on. `limits.command_s` bounds each call, `limits.output_bytes` what it shows: of more, the beginning\n"
     "and the end are kept, and a line in between says how many bytes were left out.\n";
 
-static const char forms_intro[] =
-    "\n## How a model calls them\n\n"
-    "The agent `tools` shows the schemas at the end of the system message and reads the calls from the\n"
-    "model's text. A turn may hold several (at most 16), made one after the other; their results are the\n"
-    "next turn. It ends with a call of `submit` or with a turn without calls. What cannot be read as a call\n"
-    "is told to the model; after the fourth such turn the rollout ends with outcome `agent`.\n\n"
-    "| form | |\n|---|---|\n";
-
-static const char replay[] =
-    "\n## Without a model\n\n"
-    "The agent `replay` makes the calls of `agent.script`, one after the other, up to one of `submit`. It\n"
-    "needs no engine; its trajectory has messages and no tokens.\n\n"
-    "```json\n"
-    "{\"task\": \"look\", \"agent\": {\"kind\": \"replay\", \"script\": [\n"
-    "  {\"tool\": \"bash\", \"arguments\": {\"command\": \"uname -a\"}},\n"
-    "  {\"tool\": \"submit\", \"arguments\": {\"answer\": \"done\"}}]}}\n"
-    "```\n\n"
+static const char search[] =
+    "\nHow a model calls them, and what it is told of a call that cannot be read, stands in\n"
+    "[agents.md](agents.md).\n\n"
     "## Searching the web\n\n"
     "`search` asks from the worker, never from a sandbox, and is off unless the worker is told where:\n\n"
     "```sh\n"
@@ -96,9 +81,6 @@ int main(void)
     fputs(intro, stdout);
     for (size_t i = 0; tool_at(i); i++)
         put_tool(tool_at(i));
-    fputs(forms_intro, stdout);
-    for (size_t i = 0; form_at(i); i++)
-        printf("| `%s` | %s |\n", form_at(i)->name, form_at(i)->doc);
-    fputs(replay, stdout);
+    fputs(search, stdout);
     return fflush(stdout) == 0 ? 0 : 1;
 }

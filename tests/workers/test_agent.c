@@ -163,7 +163,14 @@ static const struct ending {
     {"{'rules': [{'replies': ['" BASH("touch f") "\\nTASK_DONE']}]}", TASK(""), OUTCOME_OK,
      "1 turn", 1, 0, "test -f f"},
     {"{'rules': [{'replies': ['TASK_DONE']}]}", TASK(""), OUTCOME_OK, "1 turn", 1, 0, "true"},
-    {"{'rules': [{'replies': ['Hello!']}]}", TASK(""), OUTCOME_AGENT, "format", 3, 2, "true"},
+    {"{'rules': [{'replies': ['Hello!']}]}", TASK(""), OUTCOME_AGENT, "format: 4 replies in a row", 4, 3,
+     "true"},
+    {"{'rules': [{'replies': ['Hello!']}]}",
+     "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'bash', 'max_format_errors': 0}}", OUTCOME_AGENT,
+     "format: 1 replies in a row", 1, 0, "true"},
+    {"{'rules': [{'replies': ['One.', 'Two.', 'Three.', '" BASH("touch f") "', '```bash', '```bash', "
+     "'```bash', '```bash']}]}",
+     TASK(""), OUTCOME_AGENT, "format", 8, 7, "test -f f"},
     {"{'rules': [{'replies': ['" BASH("touch f") "\\n" BASH("touch g") "', 'sorry', '" BASH(
          "touch h") "', 'TASK_DONE']}]}",
      TASK(""), OUTCOME_OK, "4 turns", 4, 3, "test ! -e f && test ! -e g && test -e h"},

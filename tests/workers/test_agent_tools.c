@@ -30,6 +30,19 @@ static size_t count_turns(const struct record *record, const char *role)
     return count;
 }
 
+/* The bytes of a turn, without the special tokens. */
+static char *turn_text(const struct record *record, const char *role, size_t which)
+{
+    const struct record_trace *trace = &record->traces[0];
+    const struct record_turn *turn = turn_in_role(record, role, which);
+    AUTO_BUFFER bytes = {0};
+    assert_non_null(turn);
+    for (size_t k = turn->offset; k < turn->offset + turn->length; k++)
+        if (trace->token_ids[k] < 256)
+            buffer_append(&bytes, &(uint8_t){(uint8_t)trace->token_ids[k]}, 1);
+    return buffer_take_str(&bytes);
+}
+
 /* ---- tools: ways to end -------------------------------------------------------------------- */
 
 static const struct ending {
@@ -44,7 +57,14 @@ static const struct ending {
     {RULES("'Nothing to do.'"), TASK(""), OUTCOME_OK, "1 turn", "Nothing to do.", 1, 0},
     {RULES("'" BASH("exit 1") SUBMIT("x") BASH("touch never") "'"), TASK(""), OUTCOME_OK, "1 turn",
      "x", 1, 0},
-    {RULES("'<tool_call>{bad</tool_call>'"), TASK(""), OUTCOME_AGENT, "format", NULL, 4, 3},
+    {RULES("'<tool_call>{bad</tool_call>'"), TASK(""), OUTCOME_AGENT, "format: 4 replies", NULL, 4, 3},
+    {RULES("'" CALL("dance", "{}") "'"), TASK(""), OUTCOME_AGENT, "format: 4 replies", NULL, 4, 3},
+    {RULES("'<think>hm'"),
+     "{'task': 't', 'prompt': 'x', 'agent': {'tools': ['think'], 'max_format_errors': 1}}",
+     OUTCOME_AGENT, "format: 2 replies", NULL, 2, 1},
+    {RULES("'<function=bash>', '" BASH("true") "', '<function=bash>', '.'"),
+     "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'tools', 'max_format_errors': 1}}", OUTCOME_OK,
+     "4 turns", ".", 4, 3},
     {RULES("'<tool_call>{bad</tool_call>', '" SUBMIT("learnt") "'"), TASK(""), OUTCOME_OK, "2 turns",
      "learnt", 2, 1},
     {RULES("'" BASH("echo again") "'"),
@@ -97,13 +117,7 @@ static void several_calls_of_a_turn_are_each_recorded_and_told_together(void **s
     assert_string_equal(tool_message(&attempt.record, 0)->content, "(no output)");
     assert_string_equal(second->content, "/tmp 1\nexit status: 1");
     assert_int_equal(second->exit_status, 1);
-    const struct record_trace *trace = &attempt.record.traces[0];
-    const struct record_turn *told = turn_in_role(&attempt.record, "tool", 0);
-    AUTO_BUFFER bytes = {0};
-    for (size_t k = told->offset; k < told->offset + told->length; k++)
-        if (trace->token_ids[k] < 256)
-            buffer_append(&bytes, &(uint8_t){(uint8_t)trace->token_ids[k]}, 1);
-    AUTO_FREE char *text = buffer_take_str(&bytes);
+    AUTO_FREE char *text = turn_text(&attempt.record, "tool", 0);
     assert_string_equal(text, "\nuser\n<tool_response>\n(no output)\n</tool_response>\n"
                               "<tool_response>\n/tmp 1\nexit status: 1\n</tool_response>\n"
                               "assistant\n");
@@ -131,6 +145,86 @@ static void the_tools_stand_in_the_system_prompt_behind_the_tasks_own(void **sta
     assert_string_equal(given.record.messages[1].content, "go");
     attempt_finish(&own);
     attempt_finish(&given);
+    world_close(&world);
+}
+
+/* ---- forms ------------------------------------------------------------------------------- */
+
+#define IN(form) "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'tools', 'form': '" form "'}}"
+#define QWEN_LS "<tool_call>\\n<function=bash>\\n<parameter=command>\\necho $((6*7))\\n</parameter>\\n" \
+                "</function>\\n</tool_call>"
+#define OPENHANDS_LS "<function=bash>\\n<parameter=command>echo $((6*7))</parameter>\\n</function>"
+#define LLAMA_LS "{\\\"name\\\": \\\"bash\\\", \\\"parameters\\\": {\\\"command\\\": \\\"echo $((6*7))\\\"}}"
+#define MODEL(name, reply) "{'context': 32768, 'model': '/models/" name "', 'rules': [{'replies': ['" reply \
+                           "', 'It is 42.']}]}"
+
+static const struct {
+    const char *script, *task, *shown, *told;
+} forms[] = {
+    {RULES("'" QWEN_LS "', '.'"), IN("qwen-coder"), "<name>bash</name>", "<tool_response>\n42\n"},
+    {RULES("'" OPENHANDS_LS "', '.'"), IN("openhands"), "FUNCTION #1: bash", "RESULT of [bash]:\n42\n"},
+    {RULES("'" LLAMA_LS "', '.'"), IN("llama"), "\"name\": \"bash\"", "Result of bash:\n42\n"},
+    {MODEL("Qwen3-Coder-30B.gguf", QWEN_LS), IN("auto"), "<name>bash</name>", "<tool_response>\n42\n"},
+    {MODEL("Llama-3.2-3B.gguf", LLAMA_LS), IN("auto"), "\"name\": \"bash\"", "Result of bash:\n42\n"},
+    {MODEL("any.gguf", BASH("echo $((6*7))")), TASK(""), "<tools>\n{", "<tool_response>\n42\n"},
+};
+
+static void the_form_is_the_tasks_or_that_of_the_engines_model(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(forms); i++) {
+        world_open_on(&world, loop, forms[i].script, NULL);
+        struct attempt attempt = {.json = forms[i].task};
+        attempt_run(&world, &attempt);
+        assert_ended(&attempt, OUTCOME_OK, "2 turns");
+        AUTO_FREE char *told = turn_text(&attempt.record, "tool", 0);
+        assert_non_null(strstr(attempt.record.messages[0].content, forms[i].shown));
+        assert_non_null(strstr(told, forms[i].told));
+        assert_string_equal(tool_message(&attempt.record, 0)->content, "42\n");
+        assert_record_is_the_log(&attempt.record, &world);
+        attempt_finish(&attempt);
+        world_close(&world);
+    }
+}
+
+/* Cut before its end: more of it might have followed. */
+static void a_call_that_was_cut_off_is_not_made(void **state)
+{
+    (void)state;
+    static const char cut[] = "<function=bash>\\n<parameter=command>echo hi</parameter>\\n";
+    char script[512], task[512];
+    snprintf(script, sizeof(script), RULES("'%s</function>', '.'"), cut);
+    snprintf(task, sizeof(task),
+             "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'tools', 'form': 'openhands'}, 'sampling': "
+             "{'max_tokens': %zu}}", strlen(cut) - 2);
+    world_open_on(&world, loop, script, NULL);
+    struct attempt attempt = {.json = task};
+    attempt_run(&world, &attempt);
+    assert_ended(&attempt, OUTCOME_OK, "2 turns");
+    AUTO_FREE char *told = turn_text(&attempt.record, "tool", 0);
+    assert_non_null(strstr(told, "That reply was cut off"));
+    attempt_finish(&attempt);
+    world_close(&world);
+}
+
+static void a_refused_call_is_answered_with_the_nearest_tool_and_an_example(void **state)
+{
+    (void)state;
+    world_open_on(&world, loop,
+                  RULES("'" CALL("execute_bash", "{}") CALL("think", "{\\\"idea\\\": 7}") BASH("echo hi") "', '.'"),
+                  NULL);
+    struct attempt attempt = {.json = TASK("")};
+    attempt_run(&world, &attempt);
+    assert_ended(&attempt, OUTCOME_OK, "2 turns");
+    assert_string_equal(tool_message(&attempt.record, 0)->content,
+                        "There is no tool \"execute_bash\"; bash is the nearest. The tools are: bash, think, "
+                        "submit. A call of bash looks like this:\n<tool_call>\n{\"name\": \"bash\", "
+                        "\"arguments\": {\"command\": \"...\"}}\n</tool_call>");
+    assert_string_equal(tool_message(&attempt.record, 1)->content,
+                        "think: the argument thought is missing. A call of think looks like this:\n<tool_call>"
+                        "\n{\"name\": \"think\", \"arguments\": {\"thought\": \"...\"}}\n</tool_call>");
+    assert_string_equal(tool_message(&attempt.record, 2)->content, "hi\n");
+    attempt_finish(&attempt);
     world_close(&world);
 }
 
@@ -202,6 +296,9 @@ static int group(void)
         TEST(the_agent_ends_in_each_of_its_ways),
         TEST(several_calls_of_a_turn_are_each_recorded_and_told_together),
         TEST(the_tools_stand_in_the_system_prompt_behind_the_tasks_own),
+        TEST(the_form_is_the_tasks_or_that_of_the_engines_model),
+        TEST(a_call_that_was_cut_off_is_not_made),
+        TEST(a_refused_call_is_answered_with_the_nearest_tool_and_an_example),
         TEST(time_used_up_by_a_call_is_the_agents),
         TEST(a_replay_makes_its_calls_and_records_them),
         TEST(a_replay_that_breaks_a_limit_or_its_time_ends_as_an_agent_does),

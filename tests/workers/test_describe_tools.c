@@ -1,4 +1,4 @@
-/* The page of tools is what the tables say. */
+/* The pages of tools and agents are what the tables say. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,20 +28,26 @@ static const char *folder(const char *variable)
     return path;
 }
 
-static void the_page_of_tools_is_what_the_tables_say(void **state)
+static void expect_page(const char *name, const char *program)
 {
-    (void)state;
     AUTO_BUFFER page = {0}, printed = {0};
     char path[4096], command[4096];
-    snprintf(path, sizeof(path), "%s/docs/tools.md", folder("SLUICE_SOURCE_DIR"));
-    snprintf(command, sizeof(command), "'%s/workers/sluice-describe-tools'", folder("SLUICE_BINARY_DIR"));
+    snprintf(path, sizeof(path), "%s/docs/%s", folder("SLUICE_SOURCE_DIR"), name);
+    snprintf(command, sizeof(command), "'%s/workers/%s'", folder("SLUICE_BINARY_DIR"), program);
     AUTO_FCLOSE FILE *file = fopen(path, "r");
     read_all(file, &page);
     FILE *pipe = popen(command, "r");
     read_all(pipe, &printed);
     assert_int_equal(pclose(pipe), 0);
     if (!slice_equal(buffer_peek(&page), buffer_peek(&printed)))
-        fail_msg("docs/tools.md is behind: sluice-describe-tools > docs/tools.md");
+        fail_msg("docs/%s is behind: %s > docs/%s", name, program, name);
+}
+
+static void the_pages_are_what_the_tables_say(void **state)
+{
+    (void)state;
+    expect_page("tools.md", "sluice-describe-tools");
+    expect_page("agents.md", "sluice-describe-agents");
 }
 
 /* A task may name each tool there is, and no other. */
@@ -71,7 +77,7 @@ static void tasks_know_the_tools_of_the_table(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_page_of_tools_is_what_the_tables_say),
+        cmocka_unit_test(the_pages_are_what_the_tables_say),
         cmocka_unit_test(tasks_know_the_tools_of_the_table),
     };
     return cmocka_run_group_tests_name("describe_tools", tests, NULL, NULL);

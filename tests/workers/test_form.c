@@ -16,8 +16,9 @@
 
 static struct form_reply read_it(const char *text)
 {
+    static const struct toolbox none;
     struct form_reply reply;
-    form_find("hermes")->read(text, &reply);
+    form_read(form_find("hermes"), &none, text, &reply);
     return reply;
 }
 
@@ -80,7 +81,7 @@ static void text_without_calls_is_no_error(void **state)
 {
     (void)state;
     static const char *const texts[] = {"", "All is done.", "{\"result\": 3}", "[1, 2]", "{", "```",
-                                        "The tag is </tool_call>.", "<think>" TAGGED(LS),
+                                        "The tag is </tool_call>.",
                                         "<think>" TAGGED(LS) "</think>Done.",
                                         "Call {\"name\": \"bash\"} next."};
     for (size_t i = 0; i < COUNT(texts); i++)
@@ -94,15 +95,15 @@ static void what_cannot_be_read_is_told_and_nothing_of_it_is_a_call(void **state
         const char *text, *words;
     } rows[] = {
         {TAGGED("{\"name\": \"bash\", \"arguments\": {\"command\": \"ls\"}"), "Call 1"},
-        {TAGGED(LS) TAGGED("{'name': 'bash'}"), "Call 2 of that reply cannot be read: line 1"},
+        {TAGGED(LS) TAGGED("{'name': 'bash'}"), "Call 2 of that reply cannot be read, at line 4, column 2: "},
         {TAGGED("ls"), "Call 1"},
-        {TAGGED(""), "it is empty"},
-        {"<tool_call>", "it is empty"},
+        {TAGGED(""), "there is nothing within <tool_call>"},
+        {"<tool_call>", "there is nothing within <tool_call>"},
         {TAGGED("{\"arguments\": {}}"), "it is no object with a \"name\""},
         {TAGGED("{\"name\": 7}"), "it is no object with a \"name\""},
         {TAGGED("[7]"), "it is no object with a \"name\""},
-        {TAGGED("{\"name\": \"bash\", \"arguments\": [\"ls\"]}"), "\"arguments\" are no object"},
-        {TAGGED("{\"name\": \"bash\", \"arguments\": \"ls\"}"), "\"arguments\" are no object"},
+        {TAGGED("{\"name\": \"bash\", \"arguments\": [\"ls\"]}"), "the arguments of \"bash\" are no object"},
+        {TAGGED("{\"name\": \"bash\", \"arguments\": \"ls\"}"), "the arguments of \"bash\" are no object"},
         {TAGGED(LS "}"), "Call 2"},
         {TAGGED("{\"name\": \"bash\", \"name\": \"edit\"}"), "duplicate"},
         {TAGGED("{\"name\": \"bash\", \"arguments\": {\"command\": \"a\nb\"}}"), "within a string a line break is \\n"},
@@ -179,8 +180,8 @@ static void results_are_told_one_after_the_other(void **state)
     (void)state;
     AUTO_BUFFER out = {0};
     char first[] = "one\n", second[] = "two";
-    form_find("hermes")->tell(&(struct tool_result){.text = first, .len = 4}, &out);
-    form_find("hermes")->tell(&(struct tool_result){.text = second, .len = 3}, &out);
+    form_find("hermes")->tell("bash", &(struct tool_result){.text = first, .len = 4}, &out);
+    form_find("hermes")->tell("bash", &(struct tool_result){.text = second, .len = 3}, &out);
     assert_true(slice_is(buffer_peek(&out), "<tool_response>\none\n</tool_response>\n"
                                             "<tool_response>\ntwo\n</tool_response>"));
 }

@@ -32,5 +32,6 @@ struct agent {
 };
 
 const struct agent *agent_find(const char *name); /* NULL: no such agent */
+const struct agent *agent_at(size_t i);           /* NULL: no more */
 
 #endif

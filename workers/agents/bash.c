@@ -10,11 +10,12 @@
 #include "common/clock.h"
 #include "workers/agents/agents.h"
 #include "workers/agents/dialogue.h"
+#include "workers/agents/ends.h"
 #include "workers/agents/fence.h"
 #include "workers/fiber.h"
 #include "workers/tools/shell.h"
 
-enum { FORMAT_ERRORS_MAX = 2, NO_SHELL = 127 /* as a shell says of a program it does not find */ };
+enum { NO_SHELL = 127 /* as a shell says of a program it does not find */ };
 
 static const char system_prompt[] =
     "You work in a Linux shell. Each of your replies holds exactly one command block:\n"
@@ -39,7 +40,7 @@ struct bash_agent {
     struct agent_run *run;
     struct dialogue dialogue;
     struct shell *shell;
-    size_t commands, format_errors;
+    size_t commands, format_errors; /* errors: in a row */
 };
 
 /* ---- a command --------------------------------------------------------------------------- */
@@ -147,7 +148,8 @@ static int take_step(struct bash_agent *agent, bool is_last, enum step *ret, str
         *ret = STEP_DONE;
         return 0;
     }
-    if (wrong && agent->format_errors++ == FORMAT_ERRORS_MAX) {
+    agent->format_errors = wrong ? agent->format_errors + 1 : 0;
+    if (agent->format_errors > agent->run->task->max_format_errors) {
         *ret = STEP_FORMAT;
         return 0;
     }
@@ -171,11 +173,10 @@ static enum outcome take_turns(struct bash_agent *agent, struct fail *fail)
         if (step == STEP_DONE)
             return dialogue_end(&agent->dialogue, 0, fail);
         if (step == STEP_FORMAT)
-            return agent_end(run, OUTCOME_AGENT,
-                             "format: %d replies without exactly one command block",
-                             FORMAT_ERRORS_MAX + 1);
+            return agent_end_by(run, END_FORMAT, "%zu replies in a row without exactly one command block",
+                             agent->format_errors);
     }
-    return agent_end(run, OUTCOME_AGENT, "turns: all %llu are used up",
+    return agent_end_by(run, END_TURNS, "all %llu are used up",
                      (unsigned long long)run->task->max_turns);
 }
 

@@ -34,13 +34,29 @@ static int say_call(struct agent_run *run, const char *name, const json_t *argum
                : fail_set(fail, -ENOMEM, "out of memory, or the record is full");
 }
 
-int calling_make(struct toolbox *box, struct agent_run *run, const char *name,
-                 const json_t *arguments, struct tool_result *ret, struct fail *fail)
+/* A refusal, and then how a call is written. */
+static int add_example(const struct toolbox *box, const struct form *form, const char *name,
+                       struct tool_result *result, struct fail *fail)
 {
-    int error = blame_inside(toolbox_call(box, name, arguments, ret, fail), fail);
-    if (error < 0)
-        return error;
-    error = say_call(run, name, arguments, ret, fail);
+    AUTO_BUFFER words = {0};
+    const struct tool *tool = toolbox_nearest(box, name);
+    if (!form || !tool)
+        return 0;
+    buffer_append(&words, result->text, result->len);
+    buffer_printf(&words, " A call of %s looks like this:\n", tool->name);
+    return form_example(form, tool, &words) ? tool_say_bytes(result, buffer_peek(&words), fail)
+                                            : fail_set(fail, -ENOMEM, "out of memory");
+}
+
+int calling_make(struct toolbox *box, struct agent_run *run, const struct form *form,
+                 const struct form_call *call, struct tool_result *ret, struct fail *fail)
+{
+    int error = toolbox_call(box, call->name, call->arguments, ret, fail);
+    if (error == 0 && ret->is_refused)
+        error = add_example(box, form, call->name, ret, fail);
+    error = blame_inside(error, fail);
+    if (error == 0)
+        error = say_call(run, call->name, call->arguments, ret, fail);
     if (error < 0)
         tool_result_finish(ret);
     return error;

@@ -6,16 +6,17 @@
 #define SLUICE_WORKERS_AGENTS_CALLING_H
 
 #include "workers/agents/agent.h"
-#include "workers/tools/tool.h"
+#include "workers/agents/form.h"
 
 /* The tools of the task: 0, or the agent's end is set (*ret) and -1 returned. toolbox_close it. */
 int calling_open(struct toolbox *box, struct agent_run *run, enum outcome *ret);
 
 /*
  * One call, said in the record as "NAME: ARGUMENTS". 0 with *ret (tool_result_finish it); else an
- * error as blame_inside leaves it.
+ * error as blame_inside leaves it. A call that was refused is answered with an example in `form`
+ * (NULL: none).
  */
-int calling_make(struct toolbox *box, struct agent_run *run, const char *name,
-                 const json_t *arguments, struct tool_result *ret, struct fail *fail);
+int calling_make(struct toolbox *box, struct agent_run *run, const struct form *form,
+                 const struct form_call *call, struct tool_result *ret, struct fail *fail);
 
 #endif

@@ -1,6 +1,7 @@
 /* chat.c - the agent that answers once: one turn, no tools. */
 #include "workers/agents/agents.h"
 #include "workers/agents/dialogue.h"
+#include "workers/agents/ends.h"
 
 static enum outcome chat_run(struct agent_run *run)
 {
@@ -11,7 +12,7 @@ static enum outcome chat_run(struct agent_run *run)
         error = dialogue_sample(&dialogue, &fail);
     enum outcome outcome =
         error == 0 && dialogue.is_cut
-            ? agent_end(run, OUTCOME_AGENT, "length: the answer was cut at %zu tokens in all",
+            ? agent_end_by(run, END_LENGTH, "the answer was cut at %zu tokens in all",
                         dialogue.ids.count)
             : dialogue_end(&dialogue, error, &fail);
     dialogue_close(&dialogue);

@@ -25,11 +25,11 @@ static int make_call(struct toolbox *box, struct agent_run *run, const struct ta
                      bool *ret_final, struct fail *fail)
 {
     struct tool_result result;
-    json_t *arguments = json_loads(call->arguments, 0, NULL);
-    if (!arguments)
+    const struct form_call made = {call->tool, json_loads(call->arguments, 0, NULL)};
+    if (!made.arguments)
         return fail_set(fail, -ENOMEM, "out of memory");
-    int error = calling_make(box, run, call->tool, arguments, &result, fail);
-    json_decref(arguments);
+    int error = calling_make(box, run, NULL, &made, &result, fail);
+    json_decref(made.arguments);
     if (error < 0)
         return error;
     *ret_final = result.is_final;

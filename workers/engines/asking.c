@@ -36,6 +36,7 @@ int engine_describe(struct engine *engine, struct engine_about *ret, struct fail
     memcpy(ret->template_digest, engine->facts.template_digest, sizeof(ret->template_digest));
     memcpy(ret->tokenizer_digest, engine->facts.tokenizer_digest, sizeof(ret->tokenizer_digest));
     memcpy(ret->model_digest, engine->facts.model_digest, sizeof(ret->model_digest));
+    memcpy(ret->model, engine->facts.model, sizeof(ret->model));
     return 0;
 }
 

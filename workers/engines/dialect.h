@@ -24,7 +24,7 @@ struct engine_facts {
     char tokenizer_digest[80]; /* tokenizer_digest.h; by knowing.c */
     char model_digest[80]; /* of what must stay the same under a rollout */
     char logprobs_mode[32]; /* of the record: "raw", "processed", "unknown" */
-    char model[256];        /* the name that requests give it; "": none */
+    char model[256];        /* its name, as requests give it where the dialect does; "": it has none */
     char note[256];         /* how it is spoken to, for people: its version, the route */
     bool has_generate;      /* vllm: /inference/v1/generate */
     struct tokens prefix; /* what the tokenizer puts in front of every text (BOS) */

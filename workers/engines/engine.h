@@ -45,6 +45,7 @@ struct engine_about {
     char template_digest[80]; /* "sha256:..." */
     char tokenizer_digest[80]; /* of what it makes of a sample; "": it cannot be asked */
     char model_digest[80];    /* of model and template: token ids of another mean something else */
+    char model[256];          /* its name as the engine tells it, cut to fit; "": it tells none */
 };
 /* What it serves; asked again when the last answer is older than 2 s. */
 int engine_describe(struct engine *engine, struct engine_about *ret, struct fail *fail);

@@ -24,6 +24,7 @@
 #include "workers/engines/ends.h"
 #include "workers/engines/llama_reply.h"
 #include "workers/engines/served.h"
+#include "workers/text.h"
 
 enum {
     ANSWER_BYTES = 1 << 20,       /* of an answer, besides its tokens */
@@ -132,6 +133,16 @@ static int digest_model(const json_t *props, char ret[80], struct fail *fail)
     return digest_members(props, names, sizeof(names) / sizeof(*names), ret, fail);
 }
 
+/* The server's alias of it, or its file's name. */
+static void name_model(const json_t *props, char ret[256])
+{
+    const char *alias = json_string_value(json_object_get(props, "model_alias"));
+    const char *path = json_string_value(json_object_get(props, "model_path"));
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    const char *name = alias && *alias ? alias : slash ? slash + 1 : path;
+    snprintf(ret, 256, "%.*s", (int)text_cut(name ? name : "", 255).len, name ? name : "");
+}
+
 static int llama_identify(struct engine *engine, char model_digest[80], struct fail *fail)
 {
     AUTO_JSON json_t *props = NULL;
@@ -154,6 +165,7 @@ static int read_props(struct engine *engine, struct engine_facts *ret, json_t **
         return fail_set(fail, -ENOTSUP, "/props has no n_ctx or no chat_template");
     ret->context_tokens = (uint64_t)json_integer_value(context);
     snprintf(ret->logprobs_mode, sizeof(ret->logprobs_mode), "raw");
+    name_model(*props, ret->model);
     return digest_of(slice_of(json_string_value(template), json_string_length(template)),
                      ret->template_digest)
                ? 0

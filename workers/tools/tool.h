@@ -42,6 +42,7 @@ struct tool_result {
     char *text; /* for the model, at most limits->output_bytes and a line or two; NUL-terminated */
     size_t len;
     bool is_error;  /* the call was refused, or what it did went wrong */
+    bool is_refused; /* nothing was done: there is no such tool, or the arguments do not fit it */
     int status;     /* of a command: 0..255, 256 + signal; else 0, or 1 with is_error */
     double seconds; /* filled in by toolbox_call */
     uint64_t total; /* bytes it would have said without a limit */
@@ -126,6 +127,8 @@ int toolbox_add(struct toolbox *box, const char *name, struct fail *fail);
  */
 int toolbox_call(struct toolbox *box, const char *name, const json_t *arguments,
                  struct tool_result *ret, struct fail *fail);
+/* The tool of this name, or the one whose name is the most like it; NULL: the box is empty. */
+const struct tool *toolbox_nearest(const struct toolbox *box, const char *name);
 /* Closes what was opened. NULL-safe where zeroed; never awaits. */
 void toolbox_close(struct toolbox *box);
 void tool_result_finish(struct tool_result *result);

@@ -5,6 +5,7 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "workers/tools/name_distance.h"
 #include "workers/tools/tool.h"
 
 /* ---- results ---------------------------------------------------------------------------- */
@@ -72,6 +73,17 @@ static bool find(const struct toolbox *box, const char *name, size_t *ret)
     return false;
 }
 
+const struct tool *toolbox_nearest(const struct toolbox *box, const char *name)
+{
+    size_t best = 0, least = SIZE_MAX;
+    for (size_t i = 0; i < box->count; i++) {
+        const size_t distance = name_distance(box->tools[i]->name, name);
+        if (distance < least)
+            best = i, least = distance;
+    }
+    return box->count > 0 ? box->tools[best] : NULL;
+}
+
 int toolbox_add(struct toolbox *box, const char *name, struct fail *fail)
 {
     const struct tool *tool = tool_find(name);
@@ -98,8 +110,10 @@ static int refuse_name(const struct toolbox *box, const char *name, struct tool_
     for (size_t i = 0; i < box->count; i++)
         buffer_printf(&names, "%s%s", i ? ", " : "", box->tools[i]->name);
     AUTO_FREE char *text = buffer_take_str(&names);
-    return tool_refuse(ret, fail, "There is no tool \"%.64s\". The tools are: %s.", name,
-                       text ? text : "");
+    const struct tool *nearest = toolbox_nearest(box, name);
+    ret->is_refused = true;
+    return tool_refuse(ret, fail, "There is no tool \"%.64s\"; %s is the nearest. The tools are: %s.",
+                       name, nearest ? nearest->name : "none", text ? text : "");
 }
 
 /* A tool opened while the fiber is late or cancelled is opened again by the next call. */
@@ -126,8 +140,10 @@ int toolbox_call(struct toolbox *box, const char *name, const json_t *arguments,
     *ret = (struct tool_result){0};
     if (!find(box, name, &at))
         return refuse_name(box, name, ret, fail);
-    if (!tool_check(box->tools[at], arguments, wrong, sizeof(wrong)))
+    if (!tool_check(box->tools[at], arguments, wrong, sizeof(wrong))) {
+        ret->is_refused = true;
         return tool_refuse(ret, fail, "%s", wrong);
+    }
     int64_t began_us = clock_us();
     int code = open_one(box, at, fail);
     if (code == -ENOEXEC && box->has_acted)
