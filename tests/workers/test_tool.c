@@ -127,7 +127,7 @@ static void wrong_calls_are_answered_and_right_ones_still_work(void **state)
     assert_int_equal(toolbox_add(&box, "think", NULL), 0);
     assert_int_equal(toolbox_add(&box, "submit", NULL), 0);
     expect_call(&box, "saw", "{}", true,
-                "There is no tool \"saw\". The tools are: think, submit.");
+                "There is no tool \"saw\"; think is the nearest. The tools are: think, submit.");
     expect_call(&box, "think", "{}", true, "think: the argument thought is missing.");
     expect_call(&box, "think", "{'thought': 'hm'}", false, "Noted.");
     struct tool_result result = call(&box, "submit", "{'answer': '42'}");
