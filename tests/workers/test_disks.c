@@ -47,7 +47,7 @@ static int set_up_disks(void **state)
     write_host_file(directory, "gate", "", 0600);
     snprintf(gate, sizeof(gate), "%s/gate", directory);
     make_dir(parent, sizeof(parent), "disks");
-    gauges = gauges_create();
+    gauges = gauges_create(NULL);
     if (!gauges || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, births) < 0)
         return -1;
     return disks_open(&disks, TIER_overlay_disk, directory, parent, births[1], &fail);

@@ -320,7 +320,7 @@ static void each_machine_has_its_cure(void **state)
         {CHECK_fuse_overlayfs, -ENOENT, plain, "why", "apt-get install fuse-overlayfs"},
         {CHECK_landlock, -EOPNOTSUPP, plain, "switched off", "lsm=landlock"},
         {CHECK_landlock, -ENOSYS, rhel8, "older than Linux 5.13", "a newer kernel"},
-        {CHECK_apptainer, -ENOENT, plain, "why", ""},
+        {CHECK_apptainer, -ENOENT, plain, "why", "apt-get install apptainer"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {

@@ -144,6 +144,8 @@ static void make_filter(bool is_server)
 
 void room_prepare_filter(void) { make_filter(false); }
 
+int room_apply_filter(struct fail *fail) { return filter_apply(&filter, 0, fail); }
+
 struct slice room_filter(void)
 {
     return slice_of((const uint8_t *)filter.code, filter.len * sizeof(*filter.code));
@@ -179,7 +181,7 @@ int room_confine(const struct room_plan *plan, struct fail *fail)
     /* It keeps what lets it read files whose owner took the permission away; what it executes has none. */
     int code = room_drop_rights(1u << CAP_DAC_OVERRIDE, fail);
     if (code == 0)
-        code = filter_apply(&filter, 0, fail);
+        code = room_apply_filter(fail);
     if (code == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         code = fail_set(fail, -errno, "dumpable: %s", strerror(errno));
     return code;

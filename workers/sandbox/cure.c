@@ -77,6 +77,8 @@ static bool is_missing(const struct facts *f, int code) { return f && code == -E
 static bool is_refused(const struct facts *f, int code) { return f && is_forbidden(code); }
 static bool is_invalid(const struct facts *f, int code) { return f && code == -EINVAL; }
 static bool is_off(const struct facts *f, int code) { return f && code == -EOPNOTSUPP; }
+static bool is_root(const struct facts *f, int code) { return f && code == -ENOTSUP; }
+static bool is_switched_off(const struct facts *f, int code) { return f && code == -EPROTO; }
 static bool is_tmpfs_cache(const struct facts *f, int code) { return f && code == -ENOTSUP; }
 
 /* ---- the table ------------------------------------------------------------------------ */
@@ -129,6 +131,16 @@ static const struct {
     {BIT(landlock), is_off, "it is switched off",
      "add landlock to the kernel's command line: lsm=landlock,... (cat /sys/kernel/security/lsm shows the rest)"},
     {BIT(landlock), is_not_built, "the kernel was built without it", "a kernel with CONFIG_SECURITY_LANDLOCK"},
+    {BIT(apptainer), is_missing, NULL,
+     "as root: apt-get install apptainer-suid, or dnf install apptainer-suid (https://apptainer.org/docs/admin); apptainer "
+     "alone needs user namespaces"},
+    {BIT(apptainer), is_root, NULL, "run the worker as an ordinary user"},
+    {BIT(apptainer), is_switched_off, NULL,
+     "in apptainer.conf: allow setuid, allow pid ns, allow ipc ns, allow uts ns, mount proc, mount devpts, user bind "
+     "control and allow container dir = yes, mount hostfs = no"},
+    {BIT(apptainer), NULL, NULL,
+     "apptainer 1.2 or newer, set-user-ID root (the package apptainer-suid) where user namespaces are forbidden; what it "
+     "says of: apptainer exec --containall --pid --net --network none DIRECTORY COMMAND"},
     {BIT(seccomp), is_invalid, "the kernel was built without it", "a kernel with CONFIG_SECCOMP_FILTER"},
     {BIT(cgroup), NULL, NULL,
      "nothing, limits are watched; for the kernel's own: systemd-run --user --scope -p Delegate=yes COMMAND"},

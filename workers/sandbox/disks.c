@@ -152,7 +152,7 @@ int disks_make(struct disks *disks, struct room_plan *plan, char path[DISKS_PATH
         disks_remove(disks, plan->id);
     else if (disks->keeper >= 0)
         order(disks, &(struct keeper_order){.id = plan->id,
-                                            .is_whole = disks->tier == TIER_landlock,
+                                            .is_whole = !tier_is_apart(disks->tier),
                                             .bytes = plan->disk_mib << 20,
                                             .inodes = room_disk_inodes(plan),
                                             .gauge = plan->gauge});

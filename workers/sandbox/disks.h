@@ -8,7 +8,7 @@
  * orders wait in the spawner, so many that no more rooms are made, and a breach that finds no place
  * is told again after the next look.
  *
- * landlock: the same; the room itself is there.
+ * apptainer, landlock: the same; the room itself is there.
  *
  * fuse-overlayfs: a tmpfs for each in the spawner's mount namespace, so that its limits are the
  * kernel's, with the program fuse-overlayfs over it on merged/.

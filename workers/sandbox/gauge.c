@@ -4,12 +4,29 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
-struct gauge *gauges_create(void)
+static struct gauge *map(int fd)
 {
     void *gauges = mmap(NULL, GAUGE_COUNT * sizeof(struct gauge), PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+                        MAP_SHARED | MAP_NORESERVE | (fd < 0 ? MAP_ANONYMOUS : 0), fd, 0);
     return gauges == MAP_FAILED ? NULL : gauges;
+}
+
+struct gauge *gauges_create(int *fd)
+{
+    if (!fd)
+        return map(-1);
+    *fd = memfd_create("sluice-gauges", MFD_CLOEXEC);
+    if (*fd < 0 || ftruncate(*fd, GAUGE_COUNT * sizeof(struct gauge)) < 0)
+        return NULL;
+    return map(*fd);
+}
+
+struct gauge *gauges_map_one(int fd, uint64_t number)
+{
+    struct gauge *gauges = number < GAUGE_COUNT ? map(fd) : NULL;
+    return gauges ? &gauges[number] : NULL;
 }
 
 void gauges_destroy(struct gauge **gauges)

@@ -23,8 +23,11 @@ struct gauge {
     _Atomic bool is_beyond[LIMIT_COUNT];
 };
 
-/* GAUGE_COUNT of them for this process and those it forks from now on; NULL, errno. */
-struct gauge *gauges_create(void);
+/* GAUGE_COUNT of them for this process and those it forks from now on, and with `fd` (or NULL) for whom
+ * that is given to; NULL, errno. */
+struct gauge *gauges_create(int *fd);
+/* One of them, by that; NULL, errno. */
+struct gauge *gauges_map_one(int fd, uint64_t number);
 void gauges_destroy(struct gauge **gauges);
 /* One that is all zero; NULL when all are taken. `last`: where it looks on, the caller's. */
 struct gauge *gauge_take(struct gauge *gauges, uint32_t *last);

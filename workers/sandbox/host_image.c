@@ -18,6 +18,8 @@ enum { SYSTEM_DIRS = sizeof(system_dirs) / sizeof(*system_dirs) };
 
 bool host_image_is(const char *image) { return strcmp(image, "host") == 0; }
 
+const char *host_image_name(size_t i) { return i < SYSTEM_DIRS ? system_dirs[i] : NULL; }
+
 static int refuse(struct fail *fail, const char *what)
 {
     return fail_set(fail, -errno, "the host's /%s: %s", what, strerror(errno));

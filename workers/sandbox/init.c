@@ -52,16 +52,21 @@ static void serve(struct init *init)
 
 /* ---- its life ----------------------------------------------------------------------- */
 
-/* Leaves descriptors 0 to 2, control as 3 and births as 4. */
-static void keep_two(int *control, int *births)
+/* Leaves descriptors 0 to 2, and those that are ours from 3 on (room.h). */
+static void keep_ours(struct init *init, int *control, int *births)
 {
-    int high_control = fcntl(*control, F_DUPFD_CLOEXEC, 16);
-    int high_births = fcntl(*births, F_DUPFD_CLOEXEC, 16);
-    if (dup3(high_control, 3, O_CLOEXEC) < 0 || dup3(high_births, 4, O_CLOEXEC) < 0)
-        _exit(1);
-    close_range(5, ~0U, 0);
-    *control = 3;
-    *births = 4;
+    int *ours[2 + ROOM_BROUGHT_MAX] = {control, births};
+    size_t count = 2;
+    for (size_t i = 0; i < init->plan.brought_count; i++)
+        ours[count++] = &init->plan.brought[i];
+    for (size_t i = 0; i < count; i++) /* out of each other's way */
+        *ours[i] = fcntl(*ours[i], F_DUPFD_CLOEXEC, 16);
+    for (size_t i = 0; i < count; i++) {
+        if (dup3(*ours[i], ROOM_CONTROL_FD + (int)i, O_CLOEXEC) < 0)
+            _exit(1);
+        *ours[i] = ROOM_CONTROL_FD + (int)i;
+    }
+    close_range(ROOM_CONTROL_FD + (unsigned)count, ~0U, 0);
 }
 
 /* Also the proof that the spawner still lives: it may have died before the prctl. */
@@ -157,9 +162,9 @@ _Noreturn void init_main(const struct room_plan *plan, int control, int births)
     init.pid = getpid();
     prctl(PR_SET_PDEATHSIG, init.way->end_signal);
     prctl(PR_SET_NAME, "sluice-init");
-    keep_two(&control, &births);
-    init.control = control;
     init.plan = *plan;
+    keep_ours(&init, &control, &births);
+    init.control = control;
     init.message.head.id = WIRE_READY_ID;
     int fds[2 + LISTENERS_MAX];
     if (become_ready(&init, births, fds, &fail) < 0) {

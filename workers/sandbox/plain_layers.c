@@ -180,7 +180,7 @@ static int copy_dir(struct copy *copy, int from, int to)
 }
 
 /* 0, or -ENOTSUP with the first name that has no place in a plain room. */
-static int check_top(const char *layer, int from, struct fail *fail)
+static int check_top(const char *layer, int from, enum tier tier, struct fail *fail)
 {
     int own = openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), code = 0;
     DIR *stream = own < 0 ? NULL : fdopendir(own);
@@ -191,19 +191,29 @@ static int check_top(const char *layer, int from, struct fail *fail)
         if (!is_own_name(entry->d_name) && strcmp(entry->d_name, "workspace") != 0 &&
             strcmp(entry->d_name, "tmp") != 0)
             code = fail_set(fail, -ENOTSUP,
-                            "the files of an earlier stage change /%.64s: sandboxes of the tier landlock have "
+                            "the files of an earlier stage change /%.64s: sandboxes of the tier %s have "
                             "/workspace and /tmp alone; workers with user namespaces have more (sluice doctor)",
-                            entry->d_name);
+                            entry->d_name, tier_word(tier));
     closedir(stream);
     return code;
 }
 
-int plain_layers_copy(const char *layer, int upper, struct gauge *gauge, struct fail *fail)
+static int copy_all(const char *path, int to, const enum tier *checked, struct gauge *gauge, struct fail *fail)
 {
-    struct copy copy = {.gauge = gauge, .layer = layer, .fail = fail};
-    AUTO_CLOSE int from = open(layer, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct copy copy = {.gauge = gauge, .layer = path, .fail = fail};
+    AUTO_CLOSE int from = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (from < 0)
-        return fail_set(fail, -errno, "lower directory %s: %s", layer, strerror(errno));
-    int code = check_top(layer, from, fail);
-    return code < 0 ? code : copy_dir(&copy, from, upper);
+        return fail_set(fail, -errno, "lower directory %s: %s", path, strerror(errno));
+    int code = checked ? check_top(path, from, *checked, fail) : 0;
+    return code < 0 ? code : copy_dir(&copy, from, to);
+}
+
+int plain_layers_copy(const char *layer, int upper, enum tier tier, struct gauge *gauge, struct fail *fail)
+{
+    return copy_all(layer, upper, &tier, gauge, fail);
+}
+
+int plain_layers_copy_dir(const char *path, int to, struct gauge *gauge, struct fail *fail)
+{
+    return copy_all(path, to, NULL, gauge, fail);
 }

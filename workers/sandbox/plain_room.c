@@ -73,7 +73,7 @@ static int fill_upper(const struct room_plan *plan, int upper, struct fail *fail
 {
     int code = 0;
     for (size_t i = 0; i < plan->layer_count && code == 0; i++)
-        code = plain_layers_copy(plan->layers[i], upper, plan->gauge, fail);
+        code = plain_layers_copy(plan->layers[i], upper, plan->tier, plan->gauge, fail);
     if (code == 0)
         code = need_dir(upper, "workspace", fail);
     return code == 0 ? need_dir(upper, "tmp", fail) : code;

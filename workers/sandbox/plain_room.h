@@ -32,6 +32,8 @@ int plain_room_meet(struct room *room, int told, struct fail *fail);
 
 /* plain_layers.c: copies what is in `layer`, a lower directory, over what `upper` has; noted in the gauge as
  * the room's own. -ENOTSUP where it changes more than workspace and tmp. */
-int plain_layers_copy(const char *layer, int upper, struct gauge *gauge, struct fail *fail);
+int plain_layers_copy(const char *layer, int upper, enum tier tier, struct gauge *gauge, struct fail *fail);
+/* The same of any directory, whatever it has at its top. */
+int plain_layers_copy_dir(const char *path, int to, struct gauge *gauge, struct fail *fail);
 
 #endif

@@ -93,7 +93,8 @@ static void try_all(const struct probe_place *place, struct probe *probe)
             snprintf(result->text, sizeof(result->text), "not tried: it needs %s", checks[after].title);
             continue;
         }
-        probe_try(checks[i].try, checks[i].namespaces, place, PROBE_LIMIT_MS, result);
+        probe_try(checks[i].try, checks[i].namespaces, place,
+                  i == CHECK_apptainer ? PROBE_PROGRAM_LIMIT_MS : PROBE_LIMIT_MS, result);
         if (!result->is_ok)
             cure_find((enum probe_check)i, &probe->facts, result);
     }

@@ -12,7 +12,8 @@
 #include "workers/sandbox/facts.h"
 #include "workers/sandbox/tier.h"
 
-enum { PROBE_LIMIT_MS = 2000, PROBE_TEXT_MAX = 256, PROBE_CURE_MAX = 640 };
+/* A check that starts another program has longer: that may come from a network's disk. */
+enum { PROBE_LIMIT_MS = 2000, PROBE_PROGRAM_LIMIT_MS = 12000, PROBE_TEXT_MAX = 256, PROBE_CURE_MAX = 640 };
 
 /* Where the checks may write: an empty directory of the cache. */
 struct probe_place {
@@ -59,6 +60,9 @@ const char *probe_use(enum probe_check check);   /* what it is for */
 void probe_try(int (*check)(const struct probe_place *place, struct fail *fail),
                uint64_t namespaces, const struct probe_place *place, int64_t limit_ms,
                struct probe_result *ret);
+
+/* Where it is in PATH, as a note; -ENOENT. */
+int probe_find_program(const char *name, struct fail *fail);
 
 /* cure.c: says in result->text and ->cure what stands in the way of a check that failed. */
 void cure_find(enum probe_check check, const struct facts *facts, struct probe_result *result);

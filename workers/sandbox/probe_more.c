@@ -102,7 +102,7 @@ int probe_try_cgroup(const struct probe_place *place, struct fail *fail)
 
 /* ---- programs ------------------------------------------------------------------------- */
 
-static int find_program(const char *name, struct fail *fail)
+int probe_find_program(const char *name, struct fail *fail)
 {
     const char *at = getenv("PATH");
     while (at && *at) {
@@ -119,17 +119,11 @@ static int find_program(const char *name, struct fail *fail)
 int probe_try_fuse_overlayfs(const struct probe_place *place, struct fail *fail)
 {
     (void)place;
-    return find_program("fuse-overlayfs", fail);
-}
-
-int probe_try_apptainer(const struct probe_place *place, struct fail *fail)
-{
-    (void)place;
-    return find_program("apptainer", fail);
+    return probe_find_program("fuse-overlayfs", fail);
 }
 
 int probe_try_bwrap(const struct probe_place *place, struct fail *fail)
 {
     (void)place;
-    return find_program("bwrap", fail);
+    return probe_find_program("bwrap", fail);
 }

@@ -20,6 +20,8 @@
 #include "workers/sandbox/tier.h"
 
 enum { ROOM_LAYERS_MAX = 64, ROOM_UID = 1000, ROOM_FILES_MAX = 4096, ROOM_PATH_SIZE = 768 };
+/* Descriptors that a way of making rooms needs from before: they follow control and births. */
+enum { ROOM_CONTROL_FD = 3, ROOM_BIRTHS_FD, ROOM_BROUGHT_FD, ROOM_BROUGHT_MAX = 3 };
 
 /* Strings are borrowed. */
 struct room_plan {
@@ -30,6 +32,9 @@ struct room_plan {
     uint64_t memory_mib, disk_mib, processes, inodes, file_mib;
     cpu_set_t cpus; /* none: those it has */
     struct gauge *gauge;
+    uint64_t gauge_number; /* its place among all */
+    int brought[ROOM_BROUGHT_MAX];
+    size_t brought_count;
     struct listener listeners[LISTENERS_MAX];
     size_t listener_count;
     enum tier tier;
@@ -76,7 +81,9 @@ void room_deny_calls(struct filter_rules *rules, bool is_server);
 int room_set_rights(uint32_t kept, struct fail *fail);
 /* ... and the way back to them, which takes CAP_SETPCAP. */
 int room_drop_rights(uint32_t kept, struct fail *fail);
-/* The filter of room_confine, for those that come in from there; borrowed. */
+/* The filter of room_confine, now ... */
+int room_apply_filter(struct fail *fail);
+/* ... and for those that come in from there; borrowed. */
 struct slice room_filter(void);
 
 /* The limits of the processes inside; set in each before it is executed. */
@@ -105,6 +112,8 @@ int room_attach_clone(int dir, const char *path, uint64_t attributes, int root,
 
 /* The host's own system directories, read-only. */
 bool host_image_is(const char *image);
+/* "usr" ... of those that this host may have; NULL beyond the last. */
+const char *host_image_name(size_t i);
 /* Their mount points (and symlinks, as they are) in the skeleton, before the overlay. */
 int host_image_prepare(int skeleton, struct fail *fail);
 int host_image_attach(int root, struct fail *fail);

@@ -190,8 +190,9 @@ struct spawner *spawner_start_tier(const char *scratch, enum tier tier, const ch
     if (geteuid() == 0 && host_image_find_secrets(fail) < 0)
         return NULL;
     struct spawner *spawner = calloc(1, sizeof(*spawner));
+    AUTO_CLOSE int gauges_fd = -1; /* the spawner's */
     if (spawner)
-        spawner->gauges = gauges_create();
+        spawner->gauges = gauges_create(tier == TIER_apptainer ? &gauges_fd : NULL);
     if (!spawner || !spawner->gauges || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0) {
         say(fail, spawner ? -errno : -ENOMEM, "cannot start the spawner");
         if (spawner)
@@ -203,6 +204,7 @@ struct spawner *spawner_start_tier(const char *scratch, enum tier tier, const ch
                                   .disks = disks,
                                   .tier = tier,
                                   .gauges = spawner->gauges,
+                                  .gauges_fd = gauges_fd,
                                   .is_host_root = geteuid() == 0};
     spawner->tier = tier;
     spawner->pid = tier_is_apart(tier) ? apart_fork(&setup.is_apart) : apart_fork_plainly();
@@ -393,7 +395,7 @@ static struct sandbox *make_sandbox(struct spawner *spawner, const struct sandbo
 static int learn_run_path(struct sandbox *sandbox, int commands, struct fail *fail)
 {
     char link[64];
-    if (tier_is_apart(sandbox->spawner->tier)) {
+    if (tier_has_root(sandbox->spawner->tier)) {
         strcpy(sandbox->run_path, "/run/sluice");
         return 0;
     }

@@ -18,6 +18,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "workers/sandbox/apart.h"
+#include "workers/sandbox/apptainer.h"
 #include "workers/sandbox/floor.h"
 #include "workers/sandbox/gauge.h"
 #include "workers/sandbox/disks.h"
@@ -109,6 +110,9 @@ static bool read_plan(const struct spawner_state *state, struct room_plan *ret)
                               .inodes = wanted.inodes,
                               .file_mib = wanted.file_mib,
                               .gauge = &state->setup->gauges[wanted.gauge],
+                              .gauge_number = wanted.gauge,
+                              .brought = {state->setup->gauges_fd},
+                              .brought_count = state->setup->gauges_fd >= 0,
                               .tier = state->setup->tier,
                               .scratch = state->setup->scratch,
                               .uid = geteuid(),
@@ -188,7 +192,7 @@ static int fork_room(struct spawner_state *state, const struct room_plan *plan)
     }
     state->tenants[state->count++] = (struct tenant){.id = plan->id,
                                                      .pid = pid,
-                                                     .first = tier_is_apart(plan->tier) ? 1 : pid,
+                                                     .first = tier_has_root(plan->tier) ? 1 : pid,
                                                      .proc = -1,
                                                      .disk = -1,
                                                      .segments = -1,
@@ -462,6 +466,8 @@ static void prepare_rooms(struct spawner_state *state)
         stock_make(setup->scratch, &state->stock);
     if (state->stock.code == 0)
         disks_open(&state->disks, setup->tier, setup->scratch, setup->disks, state->births[1], &state->stock);
+    if (state->stock.code == 0 && setup->tier == TIER_apptainer)
+        apptainer_prepare(state->disks.path, &state->stock);
 }
 
 _Noreturn void spawner_run(int socket, const struct spawner_setup *setup)

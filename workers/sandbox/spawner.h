@@ -20,6 +20,7 @@ struct spawner_setup {
     const char *scratch, *disks; /* disks: where tiers that write to a disk do so */
     enum tier tier;
     struct gauge *gauges;
+    int gauges_fd; /* -1: for those that are forked alone */
     bool is_apart, is_host_root;
 };
 /* Serves `socket` (wire.h) until its other end is gone; then kills every sandbox and ends. */

@@ -18,7 +18,12 @@ uint32_t tier_needs(enum tier tier) { return tiers[tier].needs; }
 
 const char *tier_warning(enum tier tier) { return tier < TIER_COUNT ? tiers[tier].warning : ""; }
 bool tier_is_apart(enum tier tier) { return tiers[tier].needs & NEED(namespaces); }
-bool tier_is_on_disk(enum tier tier) { return tier == TIER_overlay_disk || tier == TIER_landlock; }
+bool tier_has_root(enum tier tier) { return tier != TIER_landlock; }
+
+bool tier_is_on_disk(enum tier tier)
+{
+    return tier == TIER_overlay_disk || tier == TIER_apptainer || tier == TIER_landlock;
+}
 
 bool tier_parse(const char *word, enum tier *ret)
 {

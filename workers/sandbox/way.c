@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include "workers/sandbox/apptainer.h"
 #include "workers/sandbox/plain_room.h"
 
 static const struct room_way kernel_overlay = {SIGKILL, room_build, room_confine, NULL, NULL, PACK_KERNEL, PACK_KERNEL,
@@ -15,7 +16,19 @@ static const struct room_way plain = {.end_signal = SIGTERM,
                                       .form = PACK_WHOLE,
                                       .first_form = PACK_FIRST};
 
+/* What its first process does comes after, in that program (apptainer_main.c). */
+static const struct room_way by_apptainer = {.end_signal = SIGKILL, .build = apptainer_room_build};
+
 const struct room_way *room_way(enum tier tier)
 {
-    return tier == TIER_landlock ? &plain : tier == TIER_fuse_overlayfs ? &fuse_overlay : &kernel_overlay;
+    switch (tier) {
+    case TIER_landlock:
+        return &plain;
+    case TIER_fuse_overlayfs:
+        return &fuse_overlay;
+    case TIER_apptainer:
+        return &by_apptainer;
+    default:
+        return &kernel_overlay;
+    }
 }

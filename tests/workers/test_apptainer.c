@@ -1,0 +1,489 @@
+/* The tier apptainer: what needs no apptainer, and, where that is found, its sandboxes. */
+#include "tests/workers/landlock_world.h"
+
+#include "workers/layer.h"
+#include "workers/sandbox/apptainer.h"
+#include "workers/sandbox/gauge.h"
+#include "workers/sandbox/probe.h"
+
+/* ---- the command -------------------------------------------------------------------------- */
+
+static void the_command_asks_for_every_wall_and_binds_in_order(void **state)
+{
+    static struct apptainer_command command;
+    struct fail fail = {0};
+    AUTO_BUFFER line = {0};
+    (void)state;
+    snprintf(command.root, sizeof(command.root), "/cache/7/root");
+    assert_int_equal(apptainer_bind(&command, "/usr", "/usr", false, &fail), 0);
+    assert_int_equal(apptainer_bind(&command, "/cache/7/upper/tmp", "/tmp", true, &fail), 0);
+    char **arguments = apptainer_arguments(&command);
+    assert_non_null(arguments);
+    for (size_t i = 0; arguments[i]; i++)
+        buffer_printf(&line, "%s ", arguments[i]);
+    apptainer_free_arguments(arguments);
+    AUTO_FREE char *said = buffer_take_str(&line);
+    assert_string_equal(said,
+                        "apptainer --silent exec --containall --pid --no-init --ipc --uts --net --network none --hostname "
+                        "sandbox --no-home --no-eval --no-mount bind-paths,sys,cwd,home,tmp,hostfs --pwd / --bind "
+                        "/usr:/usr:ro --bind /cache/7/upper/tmp:/tmp:rw /cache/7/root /.sluice/init ");
+}
+
+static void a_path_that_would_be_two_arguments_is_refused_by_name(void **state)
+{
+    static const char *const names[] = {"/a:b", "/a,ro", "/a\\b", "/a\nb", "/a\"b"};
+    static struct apptainer_command command;
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        struct fail fail = {0};
+        assert_int_equal(apptainer_bind(&command, names[i], "/x", false, &fail), -EINVAL);
+        assert_non_null(strstr(fail.text, names[i]));
+        assert_int_equal(apptainer_bind(&command, "/x", names[i], false, &fail), -EINVAL);
+    }
+    assert_int_equal(command.bind_count, 0);
+}
+
+static void more_mounts_than_there_is_room_for_are_refused(void **state)
+{
+    static struct apptainer_command command;
+    static char points[APPTAINER_POINTS_SIZE];
+    struct fail fail = {0};
+    char name[NAME_MAX];
+    (void)state;
+    memset(name, 'x', sizeof(name) - 1);
+    name[0] = '/';
+    name[sizeof(name) - 1] = '\0';
+    while (command.bind_count < APPTAINER_BINDS_MAX)
+        assert_int_equal(apptainer_bind(&command, "/x", name, false, &fail), 0);
+    assert_int_equal(apptainer_bind(&command, "/x", "/x", false, &fail), -E2BIG);
+    assert_int_equal(apptainer_list_points(&command, points, &fail), -E2BIG);
+    command.bind_count = 1;
+    assert_int_equal(apptainer_list_points(&command, points, &fail), 0);
+    assert_string_equal(points + 1, name);
+    assert_int_equal(points[sizeof(name) + 1], '\0');
+}
+
+static void nothing_of_the_workers_environment_reaches_apptainer(void **state)
+{
+    (void)state;
+    setenv("APPTAINER_BIND", "/home", 1);
+    for (char *const *at = apptainer_environment(); *at; at++)
+        assert_null(strstr(*at, "APPTAINER"));
+    unsetenv("APPTAINER_BIND");
+}
+
+static void versions_are_read_and_other_programs_told_apart(void **state)
+{
+    unsigned major = 0, minor = 0;
+    (void)state;
+    assert_true(apptainer_parse_version("apptainer version 1.4.5-2", &major, &minor));
+    assert_int_equal(major, 1);
+    assert_int_equal(minor, 4);
+    assert_false(apptainer_parse_version("singularity-ce version 4.1.0", &major, &minor));
+    assert_false(apptainer_parse_version("apptainer version", &major, &minor));
+    assert_false(apptainer_parse_version("", &major, &minor));
+}
+
+/* ---- what was made ------------------------------------------------------------------------ */
+
+static void a_namespace_that_is_still_the_hosts_is_named(void **state)
+{
+    const uint64_t outside[APPTAINER_NAMESPACES] = {1, 2, 3, 4, 5};
+    uint64_t inside[APPTAINER_NAMESPACES] = {6, 7, 8, 9, 10};
+    struct fail fail = {0};
+    (void)state;
+    assert_int_equal(apptainer_check_namespaces(outside, inside, &fail), 0);
+    inside[2] = 3;
+    assert_int_equal(apptainer_check_namespaces(outside, inside, &fail), -EPROTO);
+    assert_string_equal(fail.text, "apptainer made no ipc namespace");
+}
+
+static void a_mount_that_nobody_asked_for_is_named(void **state)
+{
+    static const char points[] = "r/usr\0w/tmp\0w/workspace\0r/run/sluice\0w/run/sluice/out\0";
+    static const struct {
+        const char *path, *options;
+        bool is_fine;
+    } rows[] = {
+        {"/", "rw", true},
+        {"/proc", "rw,nosuid", true},
+        {"/dev/pts", "rw", true},
+        {"/etc/passwd", "ro", true},
+        {"/usr", "ro,nosuid", true},
+        {"/usr", "rw,nosuid", false},
+        {"/usr/local/data", "ro,relatime", true},
+        {"/usr/local/data", "rw,relatime", false},
+        {"/usr2", "ro", false},
+        {"/tmp", "rw", true},
+        {"/tmp/other", "rw", false},
+        {"/run/sluice", "rw", false},
+        {"/run/sluice/out", "rw", true},
+        {"/home", "rw", false},
+        {"/home", "ro", false},
+        {"/sys", "ro", false},
+        {"/proc/sys", "rw", false},
+        {"/workspace", "rolling", true},
+        {"/usr", "rolling", false},
+    };
+    struct fail fail = {0};
+    char line[256];
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        snprintf(line, sizeof(line), "36 35 98:0 /mnt1 %s %s master:1 - ext3 /dev/root rw\n", rows[i].path, rows[i].options);
+        if ((apptainer_check_mount(line, points, &fail) == 0) != rows[i].is_fine)
+            fail_msg("row %zu: %s", i, line);
+        if (!rows[i].is_fine)
+            assert_non_null(strstr(fail.text, rows[i].path));
+    }
+    assert_int_equal(apptainer_check_mount("36 35\n", points, &fail), -EPROTO);
+}
+
+/* ---- refusals, without apptainer ----------------------------------------------------------- */
+
+static void gauges_are_shared_with_who_is_given_them(void **state)
+{
+    int fd;
+    (void)state;
+    struct gauge *gauges = gauges_create(&fd);
+    assert_non_null(gauges);
+    struct gauge *seventh = gauges_map_one(fd, 7);
+    assert_non_null(seventh);
+    atomic_store(&seventh->cpu_us, 5);
+    assert_int_equal(atomic_load(&gauges[7].cpu_us), 5);
+    assert_null(gauges_map_one(fd, GAUGE_COUNT));
+    close(fd);
+    gauges_destroy(&gauges);
+}
+
+static void root_and_machines_without_it_are_told_what_to_do(void **state)
+{
+    const struct {
+        int code;
+        const char *cure;
+    } rows[] = {{-ENOENT, "apptainer-suid"}, {-ENOTSUP, "ordinary user"}, {-EPROTO, "allow pid ns"}, {-EIO, "1.2 or newer"}};
+    const struct facts facts = {.kernel_major = 5};
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct probe_result result = {.code = rows[i].code, .text = "why"};
+        cure_find(CHECK_apptainer, &facts, &result);
+        assert_non_null(strstr(result.cure, rows[i].cure));
+    }
+}
+
+static void run_without(void)
+{
+    struct sandbox *sandbox = NULL;
+    struct sandbox_plan plan = host_plan();
+    struct fail fail = {0};
+    int code = sandbox_open(spawner, &plan, &sandbox, &fail);
+    assert_true(code < 0);
+    assert_non_null(strstr(fail.text, "apptainer"));
+}
+
+static void where_it_is_not_in_path_no_sandbox_is_made_and_its_name_is_said(void **state)
+{
+    AUTO_FREE char *path = strdup(getenv("PATH"));
+    setenv("PATH", "/nonexistent", 1);
+    fixture_tier = TIER_apptainer;
+    assert_int_equal(set_up(state), 0);
+    in_fiber(run_without);
+    assert_int_equal(tear_down_plain(state), 0);
+    setenv("PATH", path, 1);
+}
+
+/* ---- its sandboxes ------------------------------------------------------------------------- */
+
+FIBER_TEST(commands_run_in_a_root_of_their_own_and_write_where_they_may)
+{
+    struct sandbox *sandbox = open_host();
+    expect_text(sandbox, "pwd; echo kept > f; cat f; echo $HOME $SLUICE_WORKSPACE; hostname; ls -A /run /home 2>&1",
+                "/workspace\nkept\n/workspace /workspace\nsandbox\nls: cannot access '/home': No such file or directory\n"
+                "/run:\nsluice\n");
+    expect_text(sandbox, "ls -d /proc/[0-9]* | wc -l; cat /proc/1/comm; echo x > /tmp/t; cat /tmp/t /dev/shm/s 2>/dev/null", "4\nsluice-init\nx\n");
+    expect_text(sandbox, "for d in / /usr /etc /run /run/sluice; do : > $d/new && echo $d; done 2>/dev/null; true", "");
+    expect_text(sandbox, "grep -E '^(CapPrm|CapBnd|NoNewPrivs|Seccomp):' /proc/self/status | tr -s '\\t' ' '",
+                "CapPrm: 0000000000000000\nCapBnd: 0000000000000000\nNoNewPrivs: 1\nSeccomp: 2\n");
+    sandbox_close(&sandbox);
+}
+
+/* A directory with the host's /usr in it, as small as an image can be. */
+static void make_image(char *ret, size_t size)
+{
+    char path[2048];
+    static const char *const links[] = {"bin", "lib", "lib64", "sbin"};
+    make_dir(ret, size, "image");
+    for (size_t i = 0; i < 4; i++) {
+        char to[32];
+        snprintf(path, sizeof(path), "%s/%s", ret, links[i]);
+        snprintf(to, sizeof(to), "usr/%s", links[i]);
+        assert_int_equal(symlink(to, path), 0);
+    }
+    snprintf(path, sizeof(path), "mkdir -p %s/usr/bin %s/usr/lib64 %s/usr/lib %s/data %s/workspace/given %s/tmp && cp /bin/bash "
+             "/bin/cat /bin/ls %s/usr/bin/", ret, ret, ret, ret, ret, ret, ret);
+    assert_int_equal(system(path), 0);
+    snprintf(path, sizeof(path), "for f in $(ldd /bin/bash /bin/ls /bin/cat | grep -o '/[^ ]*so[^ ]*'); do mkdir -p "
+             "%s$(dirname $f); cp -Lu $f %s$f; done", ret, ret);
+    assert_int_equal(system(path), 0);
+    write_host_file(ret, "data/own", "of the image\n", 0644);
+    write_host_file(ret, "workspace/given/f", "given\n", 0644);
+}
+
+FIBER_TEST(an_image_is_served_read_only_with_its_own_workspace)
+{
+    char image[128];
+    struct sandbox_plan plan = host_plan();
+    make_image(image, sizeof(image));
+    plan.image = image;
+    struct sandbox *sandbox = open_sandbox(&plan);
+    expect_text(sandbox, "cat /data/own given/f; echo more >> given/f; cat given/f; (: > /data/new) 2>/dev/null; ls /data",
+                "of the image\ngiven\ngiven\nmore\nown\n");
+    sandbox_close(&sandbox);
+    sandbox = open_sandbox(&plan);
+    expect_text(sandbox, "cat given/f", "given\n");
+    sandbox_close(&sandbox);
+}
+
+/* Apptainer itself would run the first and read the second. */
+FIBER_TEST(no_script_of_an_image_runs_before_the_room_is_confined)
+{
+    char image[128], path[512];
+    struct sandbox_plan plan = host_plan();
+    make_image(image, sizeof(image));
+    snprintf(path, sizeof(path), "mkdir -p %s/.singularity.d/env %s/.singularity.d/actions", image, image);
+    assert_int_equal(system(path), 0);
+    write_host_file(image, ".singularity.d/env/90-environment.sh", "echo ran > /workspace/ran\nexec 3>&-\n", 0755);
+    write_host_file(image, ".singularity.d/actions/exec", "#!/bin/sh\necho ran > /workspace/ran\n", 0755);
+    plan.image = image;
+    struct sandbox *sandbox = open_sandbox(&plan);
+    expect_text(sandbox, "ls", "given\n");
+    sandbox_close(&sandbox);
+}
+
+FIBER_TEST(an_image_that_cannot_be_shown_is_blamed_and_one_that_is_not_there_is_the_tasks)
+{
+    char image[128];
+    struct sandbox *sandbox = NULL;
+    struct fail fail = {0};
+    struct sandbox_plan plan = host_plan();
+    make_image(image, sizeof(image));
+    write_host_file(image, "a,b", "", 0644);
+    plan.image = image;
+    assert_int_equal(sandbox_open(spawner, &plan, &sandbox, &fail), -ENOMEDIUM);
+    assert_non_null(strstr(fail.text, "a,b"));
+    plan.image = "/does/not/exist";
+    assert_int_equal(sandbox_open(spawner, &plan, &sandbox, &fail), -EINVAL);
+}
+
+FIBER_TEST(a_layer_that_changes_more_than_the_workspace_is_refused_by_the_tiers_name)
+{
+    char lower[128], etc[160];
+    struct sandbox *sandbox = NULL;
+    struct fail fail = {0};
+    struct sandbox_plan plan = host_plan();
+    make_dir(lower, sizeof(lower), "lower");
+    snprintf(etc, sizeof(etc), "%s/etc", lower);
+    assert_int_equal(mkdir(etc, 0755), 0);
+    plan.layers = (const char *[]){lower};
+    plan.layer_count = 1;
+    assert_int_equal(sandbox_open(spawner, &plan, &sandbox, &fail), -ENOTSUP);
+    assert_non_null(strstr(fail.text, "change /etc: sandboxes of the tier apptainer have"));
+}
+
+FIBER_TEST(layers_go_from_stage_to_stage)
+{
+    static struct layers layers;
+    static char store[128], cache[128];
+    struct layer layer = {0};
+    struct fail fail = {0};
+    AUTO_FREE char *path = NULL;
+    make_dir(store, sizeof(store), "store");
+    make_dir(cache, sizeof(cache), "cache");
+    layers = (struct layers){.store = store, .cache = cache};
+    struct sandbox *sandbox = open_host();
+    expect_status(sandbox, "mkdir -p a/b; echo one > a/b/f; ln -s a/b/f link; chmod 600 a/b/f", 0);
+    assert_int_equal(layer_pack(&layers, sandbox, &layer, &fail), 0);
+    assert_int_equal(layer_unpack(&layers, layer.digest, buffer_peek(&layer.inlined), &path, &fail), 0);
+    layer_finish(&layer);
+    sandbox_close(&sandbox);
+    struct sandbox_plan plan = host_plan();
+    plan.layers = (const char *[]){path};
+    plan.layer_count = 1;
+    sandbox = open_sandbox(&plan);
+    expect_text(sandbox, "cat link; stat -c %a a/b/f", "one\n600\n");
+    sandbox_close(&sandbox);
+}
+
+FIBER_TEST(terminals_and_granted_names_are_had)
+{
+    struct fail fail = {0};
+    int number = -1;
+    const struct listener listeners[] = {{.name = "pip", .is_tcp = true, .port = 3128}, {.name = "db"}};
+    struct sandbox_plan plan = host_plan();
+    plan.listeners = listeners;
+    plan.listener_count = 2;
+    struct sandbox *sandbox = open_sandbox(&plan);
+    AUTO_CLOSE int terminal = sandbox_open_terminal(sandbox, &number, &fail);
+    assert_true(terminal >= 0 && number >= 0);
+    AUTO_CLOSE int tcp = sandbox_take_listener(sandbox, 0);
+    AUTO_CLOSE int local = sandbox_take_listener(sandbox, 1);
+    assert_true(tcp >= 0 && local >= 0);
+    expect_text(sandbox, "echo $SLUICE_GRANT_PIP $SLUICE_GRANT_DB; (exec 3<>/dev/tcp/127.0.0.1/3128) && echo there; "
+                "test -S $SLUICE_GRANT_DB && echo there", "127.0.0.1:3128 /run/sluice/grant/db\nthere\nthere\n");
+    sandbox_close(&sandbox);
+}
+
+/* ---- ends ---------------------------------------------------------------------------------- */
+
+static const char tenacious[] =
+    "for i in 1 2 3; do (trap '' TERM HUP INT; setsid bash -c 'trap \"\" TERM HUP INT; exec perl -e "
+    "\"sleep 1 while 1\" %s' & ) & done; exec perl -e 'sleep 1 while 1' %s";
+
+static struct sandbox *start_tenacious(const char *mark)
+{
+    char text[512];
+    struct sandbox *sandbox = open_host();
+    struct fail fail = {0};
+    pid_t pid;
+    snprintf(text, sizeof(text), tenacious, mark, mark);
+    const char *argv[] = {"/bin/bash", "-c", text, NULL};
+    struct sandbox_exec exec = {.argv = argv};
+    assert_int_equal(sandbox_start(sandbox, &exec, &pid, &fail), 0);
+    wait_for_marked(mark, 4);
+    return sandbox;
+}
+
+FIBER_TEST(nothing_outlives_a_sandbox_that_is_closed)
+{
+    char mark[64];
+    snprintf(mark, sizeof(mark), "closed-%d", getpid());
+    struct sandbox *sandbox = start_tenacious(mark);
+    sandbox_close(&sandbox);
+    wait_for_marked(mark, 0);
+    wait_for_marked(directory, 0); /* apptainer's own processes name it */
+}
+
+FIBER_TEST(nothing_outlives_a_command)
+{
+    struct fail fail = {0};
+    char mark[64];
+    snprintf(mark, sizeof(mark), "command-%d", getpid());
+    struct sandbox *sandbox = start_tenacious(mark);
+    assert_int_equal(sandbox_kill_all(sandbox, 0, &fail), 0);
+    assert_int_equal(count_marked(mark), 0);
+    expect_text(sandbox, "echo lives", "lives\n");
+    sandbox_close(&sandbox);
+}
+
+FIBER_TEST(nothing_outlives_a_spawner_that_is_killed)
+{
+    char mark[64];
+    snprintf(mark, sizeof(mark), "spawner-%d", getpid());
+    struct sandbox *sandbox = start_tenacious(mark);
+    kill(spawner_pid(spawner), SIGKILL);
+    sandbox_close(&sandbox); /* as a worker's end does */
+    wait_for_marked(mark, 0);
+    wait_for_marked(directory, 0);
+}
+
+FIBER_TEST(memory_processes_and_disk_are_watched)
+{
+    static const struct {
+        const char *command, *limit;
+    } rows[] = {
+        {"perl -e '$x = \"x\" x (200 << 20); sleep 100'", "memory"},
+        {"for i in {1..60}; do sleep 100 & done; wait", "processes"},
+        {"for i in 1 2 3; do head -c 6M /dev/zero > /tmp/$i; done; sleep 100", "disk"},
+        {"for i in 1 2 3; do head -c 6M /dev/zero > /dev/shm/$i; done; sleep 100", "disk"},
+    };
+    struct sandbox_plan plan = host_plan();
+    plan.memory_mib = 64;
+    plan.processes = 8;
+    plan.disk_mib = 8;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct sandbox *sandbox = open_sandbox(&plan);
+        struct sandbox_output output = {0};
+        struct fail fail = {0};
+        assert_true(sandbox_command(sandbox, rows[i].command, COMMAND_MS, 4096, &output, &fail) < 0);
+        assert_non_null(sandbox_breach(sandbox));
+        assert_string_equal(sandbox_breach(sandbox), rows[i].limit);
+        free(output.text);
+        sandbox_close(&sandbox);
+    }
+}
+
+/* ---- the host and the neighbour ------------------------------------------------------------- */
+
+FIBER_TEST(the_hosts_processes_files_and_network_are_out_of_reach)
+{
+    char command[512];
+    struct sandbox *sandbox = open_host(), *neighbour = open_host();
+    pid_t stranger = start_stranger();
+    expect_status(neighbour, "echo secret > s; (exec -a neighbour sleep 100) & disown", 0);
+    snprintf(command, sizeof(command), "kill -9 %d 2>/dev/null && echo killed; ls %s /home /root /var 2>/dev/null; cat "
+             "/proc/[0-9]*/cmdline | tr '\\0' '\\n' | grep -c -e neighbour -e apptainer", stranger, directory);
+    expect_text(sandbox, command, "0\n");
+    expect_text(sandbox, "cat /proc/net/dev | grep -c :; (exec 3<>/dev/tcp/1.1.1.1/53) 2>/dev/null || echo nobody", "1\nnobody\n");
+    expect_text(sandbox, "unshare -U true 2>/dev/null || echo refused; mount -t tmpfs x /tmp 2>/dev/null || echo refused",
+                "refused\nrefused\n");
+    end_stranger(stranger);
+    sandbox_close(&sandbox);
+    sandbox_close(&neighbour);
+}
+
+/* ------------------------------------------------------------------------------------------------ */
+
+static int set_up_apptainer(void **state)
+{
+    fixture_tier = TIER_apptainer;
+    return set_up(state);
+}
+
+#define ROOM_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_apptainer, tear_down_plain)
+
+static bool has_apptainer(void)
+{
+    static struct probe probe;
+    struct fail fail = {0};
+    char cache[] = "/tmp/sluice-test-XXXXXX";
+    if (!mkdtemp(cache) || probe_run(cache, &probe, &fail) < 0)
+        return false;
+    rmdir(cache);
+    const struct probe_result *result = &probe.results[CHECK_apptainer];
+    if (!result->is_ok)
+        printf("SKIPPED: sandboxes by apptainer: %s\n", result->text);
+    return result->is_ok;
+}
+
+static int group(void)
+{
+    const struct CMUnitTest always[] = {
+        cmocka_unit_test(the_command_asks_for_every_wall_and_binds_in_order),
+        cmocka_unit_test(a_path_that_would_be_two_arguments_is_refused_by_name),
+        cmocka_unit_test(more_mounts_than_there_is_room_for_are_refused),
+        cmocka_unit_test(nothing_of_the_workers_environment_reaches_apptainer),
+        cmocka_unit_test(versions_are_read_and_other_programs_told_apart),
+        cmocka_unit_test(a_namespace_that_is_still_the_hosts_is_named),
+        cmocka_unit_test(a_mount_that_nobody_asked_for_is_named),
+        cmocka_unit_test(gauges_are_shared_with_who_is_given_them),
+        cmocka_unit_test(root_and_machines_without_it_are_told_what_to_do),
+        cmocka_unit_test(where_it_is_not_in_path_no_sandbox_is_made_and_its_name_is_said),
+    };
+    const struct CMUnitTest rooms[] = {
+        ROOM_TEST(commands_run_in_a_root_of_their_own_and_write_where_they_may),
+        ROOM_TEST(an_image_is_served_read_only_with_its_own_workspace),
+        ROOM_TEST(no_script_of_an_image_runs_before_the_room_is_confined),
+        ROOM_TEST(an_image_that_cannot_be_shown_is_blamed_and_one_that_is_not_there_is_the_tasks),
+        ROOM_TEST(a_layer_that_changes_more_than_the_workspace_is_refused_by_the_tiers_name),
+        ROOM_TEST(layers_go_from_stage_to_stage),
+        ROOM_TEST(terminals_and_granted_names_are_had),
+        ROOM_TEST(nothing_outlives_a_sandbox_that_is_closed),
+        ROOM_TEST(nothing_outlives_a_command),
+        ROOM_TEST(nothing_outlives_a_spawner_that_is_killed),
+        ROOM_TEST(memory_processes_and_disk_are_watched),
+        ROOM_TEST(the_hosts_processes_files_and_network_are_out_of_reach),
+    };
+    int failed = cmocka_run_group_tests_name("apptainer", always, NULL, NULL);
+    return has_apptainer() ? failed | cmocka_run_group_tests_name("apptainer_rooms", rooms, NULL, NULL) : failed;
+}
+
+int main(void) { return run_as_everyone(group); }

@@ -1,0 +1,135 @@
+/*
+ * apptainer_main.c - the program that apptainer executes: pid 1 of a room of the tier apptainer. It looks
+ * at what it was given, builds what is left to build, confines itself, and is then as in every other room
+ * (init.c). Statically linked: nothing of an image is needed or loaded.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "workers/sandbox/apptainer.h"
+#include "workers/sandbox/gauge.h"
+#include "workers/sandbox/init.h"
+#include "workers/sandbox/way.h"
+
+static struct apptainer_handover told;
+
+static int refuse(struct fail *fail, const char *what)
+{
+    return fail_set(fail, -errno, "%s: %s", what, strerror(errno));
+}
+
+/* ---- what we were given ------------------------------------------------------------------- */
+
+static int look_at_mounts(struct fail *fail)
+{
+    char line[2 * PATH_MAX];
+    AUTO_FCLOSE FILE *mounts = fopen("/proc/self/mountinfo", "re");
+    int code = mounts ? 0 : refuse(fail, "mountinfo");
+    while (code == 0 && fgets(line, sizeof(line), mounts))
+        code = apptainer_check_mount(line, told.points, fail);
+    return code;
+}
+
+static int look_around(int proc, struct fail *fail)
+{
+    uint64_t inside[APPTAINER_NAMESPACES];
+    int code = apptainer_namespaces(proc, inside, fail);
+    if (code == 0)
+        code = apptainer_check_namespaces(told.outside, inside, fail);
+    if (code == 0 && getpid() != 1)
+        code = fail_set(fail, -EPROTO, "apptainer made us process %d of the room, not its first", getpid());
+    return code == 0 ? look_at_mounts(fail) : code;
+}
+
+/* ---- the way ------------------------------------------------------------------------------- */
+
+static int build(const struct room_plan *plan, struct room *ret, struct fail *fail)
+{
+    *ret = (struct room){.upper = plan->brought[0],
+                         .disk = -1,
+                         .commands = plan->brought[1],
+                         .outputs = plan->brought[2],
+                         .workspace = "/workspace"};
+    ret->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    umask(022);
+    return ret->proc < 0 ? refuse(fail, "/proc") : look_around(ret->proc, fail);
+}
+
+/* The first that the kernel ends when memory runs out. */
+static int offer_to_killer(struct fail *fail)
+{
+    AUTO_CLOSE int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    return fd < 0 || write(fd, "1000", 4) < 0 ? refuse(fail, "oom_score_adj") : 0;
+}
+
+/* Processes are the user's of the host, and counted among all of those: they are watched instead. */
+static int confine(const struct room_plan *plan, struct fail *fail)
+{
+    (void)plan;
+    setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    int code = offer_to_killer(fail);
+    if (code == 0)
+        code = room_set_rights(0, fail);
+    if (code == 0)
+        code = room_apply_filter(fail);
+    if (code == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        code = refuse(fail, "dumpable");
+    return code;
+}
+
+/* In this program there is no other. */
+const struct room_way *room_way(enum tier tier)
+{
+    static const struct room_way way = {.end_signal = SIGKILL,
+                                        .build = build,
+                                        .confine = confine,
+                                        .form = PACK_WHOLE,
+                                        .first_form = PACK_FIRST,
+                                        .has_terminals = true};
+    (void)tier;
+    return &way;
+}
+
+/* ---- beginning ----------------------------------------------------------------------------- */
+
+static bool read_told(void)
+{
+    size_t got = 0;
+    ssize_t more;
+    do {
+        more = read(APPTAINER_HANDOVER_FD, (char *)&told + got, sizeof(told) - got);
+        got += more > 0 ? (size_t)more : 0;
+    } while (more > 0 && got < sizeof(told));
+    return got == sizeof(told) && told.size == sizeof(told) && told.listener_count <= LISTENERS_MAX;
+}
+
+int main(void)
+{
+    struct gauge *gauge = read_told() ? gauges_map_one(APPTAINER_GAUGES_FD, told.gauge) : NULL;
+    if (!gauge)
+        return 1; /* who runs us by hand */
+    struct room_plan plan = {.id = told.id,
+                             .image = "",
+                             .layer_count = told.layer_count,
+                             .memory_mib = told.memory_mib,
+                             .disk_mib = told.disk_mib,
+                             .processes = told.processes,
+                             .inodes = told.inodes,
+                             .file_mib = told.file_mib,
+                             .gauge = gauge,
+                             .brought = {ROOM_BROUGHT_FD, ROOM_BROUGHT_FD + 1, ROOM_BROUGHT_FD + 2},
+                             .brought_count = 3,
+                             .listener_count = told.listener_count,
+                             .tier = TIER_apptainer};
+    memcpy(plan.listeners, told.listeners, sizeof(plan.listeners));
+    signal(SIGPIPE, SIG_IGN);
+    room_prepare_filter();
+    init_main(&plan, ROOM_CONTROL_FD, ROOM_BIRTHS_FD);
+}
