@@ -46,7 +46,8 @@ static inline int set_up(void **state)
     struct fail fail = {0};
     (void)state;
     snprintf(directory, sizeof(directory), "/tmp/sluice-test-XXXXXX");
-    if (!mkdtemp(directory))
+    const char *told = getenv("SLUICE_TEST_TIER"); /* tests/apptainer.sh */
+    if (!mkdtemp(directory) || (told && !tier_parse(told, &fixture_tier)))
         return -1;
     make_dir(scratch, sizeof(scratch), "scratch");
     char disks[128];

@@ -1,6 +1,11 @@
 /* The tier apptainer: what needs no apptainer, and, where that is found, its sandboxes. */
 #include "tests/workers/landlock_world.h"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/syscall.h>
+
 #include "workers/layer.h"
 #include "workers/sandbox/apptainer.h"
 #include "workers/sandbox/gauge.h"
@@ -201,7 +206,7 @@ FIBER_TEST(commands_run_in_a_root_of_their_own_and_write_where_they_may)
     expect_text(sandbox, "pwd; echo kept > f; cat f; echo $HOME $SLUICE_WORKSPACE; hostname; ls -A /run /home 2>&1",
                 "/workspace\nkept\n/workspace /workspace\nsandbox\nls: cannot access '/home': No such file or directory\n"
                 "/run:\nsluice\n");
-    expect_text(sandbox, "ls -d /proc/[0-9]* | wc -l; cat /proc/1/comm; echo x > /tmp/t; cat /tmp/t /dev/shm/s 2>/dev/null", "4\nsluice-init\nx\n");
+    expect_text(sandbox, "set -- /proc/[0-9]*; echo $#; cat /proc/1/comm; echo x > /tmp/t; cat /tmp/t /dev/shm/s 2>/dev/null", "2\nsluice-init\nx\n");
     expect_text(sandbox, "for d in / /usr /etc /run /run/sluice; do : > $d/new && echo $d; done 2>/dev/null; true", "");
     expect_text(sandbox, "grep -E '^(CapPrm|CapBnd|NoNewPrivs|Seccomp):' /proc/self/status | tr -s '\\t' ' '",
                 "CapPrm: 0000000000000000\nCapBnd: 0000000000000000\nNoNewPrivs: 1\nSeccomp: 2\n");
@@ -442,9 +447,10 @@ static int set_up_apptainer(void **state)
 
 #define ROOM_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_apptainer, tear_down_plain)
 
+static struct probe probe;
+
 static bool has_apptainer(void)
 {
-    static struct probe probe;
     struct fail fail = {0};
     char cache[] = "/tmp/sluice-test-XXXXXX";
     if (!mkdtemp(cache) || probe_run(cache, &probe, &fail) < 0)
@@ -488,4 +494,59 @@ static int group(void)
     return has_apptainer() ? failed | cmocka_run_group_tests_name("apptainer_rooms", rooms, NULL, NULL) : failed;
 }
 
-int main(void) { return run_as_everyone(group); }
+/* ---- where user namespaces are forbidden ------------------------------------------------------ */
+
+static void it_is_chosen_where_user_namespaces_are_forbidden_to_us_and_not_to_it(void **state)
+{
+    (void)state;
+    assert_false(probe.results[CHECK_userns].is_ok);
+    assert_int_equal(probe_choose(&probe), TIER_apptainer);
+}
+
+/* By a filter that only root can set without giving up that others may gain rights. */
+static bool forbid_user_namespaces(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_clone3, 5, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_clone, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_unshare, 0, 4),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_NEWUSER, 0, 2),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSPC),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof(code) / sizeof(*code), code};
+    return syscall(__NR_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0;
+}
+
+static int group_without_user_namespaces(void)
+{
+    const struct CMUnitTest choice[] = {
+        cmocka_unit_test(it_is_chosen_where_user_namespaces_are_forbidden_to_us_and_not_to_it)};
+    return has_apptainer() ? group() | cmocka_run_group_tests_name("apptainer_forbidden", choice, NULL, NULL) : 0;
+}
+
+static int run_without_user_namespaces(void)
+{
+    int status = 0;
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (!forbid_user_namespaces() || setgroups(0, NULL) < 0 ||
+            setresgid(FIXTURE_USER, FIXTURE_USER, FIXTURE_USER) < 0 ||
+            setresuid(FIXTURE_USER, FIXTURE_USER, FIXTURE_USER) < 0 || prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+            _exit(1);
+        printf("and where user namespaces are forbidden\n");
+        exit(group_without_user_namespaces());
+    }
+    waitpid(pid, &status, 0);
+    return status != 0;
+}
+
+int main(void)
+{
+    int failed = run_as_everyone(group);
+    return geteuid() == 0 ? failed | run_without_user_namespaces() : failed;
+}

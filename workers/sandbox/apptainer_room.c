@@ -1,5 +1,4 @@
 /* A room by apptainer, from outside: its directories, then this process becomes that program. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -9,17 +8,10 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
-#include "workers/sandbox/apptainer.h"
+#include "workers/sandbox/apptainer_site.h"
 #include "workers/sandbox/gauge.h"
 #include "workers/sandbox/launch.h"
 #include "workers/sandbox/plain_room.h"
-
-struct site { /* where all of one room lies */
-    const struct room_plan *plan;
-    char path[ROOM_PATH_SIZE - 64]; /* of plan->disk, absolute */
-    int disk, root;
-    struct apptainer_command command;
-};
 
 static int refuse(struct fail *fail, const char *what)
 {
@@ -28,12 +20,12 @@ static int refuse(struct fail *fail, const char *what)
 
 /* ---- directories ------------------------------------------------------------------------ */
 
-static int make_dir(int at, const char *name, mode_t mode, struct fail *fail)
+int site_make_dir(int at, const char *name, mode_t mode, struct fail *fail)
 {
     return mkdirat(at, name, mode) < 0 && errno != EEXIST ? refuse(fail, name) : 0;
 }
 
-static int make_file(int at, const char *name, mode_t mode, struct slice bytes, struct fail *fail)
+int site_make_file(int at, const char *name, mode_t mode, struct slice bytes, struct fail *fail)
 {
     AUTO_CLOSE int fd = openat(at, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     for (size_t done = 0; fd >= 0 && done < bytes.len;) {
@@ -45,7 +37,7 @@ static int make_file(int at, const char *name, mode_t mode, struct slice bytes, 
     return fd < 0 && errno != EEXIST ? refuse(fail, name) : 0;
 }
 
-static int open_dir(int at, const char *name, struct fail *fail)
+int site_open_dir(int at, const char *name, struct fail *fail)
 {
     int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return fd < 0 ? refuse(fail, name) : fd;
@@ -61,157 +53,22 @@ static int make_dirs(struct site *site, struct fail *fail)
                 {"root/workspace", 0755}, {"root/.sluice", 0755}, {"root/run/sluice", 0755}};
     int code = 0;
     for (size_t i = 0; i < sizeof(dirs) / sizeof(*dirs) && code == 0; i++)
-        code = make_dir(site->disk, dirs[i].path, dirs[i].mode, fail);
+        code = site_make_dir(site->disk, dirs[i].path, dirs[i].mode, fail);
     if (code == 0)
-        code = make_file(site->disk, "root/.sluice/init", 0755, (struct slice){0}, fail);
+        code = site_make_file(site->disk, "root/.sluice/init", 0755, (struct slice){0}, fail);
     if (code == 0)
-        code = site->root = open_dir(site->disk, "root", fail);
+        code = site->root = site_open_dir(site->disk, "root", fail);
     return code < 0 ? code : 0;
 }
 
-static char session[NAME_MAX]; /* where apptainer mounts what it works with */
+static char session[NAME_MAX];
 
 int apptainer_prepare(const char *directory, struct fail *fail)
 {
     static const char *const question[] = {"apptainer", "buildcfg", "SESSIONDIR", NULL};
-    AUTO_CLOSE int dir = open_dir(AT_FDCWD, directory, fail);
-    int code = dir < 0 ? dir : make_file(dir, "init", 0755, apptainer_program(), fail);
+    AUTO_CLOSE int dir = site_open_dir(AT_FDCWD, directory, fail);
+    int code = dir < 0 ? dir : site_make_file(dir, "init", 0755, apptainer_program(), fail);
     return code == 0 ? apptainer_ask(question, session, sizeof(session), fail) : code;
-}
-
-/* ---- the image ---------------------------------------------------------------------------- */
-
-/* Names at the top that are the room's own, or apptainer's, whatever an image has there. */
-static bool is_own_name(const char *name)
-{
-    static const char *const names[] = {".", "..", "proc", "sys", "dev", "run", "tmp", "workspace", ".sluice",
-                                        ".singularity.d", "singularity", "environment", ".exec", ".run", ".shell"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-        if (strcmp(name, names[i]) == 0)
-            return true;
-    return false;
-}
-
-static int copy_symlink(struct site *site, int image, const char *name, struct fail *fail)
-{
-    char target[PATH_MAX];
-    ssize_t len = readlinkat(image, name, target, sizeof(target) - 1);
-    if (len < 0)
-        return refuse(fail, name);
-    target[len] = '\0';
-    return symlinkat(target, site->root, name) < 0 ? refuse(fail, name) : 0;
-}
-
-/* Read-only, whatever it holds. `name` is relative to the image, and to the skeleton. */
-static int bind_one(struct site *site, const char *path, const char *name, mode_t mode, struct fail *fail)
-{
-    char from[ROOM_PATH_SIZE], to[NAME_MAX + 16];
-    int code = S_ISDIR(mode) ? make_dir(site->root, name, 0755, fail)
-                             : make_file(site->root, name, 0644, (struct slice){0}, fail);
-    if (code == 0 && (snprintf(from, sizeof(from), "%s/%s", path, name) >= (int)sizeof(from) ||
-                      snprintf(to, sizeof(to), "/%s", name) >= (int)sizeof(to)))
-        code = fail_set(fail, -ENAMETOOLONG, "a path is too long: %.200s/%s", path, name);
-    atomic_fetch_add(&site->plan->gauge->room_inodes, 1);
-    return code == 0 ? apptainer_bind(&site->command, from, to, false, fail) : code;
-}
-
-/* Neither sockets nor devices. */
-static int show(struct site *site, int image, const char *path, const char *name, struct fail *fail)
-{
-    struct stat it;
-    if (fstatat(image, name, &it, AT_SYMLINK_NOFOLLOW) < 0)
-        return refuse(fail, name);
-    if (S_ISLNK(it.st_mode))
-        return copy_symlink(site, image, name, fail);
-    return S_ISDIR(it.st_mode) || S_ISREG(it.st_mode) ? bind_one(site, path, name, it.st_mode, fail) : 0;
-}
-
-/* ---- the image "host" ---------------------------------------------------------------------- */
-
-static bool is_below(const char *path, const char *above)
-{
-    size_t len = strlen(above);
-    return strncmp(path, above, len) == 0 && path[len] == '/';
-}
-
-static int show_around_session(struct site *site, int host, const char *name, struct fail *fail);
-
-/* All but where apptainer mounts what it works with: mounts bring those below them with them. */
-static int show_of_host(struct site *site, int host, const char *name, struct fail *fail)
-{
-    char path[PATH_MAX];
-    snprintf(path, sizeof(path), "/%s", name);
-    if (strcmp(path, session) == 0)
-        return 0;
-    return is_below(session, path) ? show_around_session(site, host, name, fail) : show(site, host, "", name, fail);
-}
-
-static int show_around_session(struct site *site, int host, const char *name, struct fail *fail)
-{
-    int own = open_dir(host, name, fail), code = own < 0 ? own : make_dir(site->root, name, 0755, fail);
-    DIR *stream = own < 0 ? NULL : fdopendir(own);
-    const struct dirent *entry;
-    while (code == 0 && stream && (entry = readdir(stream))) {
-        char below[PATH_MAX];
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        if (snprintf(below, sizeof(below), "%s/%s", name, entry->d_name) < PATH_MAX)
-            code = show_of_host(site, host, below, fail);
-    }
-    if (stream)
-        closedir(stream);
-    return code;
-}
-
-/* What is mounted below those may be writable, unless it is mounted by its own name. */
-static int show_mounts_of_host(struct site *site, struct fail *fail)
-{
-    char line[2 * PATH_MAX], path[PATH_MAX];
-    struct apptainer_command *command = &site->command;
-    const size_t shown = command->bind_count;
-    AUTO_FCLOSE FILE *mounts = fopen("/proc/self/mountinfo", "re");
-    int code = mounts ? 0 : refuse(fail, "mountinfo");
-    while (code == 0 && fgets(line, sizeof(line), mounts)) {
-        bool is_shown = false;
-        if (sscanf(line, "%*s %*s %*s %*s %4095s", path) != 1)
-            continue;
-        for (size_t i = 0; i < shown; i++)
-            is_shown |= is_below(path, command->binds[i].to);
-        if (is_shown && access(path, F_OK) == 0)
-            code = apptainer_bind(command, path, path, false, fail);
-    }
-    return code;
-}
-
-static int show_host(struct site *site, struct fail *fail)
-{
-    AUTO_CLOSE int host = open_dir(AT_FDCWD, "/", fail);
-    int code = host < 0 ? host : 0;
-    const char *name;
-    for (size_t i = 0; code == 0 && (name = host_image_name(i)); i++)
-        if (faccessat(host, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-            code = show_of_host(site, host, name, fail);
-    return code == 0 ? show_mounts_of_host(site, fail) : code;
-}
-
-/* ---- an image of the task's own ------------------------------------------------------------ */
-
-/* -EINVAL for one that is not there, -ENOMEDIUM for one that cannot be shown: both are its own fault. */
-static int show_image(struct site *site, struct fail *fail)
-{
-    const char *path = site->plan->image;
-    int own = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), code = 0;
-    DIR *stream = own < 0 ? NULL : fdopendir(own);
-    const struct dirent *entry;
-    if (!stream) {
-        code = fail_set(fail, -errno, "image %s: %s", path, strerror(errno));
-        return code == -ENOENT || code == -ENOTDIR ? fail->code = -EINVAL : code;
-    }
-    while (code == 0 && (entry = readdir(stream)))
-        if (!is_own_name(entry->d_name))
-            code = show(site, own, path, entry->d_name, fail);
-    closedir(stream);
-    return code == -EINVAL || code == -E2BIG ? fail->code = -ENOMEDIUM : code;
 }
 
 /* ---- what can be written ------------------------------------------------------------------ */
@@ -222,7 +79,7 @@ static int need_dir(int at, const char *name, struct fail *fail)
     struct stat it;
     if (fstatat(at, name, &it, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(it.st_mode))
         unlinkat(at, name, 0);
-    return make_dir(at, name, 0755, fail);
+    return site_make_dir(at, name, 0755, fail);
 }
 
 /* The image's own /workspace and /tmp, as directories that nobody shares. */
@@ -236,7 +93,7 @@ static int copy_from_image(struct site *site, int upper, const char *name, struc
         return fail_set(fail, -ENAMETOOLONG, "a path is too long: %.200s", site->plan->image);
     if (lstat(path, &it) < 0 || !S_ISDIR(it.st_mode))
         return 0;
-    AUTO_CLOSE int to = open_dir(upper, name, fail);
+    AUTO_CLOSE int to = site_open_dir(upper, name, fail);
     return to < 0 ? to : plain_layers_copy_dir(path, to, site->plan->gauge, fail);
 }
 
@@ -296,7 +153,7 @@ static int write_handover(const struct site *site, struct fail *fail)
     it.layer_count = plan->layer_count;
     it.listener_count = plan->listener_count;
     memcpy(it.listeners, plan->listeners, sizeof(it.listeners));
-    AUTO_CLOSE int proc = open_dir(AT_FDCWD, "/proc", fail);
+    AUTO_CLOSE int proc = site_open_dir(AT_FDCWD, "/proc", fail);
     int code = proc < 0 ? proc : apptainer_namespaces(proc, it.outside, fail);
     if (code == 0)
         code = apptainer_list_points(&site->command, it.points, fail);
@@ -317,8 +174,8 @@ static int place_fds(const struct site *site, int upper, int handover, struct fa
 {
     int fds[] = {ROOM_CONTROL_FD, ROOM_BIRTHS_FD, upper, -1, -1, site->plan->brought[0], handover};
     enum { COUNT = sizeof(fds) / sizeof(*fds) };
-    fds[3] = open_dir(site->disk, "run", fail);
-    fds[4] = open_dir(site->disk, "run/out", fail);
+    fds[3] = site_open_dir(site->disk, "run", fail);
+    fds[4] = site_open_dir(site->disk, "run/out", fail);
     for (size_t i = 0; i < COUNT; i++) /* out of each other's way */
         if (fds[i] < 0 || (fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 32)) < 0)
             return refuse(fail, "descriptors");
@@ -357,6 +214,10 @@ static int open_site(struct site *site, struct fail *fail)
     if (len < 0 || len == sizeof(site->path))
         return fail_set(fail, -ENAMETOOLONG, "the cache's path is too long");
     site->path[len] = '\0';
+    site->session = session;
+    snprintf(site->rooms, sizeof(site->rooms), "%s", site->path);
+    for (int up = 0; up < 2 && strrchr(site->rooms, '/'); up++) /* <rooms>/<of one spawner>/<of one room> */
+        *strrchr(site->rooms, '/') = '\0';
     snprintf(site->command.root, sizeof(site->command.root), "%s/root", site->path);
     return 0;
 }
@@ -371,9 +232,9 @@ int apptainer_room_build(const struct room_plan *plan, struct room *ret, struct 
     if (code == 0)
         code = make_dirs(&site, fail);
     if (code == 0)
-        code = host_image_is(plan->image) ? show_host(&site, fail) : show_image(&site, fail);
-    if (code == 0 && make_dir(site.disk, "upper", 0755, fail) == 0)
-        code = ret->upper = open_dir(site.disk, "upper", fail);
+        code = host_image_is(plan->image) ? site_show_host(&site, fail) : site_show_image(&site, fail);
+    if (code == 0 && site_make_dir(site.disk, "upper", 0755, fail) == 0)
+        code = ret->upper = site_open_dir(site.disk, "upper", fail);
     if (code >= 0)
         code = fill_upper(&site, ret->upper, fail);
     if (code == 0)
