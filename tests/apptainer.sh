@@ -95,7 +95,7 @@ say "$(apptainer --version), $kind, in $bin"
 
 "${as_user[@]}" "$build/client/sluice" doctor --sandbox apptainer --cache /tmp | sed -n '/^The tier/,/^$/p'
 ctest --test-dir "$build" -R '^workers/test_apptainer$' --output-on-failure
-for attack in attacks attacks_neighbour attacks_files; do
+for attack in attacks attacks_neighbour attacks_stops; do
     say "test_$attack on this tier"
     SLUICE_TEST_TIER=apptainer SLUICE_SOURCE_DIR=$source_dir SLUICE_BINARY_DIR=$build "${as_user[@]}" \
         "$build/tests/workers_test_$attack"

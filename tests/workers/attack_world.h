@@ -34,6 +34,13 @@ static inline struct sandbox *open_attacked(const struct sandbox_plan *plan)
     return sandbox;
 }
 
+/* As the host knows the first process of the only sandbox. */
+static inline pid_t find_first_process(void)
+{
+    const pid_t spawner_at = find_child(getpid(), "sluice-spawner");
+    return find_child(fixture_tier == TIER_apptainer ? find_child(spawner_at, "starter") : spawner_at, "sluice-init");
+}
+
 struct attempt {
     const char *name;
     const char *expected; /* one result, or several with '|' between where kernels differ */

@@ -43,7 +43,7 @@ struct apptainer_handover {
     uint64_t layer_count, listener_count;
     struct listener listeners[LISTENERS_MAX];
     uint64_t outside[APPTAINER_NAMESPACES]; /* apptainer_namespaces(), of who must not be ours */
-    char points[APPTAINER_POINTS_SIZE];     /* "r/usr\0w/tmp\0\0": what is mounted where, and may be written by those inside */
+    char points[APPTAINER_POINTS_SIZE];     /* "r/usr\0w/tmp\0\0": what is mounted where, for reading or writing */
 };
 
 /* ---- the command (apptainer.c) ----------------------------------------------------- */

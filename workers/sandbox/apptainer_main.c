@@ -5,11 +5,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
@@ -69,6 +71,23 @@ static int offer_to_killer(struct fail *fail)
     return fd < 0 || write(fd, "1000", 4) < 0 ? refuse(fail, "oom_score_adj") : 0;
 }
 
+/* We have the user and the rights of those inside, who could slow us down with all of theirs. */
+static int keep_own_share(struct fail *fail)
+{
+    static const uint32_t a_process = PRIO_PROCESS, itself = 0;
+    enum { IO_OF_A_PROCESS = 1, DENY = SECCOMP_RET_ERRNO | EPERM };
+    static const struct filter_argument arguments[] = {
+        {__NR_setpriority, 0, BPF_JEQ, &a_process, 1, SECCOMP_RET_ALLOW, DENY},
+        {__NR_ioprio_set, 1, BPF_JEQ, &itself, 1, SECCOMP_RET_ALLOW, DENY, .has_other = true, .other_number = 0,
+         .other_value = IO_OF_A_PROCESS},
+    };
+    static struct filter filter;
+    struct filter_rules rules = {.count = 0};
+    filter_add_arguments(&rules, arguments, sizeof(arguments) / sizeof(*arguments));
+    filter_make(&filter, &rules);
+    return filter_apply(&filter, 0, fail);
+}
+
 /* Processes are the user's of the host, and counted among all of those: they are watched instead. */
 static int confine(const struct room_plan *plan, struct fail *fail)
 {
@@ -79,6 +98,8 @@ static int confine(const struct room_plan *plan, struct fail *fail)
         code = room_set_rights(0, fail);
     if (code == 0)
         code = room_apply_filter(fail);
+    if (code == 0)
+        code = keep_own_share(fail);
     if (code == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         code = refuse(fail, "dumpable");
     return code;
