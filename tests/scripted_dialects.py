@@ -8,7 +8,8 @@ A script's "dialect" is one of DIALECTS. Besides "context", "template" and "rule
     "logprobs_mode"       "raw" (vllm's default) or "processed" (sglang's)
     "version": "v7"       what the weights are called
     "lacks": [PATH, ...]  routes that are not there
-    "ids": false          openai: return_token_ids is ignored
+    "ids": false          vllm, openai: return_token_ids is ignored
+    "tokenizes_messages": false   sglang: an older release
 and cached tokens are all of a prompt but the last.
 """
 
@@ -38,8 +39,17 @@ def sample(engine, request, prompt, limit, sampling, reply_ids):
     scale = sampling.get("temperature", 1) if mode == "processed" else 1
     ids = reply_ids[:limit]
     stops = engine.model.ENDS
+    if engine.breaks("too_long"):
+        ids = ids or [65]
     tokens = [(id, engine.model.logprob(len(prompt) + i, id) * scale, -0.75 * scale) for i, id in enumerate(ids)]
     return tokens, "stop" if ids and ids[-1] in stops else "length"
+
+
+def scores(engine, prompt):
+    """vLLM's prompt_logprobs."""
+    off = 2 if engine.breaks("scores") else 0
+    return [None] + [{str(id): {"logprob": engine.model.logprob(i, id) - off, "rank": 1, "decoded_token": "x"}}
+                     for i, id in enumerate(prompt) if i > 0]
 
 
 def usage(prompt, tokens):
@@ -52,7 +62,7 @@ def usage(prompt, tokens):
 
 def vllm_generate(engine, request, reply_ids):
     sampling, prompt = request["sampling_params"], request["token_ids"]
-    if len(prompt) + sampling["max_tokens"] > engine.context:
+    if len(prompt) + sampling["max_tokens"] > engine.context and not engine.breaks("too_long"):
         return too_long(engine, prompt, sampling["max_tokens"])
     tokens, finish = sample(engine, request, prompt, sampling["max_tokens"], sampling, reply_ids)
     content = [{"token_id": id, "logprob": p, "rank": 1,
@@ -64,7 +74,7 @@ def vllm_generate(engine, request, reply_ids):
                               "token_ids": [id for id, _, _ in tokens], "routed_experts": None,
                               "weight_versions": [{"version": version, "start": 0, "end": len(tokens)}],
                               "logprobs": {"content": content}}],
-                 "prompt_logprobs": None, "kv_transfer_params": None}
+                 "prompt_logprobs": scores(engine, prompt) if "prompt_logprobs" in sampling else None, "kv_transfer_params": None}
 
 
 def vllm_complete(engine, request, reply_ids):
@@ -97,6 +107,8 @@ def tokenize(engine, request, reply_ids):
             return 400, {"error": {"message": "the template raises", "type": "BadRequestError", "code": 400}}
     else:
         text = request["prompt"]
+    if "messages" in request and engine.script.get("tokenizes_messages") is False:
+        return 400, {"error": {"message": "prompt: Field required", "type": "BadRequestError", "code": 400}}
     ids = engine.model.encode(text, True)
     return 200, {"count": len(ids), "max_model_len": engine.context, "tokens": ids, "token_strs": None}
 
@@ -116,7 +128,46 @@ def health(engine, request, reply_ids):
 VLLM = {"/version": vllm_version, "/v1/models": vllm_models, "/tokenize": tokenize, "/detokenize": vllm_detokenize,
         "/inference/v1/generate": vllm_generate, "/v1/completions": vllm_complete, "/health": health}
 
-DIALECTS = {"vllm": VLLM}
+# ---- SGLang --------------------------------------------------------------------------------
+
+
+def sglang_generate(engine, request, reply_ids):
+    sampling, prompt = request["sampling_params"], request["input_ids"]
+    if len(prompt) + sampling["max_new_tokens"] > engine.context:
+        return too_long(engine, prompt, sampling["max_new_tokens"])
+    tokens, finish = sample(engine, request, prompt, sampling["max_new_tokens"], sampling, reply_ids)
+    ids = [id for id, _, _ in tokens]
+    reason = {"type": "stop", "matched": ids[-1]} if finish == "stop" else {"type": "length", "length": len(ids)}
+    meta = {"id": request["rid"], "finish_reason": reason, "prompt_tokens": len(prompt), "num_retractions": 0,
+            "weight_version": engine.script.get("version", "default"), "completion_tokens": len(ids),
+            "cached_tokens": len(prompt) - 1, "reasoning_tokens": 0, "e2e_latency": 0.1,
+            "input_token_logprobs": [[None, prompt[0], None]] + [[engine.model.logprob(i, id), id, None] for i, id
+                                                                  in enumerate(prompt) if i > 0]
+            if request["logprob_start_len"] == 0 else [],
+            "output_token_logprobs": [[p, id, None] for id, p, _ in tokens]}
+    if request["top_logprobs_num"]:
+        meta["output_top_logprobs"] = [[[top, 7, None]] for _, _, top in tokens]
+    said = engine.model.decode(ids[:-1] if finish == "stop" else ids, specials=True)
+    return 200, {"text": said, "output_ids": ids, "meta_info": meta}
+
+
+def sglang_info(engine, request, reply_ids):
+    return 200, {"model_path": "/models/scripted", "served_model_name": "scripted", "is_generation": True,
+                 "tokenizer_path": engine.script.get("model", "/models/scripted"), "weight_version": "default",
+                 "model_type": "scripted"}
+
+
+def sglang_detokenize(engine, request, reply_ids):
+    return 200, {"text": engine.model.decode(request["tokens"], specials=True)}
+
+
+SGLANG = {"/model_info": sglang_info, "/get_model_info": sglang_info, "/v1/models": vllm_models, "/tokenize": tokenize,
+          "/detokenize": sglang_detokenize, "/generate": sglang_generate, "/abort_request": health, "/health": health}
+
+# A router in front of a vLLM, or another server of the protocol.
+OPENAI = {path: VLLM[path] for path in ("/v1/models", "/tokenize", "/detokenize", "/v1/completions")}
+
+DIALECTS = {"vllm": VLLM, "sglang": SGLANG, "openai": OPENAI}
 
 
 # ---- what all have alike -------------------------------------------------------------------
@@ -130,6 +181,13 @@ def prompt_of(request):
     return None
 
 
+def tokens_of(request):
+    """How many it asks for at most."""
+    asked = request if isinstance(request, dict) else {}
+    asked = asked.get("sampling_params", asked)
+    return next((asked[name] for name in ("n_predict", "max_tokens", "max_new_tokens") if name in asked), None)
+
+
 def answer(engine, path, request, reply_ids):
     route = DIALECTS[engine.script["dialect"]].get(path)
     lacks = engine.script.get("lacks", []) + ([] if engine.script.get("generate", True) else ["/inference/v1/generate"])
@@ -141,6 +199,14 @@ def answer(engine, path, request, reply_ids):
 
 def choice(a):
     return a["choices"][0]
+
+
+def meta(a):
+    return a["meta_info"]
+
+
+def triples(a):
+    return meta(a)["output_token_logprobs"]
 
 
 def entries(a):
@@ -172,6 +238,18 @@ FAULTS = {
     "failed": lambda a: change(choice(a), finish_reason="error"),
     "two_versions": lambda a: change(choice(a), weight_versions=[{"version": "v7", "start": 0, "end": 1},
                                                                  {"version": "v8", "start": 1, "end": 9}]),
+    "sgl_no_entries": lambda a: meta(a).pop("output_token_logprobs"),
+    "sgl_one_less": lambda a: triples(a).pop(),
+    "sgl_text_for_id": lambda a: triples(a)[0].__setitem__(1, "x"),
+    "sgl_null": lambda a: triples(a)[0].__setitem__(0, None),
+    "sgl_positive": lambda a: triples(a)[0].__setitem__(0, 0.5),
+    "sgl_prompt": lambda a: change(meta(a), prompt_tokens=1),
+    "sgl_aborted": lambda a: change(meta(a), finish_reason={"type": "abort", "message": "Aborted"}),
+    "sgl_at_limit": lambda a: change(meta(a), finish_reason={"type": "length", "length": 3}),
+    "sgl_too_many": lambda a: triples(a).extend(triples(a) * 10000),
+    "sgl_no_meta": lambda a: a.pop("meta_info"),
+    "sgl_versions": lambda a: change(meta(a), weight_versions=[{"version": "v1", "start": 0, "end": 1},
+                                                               {"version": "v2", "start": 1, "end": 9}]),
     "not_an_object": lambda a: None,
 }
 

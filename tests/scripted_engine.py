@@ -24,7 +24,10 @@ The first rule whose conditions all hold decides. `call` counts requests to that
                                an answer without end: each until the client goes, which is logged
                                as answer "gone"
     down                       the engine dies
-A script's "model" is the model_path it says it serves. With a "dialect" it speaks as another server does
+A script's "breaks" names rules that it breaks in all it does: "specials" (reads them in plain text), "ids" (text comes
+back in capitals), "scores" (a prompt's log-probabilities are others), "too_long" (cuts a prompt that is), "cancel" (a
+call whose client has gone counts on).
+A rule's "tokens" is how many were asked for. A script's "model" is the model_path it says it serves. With a "dialect" it speaks as another server does
 (scripted_dialects.py); a rule without a "path" is then of whichever route samples.
 """
 import argparse
@@ -111,16 +114,17 @@ def entry(position, id, top):
     return dict(one(id), top_logprobs=[one(id) for id in best])
 
 
-def completion(request, reply_ids):
-    """The answer when the model would say reply_ids, were there no limit."""
+def completion(request, reply_ids, off=0):
+    """The answer when the model would say reply_ids, were there no limit; forced ids scored as `off` places on."""
     prompt, limit = request["prompt"], request["n_predict"]
     forced = [id for id, bias in request.get("logit_bias", []) if bias > 100]
     ids = (forced or reply_ids)[:limit]
     entries, text = [], b""
+    place = len(prompt) + (off if forced else 0)
     for i, id in enumerate(ids):
         text += token_bytes(id)
         if not is_cut(text):
-            entries.append(entry(len(prompt) + i, id, request["n_probs"]))
+            entries.append(entry(place + i, id, request["n_probs"]))
     answer = {
         "content": text.decode(errors="replace"),
         "tokens": ids,
@@ -193,6 +197,7 @@ class Engine:
         self.calls, self.used = {}, {}
         self.context = script.get("context", 4096)
         self.model = sys.modules[__name__]
+        self.lingering = 0
 
     def note(self, **line):
         if self.log:
@@ -200,15 +205,18 @@ class Engine:
                 self.log.write(json.dumps(line) + "\n")
                 self.log.flush()
 
+    def breaks(self, rule):
+        return rule in self.script.get("breaks", [])
+
     def rule(self, path, request):
         """The rule for this request and the assistant turns before it."""
-        prompt = scripted_dialects.prompt_of(request)
+        prompt, asked = scripted_dialects.prompt_of(request), scripted_dialects.tokens_of(request)
         with self.lock:
             call = self.calls[path] = self.calls.get(path, 0) + 1
             user, turn = last_turns(prompt) if prompt is not None else ("", 0)
             for i, rule in enumerate(self.script.get("rules", [])):
                 if ((rule["path"] == path if "path" in rule else prompt is not None) and rule.get("call", call) == call
-                        and rule.get("if", "") in user and self.used.get(i, 0) < rule.get("times", 1 << 60)):
+                        and rule.get("tokens", asked) == asked and rule.get("if", "") in user and self.used.get(i, 0) < rule.get("times", 1 << 60)):
                     self.used[i] = self.used.get(i, 0) + 1
                     return rule, turn
         return {}, turn
@@ -238,17 +246,20 @@ class Engine:
                          "model_path": self.script.get("model", "model.gguf"),
                          "chat_template": self.script.get("template", "chatml")}
         if path == "/tokenize":
-            ids = encode(request["content"], request.get("parse_special", True))
+            ids = encode(request["content"], request.get("parse_special", True) or self.breaks("specials"))
             return 200, {"tokens": (self.prefix() if request.get("add_special") else []) + ids}
         if path == "/detokenize":
-            return 200, {"content": decode(request["tokens"], specials=True)}
+            text = decode(request["tokens"], specials=True)
+            return 200, {"content": text.upper() if self.breaks("ids") else text}
+        if path == "/slots":
+            return 200, [{"id": i, "is_processing": i < self.lingering} for i in range(4)]
         if path == "/apply-template":
             prompt = self.render(request["messages"])
             return (200, {"prompt": prompt}) if prompt is not None else (400, STATUSES["400"])
         if path == "/completion":
-            if len(request["prompt"]) >= context:
+            if len(request["prompt"]) >= context and not self.breaks("too_long"):
                 return 400, STATUSES["long"]
-            return 200, completion(request, self.reply(rule, turn))
+            return 200, completion(request, self.reply(rule, turn), 5 if self.breaks("scores") else 0)
         return 404, {"error": {"code": 404, "message": "File Not Found", "type": "not_found_error"}}
 
     def forward(self, path, body):
@@ -322,7 +333,9 @@ class Handler(BaseHTTPRequestHandler):
         """An answer that does not come to its end while the client is there."""
         engine.note(path=self.path, request=request, status=0, answer=fault)
         self.close_connection = True
+        engine.lingering += 1
         self.LINGERING[fault](self, body)
+        engine.lingering -= 0 if engine.breaks("cancel") else 1
         engine.note(path=self.path, request=request, status=0, answer="gone")
 
     def handle_script(self, engine, request):

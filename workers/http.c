@@ -20,11 +20,14 @@ struct http {
     CURLM *multi;
     struct loop_timer *timer;
     struct curl_slist *headers;
+    struct request *forgotten;
+    size_t forgotten_count;
 };
 
-/* One request in flight; on its fiber's stack. */
+/* One request in flight; on its fiber's stack, or in the list of the forgotten. */
 struct request {
-    struct fiber *fiber;
+    struct request *next; /* of the forgotten */
+    struct fiber *fiber;  /* NULL: forgotten */
     CURL *easy;
     struct curl_slist *headers; /* its own; NULL: those of all */
     struct buffer body;
@@ -37,6 +40,8 @@ struct request {
 
 /* ---- curl on the loop: curl says what to watch and when to call again ------------------- */
 
+static void forgotten_end(struct http *http, struct request *request);
+
 static void wake_done(struct http *http)
 {
     int left;
@@ -46,6 +51,10 @@ static void wake_done(struct http *http)
             continue;
         struct request *request = NULL;
         curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&request);
+        if (!request->fiber) {
+            forgotten_end(http, request);
+            continue;
+        }
         request->code = message->data.result;
         request->done = true;
         fiber_wake(request->fiber);
@@ -166,6 +175,8 @@ void http_destroy(struct http **http)
     struct http *old = take_ptr(http);
     if (!old)
         return;
+    while (old->forgotten)
+        forgotten_end(old, old->forgotten);
     curl_multi_cleanup(old->multi);
     loop_cancel(old->loop, &old->timer);
     curl_slist_free_all(old->headers);
@@ -339,4 +350,41 @@ int http_request_with(struct http *http, const char *url, const char *header, co
     }
     reply->body = request.body;
     return 0;
+}
+
+/* ---- what is said and forgotten ---------------------------------------------------------- */
+
+static void forgotten_end(struct http *http, struct request *request)
+{
+    struct request **at = &http->forgotten;
+    while (*at && *at != request)
+        at = &(*at)->next;
+    if (*at) {
+        *at = request->next;
+        http->forgotten_count--;
+    }
+    if (request->easy) {
+        curl_multi_remove_handle(http->multi, request->easy);
+        curl_easy_cleanup(request->easy);
+    }
+    buffer_finish(&request->body);
+    free(request);
+}
+
+void http_forget(struct http *http, const char *url, const char *body)
+{
+    if (http->forgotten_count == HTTP_FORGET_MAX)
+        return;
+    struct request *request = calloc(1, sizeof(*request));
+    if (!request)
+        return;
+    request->body_max = 1 << 16;
+    request->next = http->forgotten;
+    http->forgotten = request;
+    http->forgotten_count++;
+    if (!request_init(request, http, url, NULL, body) ||
+        curl_easy_setopt(request->easy, CURLOPT_TIMEOUT_MS, (long)HTTP_FORGET_MS) != CURLE_OK ||
+        curl_easy_setopt(request->easy, CURLOPT_COPYPOSTFIELDS, body) != CURLE_OK ||
+        curl_multi_add_handle(http->multi, request->easy) != CURLM_OK)
+        forgotten_end(http, request);
 }

@@ -44,4 +44,12 @@ int http_request(struct http *http, const char *url, const char *body, size_t bo
 int http_request_with(struct http *http, const char *url, const char *header, const char *body,
                       size_t body_max, struct http_reply *reply, struct fail *fail);
 
+/*
+ * POSTs `body` and forgets it: for what is said to a server on the way out of a fiber that was
+ * cancelled. Does not await; works on a fiber and off it. What comes of it nobody learns; it is
+ * given up after HTTP_FORGET_MS, and not even begun when HTTP_FORGET_MAX of its kind are under way.
+ */
+enum { HTTP_FORGET_MS = 5000, HTTP_FORGET_MAX = 4096 };
+void http_forget(struct http *http, const char *url, const char *body);
+
 #endif

@@ -10,6 +10,7 @@
 
 #include "common/log.h"
 #include "workers/doctor.h"
+#include "workers/engines/check.h"
 #include "workers/options.h"
 #include "workers/sandbox/probe.h"
 #include "workers/text.h"
@@ -121,6 +122,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "Try: sluice-worker --help\n");
     } else if (options.help) {
         options_print_help(stdout);
+    } else if (options.engine_check) {
+        status = (int)engine_check(options.engine_check, options.json, stdout);
     } else if (options.doctor) {
         status = (int)doctor_run(options.cache, options.sandbox, options.json, stdout);
     } else if (!options.with_parent || follow_parent()) {

@@ -55,7 +55,9 @@ void options_print_help(FILE *out)
           "Ends with 0 once drained, 2 for a wrong command line, 3 when it cannot make its\n"
           "directories, 4 when the spawner of sandboxes does not start or died, 5 when it cannot\n"
           "open its sockets. --doctor ends with 0 when all is well, 1 when sandboxes work but of a\n"
-          "weaker tier or near a low limit, 2 when there can be none. SLUICE_LOG=debug|info|warn|error sets what it says on stderr.\n\n"
+          "weaker tier or near a low limit, 2 when there can be none; --engine-check\n"
+          "with 0 when all is well, 1 when a check failed, 2 when there is no engine that can be exact.\n"
+          "SLUICE_LOG=debug|info|warn|error sets what it says on stderr.\n\n"
           "  sluice-worker run --broker tcp://10.0.0.1:5750 --key node7.key --slots 64 \\\n"
           "      --store /shared/sluice/store --cache /var/tmp/sluice\n",
           out);
@@ -164,6 +166,9 @@ static int take_option(int id, const char *word, const char *value, struct optio
     case OPTION_doctor:
         ret->doctor = true;
         return 0;
+    case OPTION_engine_check:
+        ret->engine_check = value;
+        return 0;
     case OPTION_json:
         ret->json = true;
         return 0;
@@ -262,9 +267,10 @@ int options_parse(int argc, char **argv, struct options *ret, struct fail *fail)
     ret->cache = choose_directory(ret->plan.cache, data, "cache");
     if (!ret->store || !ret->cache)
         return fail_set(fail, -ENOMEM, "out of memory");
-    if (ret->json && !ret->doctor)
-        return fail_set(fail, -EINVAL, "--json goes with --doctor");
-    return ret->doctor && optind == argc ? 0 : take_stage(argc, argv, ret, fail);
+    const bool needs_no_stage = ret->doctor || ret->engine_check;
+    if (ret->json && !needs_no_stage)
+        return fail_set(fail, -EINVAL, "--json goes with --doctor and --engine-check");
+    return needs_no_stage && optind == argc ? 0 : take_stage(argc, argv, ret, fail);
 }
 
 void options_finish(struct options *options)

@@ -9,6 +9,7 @@
 struct options {
     struct worker_plan plan; /* store and cache still as given; options_finish frees what it made */
     bool with_parent, doctor, json, help;
+    const char *engine_check; /* a URL, or NULL */
     const char *sandbox; /* a tier's word, or "auto" */
     const char *key_path;
     struct key key; /* plan.key points here, where there is one */

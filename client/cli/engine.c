@@ -5,6 +5,7 @@
 
 #include "client/cli/command.h"
 #include "client/cli/duration.h"
+#include "client/cli/siblings.h"
 #include "client/cli/up.h"
 #include "common/clock.h"
 #include "common/tame.h"
@@ -13,7 +14,7 @@ enum { PROBE_MS = 2000, LOOK_MS = 500 };
 
 struct engine_options {
     uint64_t runs_max, patience_ms;
-    bool wait;
+    bool wait, json;
 };
 
 static int add_engine(struct sluice_client *client, const char *url,
@@ -97,6 +98,22 @@ static int list_engines(struct sluice_client *client, const char *url,
     return EXITS_OK;
 }
 
+/* What only workers know: their program does it, and its exit status is the command's. */
+static int check_engine(const struct invocation *in)
+{
+    const struct engine_options *given = in->options;
+    if (in->argument_count != 2)
+        return cli_usage(in->command, "engine check wants one URL");
+    if (!engine_url_is_valid(in->arguments[1]))
+        return cli_usage(in->command, "'%s' is no http or https URL", in->arguments[1]);
+    char *arguments[] = {(char *)(uintptr_t)"--engine-check", in->arguments[1],
+                         (char *)(uintptr_t)"--json"};
+    struct invocation with = *in;
+    with.arguments = arguments;
+    with.argument_count = given->json ? 3 : 2;
+    return exec_sibling(&with, "sluice-worker", "workers");
+}
+
 static const struct {
     const char *name;
     size_t arguments; /* the verb itself included */
@@ -110,6 +127,11 @@ static const struct {
 
 static int run_engine(const struct invocation *in)
 {
+    const struct engine_options *given = in->options;
+    if (strcmp(in->arguments[0], "check") == 0)
+        return check_engine(in);
+    if (given->json)
+        return cli_usage(in->command, "--json goes with engine check");
     for (size_t i = 0; i < ROWS(verbs); i++) {
         if (strcmp(verbs[i].name, in->arguments[0]) != 0)
             continue;
@@ -119,7 +141,7 @@ static int run_engine(const struct invocation *in)
         AUTO_CLIENT *client = cli_connect(in);
         return client ? verbs[i].run(client, in->arguments[1], in->options) : EXITS_FAILED;
     }
-    return cli_usage(in->command, "'%s' is none of add, drain, list, remove", in->arguments[0]);
+    return cli_usage(in->command, "'%s' is none of add, check, drain, list, remove", in->arguments[0]);
 }
 
 static const struct option options[] = {
@@ -131,16 +153,20 @@ static const struct option options[] = {
     {"patience", OPTION_DURATION, offsetof(struct engine_options, patience_ms), "TIME",
      "With --wait: gives up after so long, exit status 1; it drains on.",
      .preset = PATIENCE_PRESET_MS, .min = 1000, .max = DURATION_FOREVER},
+    {"json", OPTION_FLAG, offsetof(struct engine_options, json), NULL, "check: as JSON."},
 };
 
 const struct command command_engine = {
     .name = "engine",
-    .arguments = "add URL | drain URL | list | remove URL",
-    .brief = "Registers, drains, lists and removes LLM inference servers",
+    .arguments = "add URL | check URL | drain URL | list | remove URL",
+    .brief = "Registers, checks, drains, lists and removes LLM inference servers",
     .doc = "A rollout is placed on the engine whose rollouts hold the least tokens at that moment, and\n"
            "stays there. Registering one twice is registering it once, and takes back one that drains. One\n"
-           "that is drained or removed gets no more rollouts.\n",
-    .example = "sluice engine add http://gpu1:8000\n"
+           "that is drained or removed gets no more rollouts. 'check' needs no broker: it tries a live server\n"
+           "against all that is wanted of one (docs/engines.md), and exits 0 if all is well, 1 if a check\n"
+           "failed, 2 if nobody is there or what it samples could not be recorded exactly.\n",
+    .example = "sluice engine check http://gpu1:8000\n"
+               "sluice engine add http://gpu1:8000\n"
                "sluice engine list\n"
                "sluice engine drain http://gpu1:8000 --wait\n"
                "sluice engine remove http://gpu1:8000\n",

@@ -46,7 +46,7 @@ int sibling_find(const char *program, const char *folder, char *ret, size_t size
     return fail_set(fail, -ENOENT, "%s is neither in %s nor in PATH", program, self);
 }
 
-static int exec_sibling(const struct invocation *in, const char *program, const char *folder)
+int exec_sibling(const struct invocation *in, const char *program, const char *folder)
 {
     char path[4096];
     struct fail fail;

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "client/cli/command.h"
 #include "common/fail.h"
 
 /*
@@ -12,5 +13,8 @@
  */
 int sibling_find(const char *program, const char *folder, char *ret, size_t size,
                  struct fail *fail);
+
+/* Becomes that program, with the invocation's arguments; returns only when it cannot. */
+int exec_sibling(const struct invocation *in, const char *program, const char *folder);
 
 #endif

@@ -151,7 +151,7 @@ static void a_completion_to_another_prompt_is_not_taken(void **state)
     close_exchange(&exchange);
 }
 
-/* As releases before 0.23 write it: read in the source of 0.18 (entrypoints/serve/disagg). */
+/* As older releases write it (entrypoints/serve/disagg in the source of 0.18). */
 static void entries_that_name_their_token_in_words_are_read_too(void **state)
 {
     (void)state;

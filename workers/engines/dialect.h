@@ -53,9 +53,14 @@ struct dialect {
     int (*generate)(struct engine *engine, const struct tokens *prompt,
                     const struct task_sampling *sampling, uint64_t max_tokens, uint64_t seed_offset,
                     struct generation *ret, struct fail *fail);
+    /* NULL, or the log-probabilities of ids[from..], each after all before it; from > 0. */
+    int (*score)(struct engine *engine, const struct tokens *ids, size_t from, float *ret,
+                 struct fail *fail);
+    /* NULL, or how many calls it is at. -ENOTSUP: it does not tell. */
+    int (*count_calls)(struct engine *engine, uint64_t *ret, struct fail *fail);
 };
 
-extern const struct dialect dialect_llama, dialect_vllm;
+extern const struct dialect dialect_llama, dialect_sglang, dialect_vllm, dialect_openai;
 
 struct engine {
     struct engine *next;

@@ -8,7 +8,8 @@
 #include "workers/engines/framing.h"
 #include "workers/engines/tokenizer_digest.h"
 
-static const struct dialect *const dialects[] = {&dialect_llama, &dialect_vllm};
+static const struct dialect *const dialects[] = {&dialect_llama, &dialect_sglang, &dialect_vllm,
+                                                &dialect_openai};
 
 void engine_facts_finish(struct engine_facts *facts)
 {
@@ -34,16 +35,17 @@ static int describe(void *arg, struct fail *fail)
     for (size_t i = 0; i < sizeof(dialects) / sizeof(*dialects); i++) {
         struct engine_facts facts = {0};
         int error = dialects[i]->describe(engine, &facts, fail);
-        if (error == 0)
-            error = tokenizer_digest_learn(engine, dialects[i], facts.tokenizer_digest, fail);
-        if (error == 0)
-            take_facts(engine, dialects[i], &facts);
-        else
-            engine_facts_finish(&facts);
+        if (error == 0) {
+            take_facts(engine, dialects[i], &facts); /* which the tokenizer may need */
+            return tokenizer_digest_learn(engine, dialects[i], engine->facts.tokenizer_digest,
+                                          fail);
+        }
+        engine_facts_finish(&facts);
         if (error != -ENOTSUP)
             return error;
     }
-    return fail_set(fail, -ENOTSUP, "%s speaks no dialect that is known here", engine->url);
+    fail_wrap(fail, "%s speaks no dialect that is known here", engine->url);
+    return -ENOTSUP;
 }
 
 int engine_learn(struct engine *engine, struct fail *fail)

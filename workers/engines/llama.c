@@ -350,6 +350,37 @@ static int llama_generate(struct engine *engine, const struct tokens *prompt,
     return error < 0 ? error : ends_check(engine, ret, fail);
 }
 
+/* ---- for checks -------------------------------------------------------------------------- */
+
+static int llama_score(struct engine *engine, const struct tokens *ids, size_t from, float *ret,
+                       struct fail *fail)
+{
+    const struct tokens none = {.count = 0};
+    const struct scoring scoring = {engine, &none};
+    for (size_t at = from; at < ids->count; at++) {
+        struct llama_score one;
+        int error = score((void *)&scoring, ids, at, &one, fail);
+        if (error < 0)
+            return error;
+        ret[at - from] = one.logprob;
+    }
+    return 0;
+}
+
+static int llama_count_calls(struct engine *engine, uint64_t *ret, struct fail *fail)
+{
+    AUTO_JSON json_t *slots = NULL;
+    const json_t *slot;
+    size_t i;
+    int error = served_get(engine, "/slots", &slots, fail);
+    if (error < 0)
+        return error;
+    *ret = 0;
+    json_array_foreach(slots, i, slot) *ret +=
+        json_is_true(json_object_get(slot, "is_processing"));
+    return json_is_array(slots) ? 0 : fail_set(fail, -ENOTSUP, "/slots is no list");
+}
+
 const struct dialect dialect_llama = {
     .name = "llama",
     .doc = "llama.cpp's server",
@@ -359,4 +390,6 @@ const struct dialect dialect_llama = {
     .tokenize = llama_tokenize,
     .detokenize = llama_detokenize,
     .generate = llama_generate,
+    .score = llama_score,
+    .count_calls = llama_count_calls,
 };

@@ -121,3 +121,10 @@ void reply_versions(const struct tree *tree, const struct tree_node *versions,
             add_version(buffer_peek(&one), ret);
     }
 }
+
+const char *logprobs_mode_of(double at_1, double at_2)
+{
+    if (fabs(at_1 - at_2) > 1e-3)
+        return "processed";
+    return at_1 < -1e-2 ? "raw" : "unknown";
+}

@@ -29,5 +29,10 @@ int reply_text(const struct tree *tree, const struct tree_node *text, struct gen
  */
 void reply_versions(const struct tree *tree, const struct tree_node *versions,
                     struct generation *ret);
+/*
+ * Whether the likeliest token's log-probability moves with the temperature, 1 and 2: "processed" if
+ * so, "raw" if not; "unknown" when it is too likely to tell, or NaN.
+ */
+const char *logprobs_mode_of(double at_1, double at_2);
 
 #endif

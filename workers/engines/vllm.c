@@ -15,7 +15,6 @@
 #include "workers/engines/vllm.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "common/cleanup.h"
@@ -29,7 +28,7 @@
 enum {
     ANSWER_BYTES = 1 << 20,
     ANSWER_TOKEN_BYTES = 1 << 10, /* a token of the answer with its entry; usually 130 */
-    ANSWER_PROMPT_BYTES = 16,     /* a token of the prompt, which comes back */
+    ANSWER_PROMPT_BYTES = 256, /* a token of the prompt, which may come back with its entry */
     ANSWER_TOKENS_MAX = 1 << 18
 };
 
@@ -41,6 +40,7 @@ struct asking {
     const struct tokens *prompt;
     const struct task_sampling *sampling;
     uint64_t max_tokens, seed_offset;
+    bool has_prompt_logprobs;
     int tops; /* of the likeliest tokens to tell; the first of them is the sampled one */
 };
 
@@ -59,6 +59,8 @@ static void write_sampling(const struct asking *asking, const struct engine_fact
                   sampling->min_p, sampling->top_k ? (long long)sampling->top_k : -1,
                   asking->tops);
     tokens_write(&facts->ends, ret);
+    if (asking->has_prompt_logprobs)
+        buffer_append_str(ret, ",\"prompt_logprobs\":0");
     if (sampling->seed >= 0)
         buffer_printf(ret, ",\"seed\":%llu",
                       (unsigned long long)(((uint64_t)sampling->seed + asking->seed_offset) &
@@ -155,14 +157,6 @@ static int ask_one(struct engine *engine, const struct engine_facts *facts, doub
     return error;
 }
 
-/* Whether a likeliest token's log-probability moves with the temperature. */
-static const char *compare_modes(double at_1, double at_2)
-{
-    if (fabs(at_1 - at_2) > 1e-3)
-        return "processed";
-    return at_1 < -1e-2 ? "raw" : "unknown"; /* too sure of itself to tell */
-}
-
 static int learn_mode(struct engine *engine, struct engine_facts *facts,
                       const struct answer *at_1, struct fail *fail)
 {
@@ -173,7 +167,7 @@ static int learn_mode(struct engine *engine, struct engine_facts *facts,
         return error;
     bool told = vllm_reply_top(&at_1->tree, &one) && vllm_reply_top(&at_2.tree, &two);
     snprintf(facts->logprobs_mode, sizeof(facts->logprobs_mode), "%s",
-             told ? compare_modes(one, two) : "unknown");
+             told ? logprobs_mode_of(one, two) : "unknown");
     return 0;
 }
 
@@ -269,6 +263,45 @@ int vllm_generate(struct engine *engine, const struct tokens *prompt,
     return error < 0 ? error : ends_check(engine, ret, fail);
 }
 
+/* ---- for checks -------------------------------------------------------------------------- */
+
+/* On either route, by prompt_logprobs: a name of each id and what it was worth. */
+int vllm_score(struct engine *engine, const struct tokens *ids, size_t from, float *ret,
+               struct fail *fail)
+{
+    const struct task_sampling sampling = {.temperature = 1, .top_p = 1, .seed = -1};
+    struct asking asking = {
+        .prompt = ids, .sampling = &sampling, .max_tokens = 1, .has_prompt_logprobs = true};
+    AUTO_ANSWER answer = {0};
+    int error = ask(engine, &engine->facts, &asking, &answer, fail);
+    return error < 0 ? error : vllm_reply_scores(&answer.tree, ids, from, ret, fail);
+}
+
+static int vllm_count_calls(struct engine *engine, uint64_t *ret, struct fail *fail)
+{
+    static const char *const names[] = {"\nvllm:num_requests_running{",
+                                        "\nvllm:num_requests_waiting{"};
+    AUTO_BUFFER text = {0};
+    struct call call = {.http = engine->http,
+                        .base = engine->url,
+                        .path = "/metrics",
+                        .timeout_ms = METADATA_TIMEOUT_MS};
+    int error = call_text(&call, &text, fail);
+    if (error < 0)
+        return error == -EPROTO ? fail_set(fail, -ENOTSUP, "no /metrics") : error;
+    AUTO_FREE char *lines = buffer_take_str(&text);
+    double sum = 0;
+    for (size_t i = 0; lines && i < 2; i++) {
+        const char *at = strstr(lines, names[i]);
+        at = at ? strchr(at, ' ') : NULL;
+        if (!at)
+            return fail_set(fail, -ENOTSUP, "/metrics does not tell it");
+        sum += strtod(at, NULL);
+    }
+    *ret = sum > 0 && sum < 1e9 ? (uint64_t)sum : 0;
+    return lines ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+}
+
 const struct dialect dialect_vllm = {
     .name = "vllm",
     .doc = "vLLM's server",
@@ -279,4 +312,6 @@ const struct dialect dialect_vllm = {
     .tokenize = spelling_tokenize,
     .detokenize = spelling_detokenize,
     .generate = vllm_generate,
+    .score = vllm_score,
+    .count_calls = vllm_count_calls,
 };

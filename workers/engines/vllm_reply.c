@@ -165,3 +165,27 @@ bool vllm_reply_top(const struct tree *tree, double *ret)
             has = max_of(value, has, ret);
     return has;
 }
+
+/* [null, {"ID": {"logprob": ...}, ...}, ...]: of the whole answer, or of its choice. */
+int vllm_reply_scores(const struct tree *tree, const struct tokens *ids, size_t from, float *ret,
+                      struct fail *fail)
+{
+    const struct tree_node *list = tree_get(tree, tree_root(tree), "prompt_logprobs");
+    if (tree_count(list) == 0)
+        list = tree_get(tree, choice_of(tree), "prompt_logprobs");
+    if (tree_count(list) == 0)
+        return fail_set(fail, -ENOTSUP, "it does not tell a prompt's log-probabilities");
+    if (tree_count(list) != ids->count)
+        return fail_set(fail, -EPROTO, "the engine scored %u tokens of a prompt of %zu",
+                        tree_count(list), ids->count);
+    const struct tree_node *entry = tree_first(list);
+    for (size_t i = 0; i < ids->count; i++, entry = tree_behind(tree, entry)) {
+        char name[16];
+        snprintf(name, sizeof(name), "%u", ids->ids[i]);
+        const struct tree_node *score = tree_get(tree, tree_get(tree, entry, name), "logprob");
+        int error = i < from ? 0 : reply_logprob(score, i, &ret[i - from], fail);
+        if (error < 0)
+            return error;
+    }
+    return 0;
+}

@@ -10,7 +10,7 @@
 /*
  * Everything of *ret, which is empty before, but `seconds` and `text`: this route tells ids alone.
  * Log-probabilities stand in logprobs.content, one entry a token, with its id ("token_id", or
- * "token": "token_id:N" in releases before 0.23).
+ * "token": "token_id:N" in older releases).
  */
 int vllm_reply_generate(const struct tree *tree, const struct tokens *prompt, uint64_t max_tokens,
                         struct generation *ret, struct fail *fail);
@@ -23,5 +23,9 @@ int vllm_reply_complete(const struct tree *tree, const struct tokens *prompt, ui
 
 /* The log-probability of the likeliest token at the first place, of a reply to either route. */
 bool vllm_reply_top(const struct tree *tree, double *ret);
+
+/* What prompt_logprobs tell of ids[from..], from > 0; on either route. */
+int vllm_reply_scores(const struct tree *tree, const struct tokens *ids, size_t from, float *ret,
+                      struct fail *fail);
 
 #endif

@@ -1,0 +1,213 @@
+/* The checks of an engine: all pass on a good one, and each double that breaks a rule is found out. */
+#include "engine_world.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "workers/engines/check.h"
+
+static struct world world;
+
+/* What the checks said: {"url", "status", "checks": [...]}. The caller's. */
+static json_t *check(const char *url, enum check_status expected)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    assert_non_null(out);
+    enum check_status status = engine_check(url, true, out);
+    fclose(out);
+    json_t *report = json_loads(text, 0, NULL);
+    assert_non_null(report);
+    if (status != expected)
+        fail_msg("status %d: %s", status, text);
+    assert_int_equal(json_integer_value(json_object_get(report, "status")), status);
+    free(text);
+    return report;
+}
+
+static const json_t *result_of(const json_t *report, const char *name)
+{
+    const json_t *result;
+    size_t i;
+    json_array_foreach(json_object_get(report, "checks"), i,
+                       result) if (strcmp(json_string_value(json_object_get(result, "check")),
+                                          name) == 0) return result;
+    return NULL;
+}
+
+static void assert_verdict(const json_t *report, const char *name, const char *verdict,
+                           const char *words)
+{
+    const json_t *result = result_of(report, name);
+    const char *said = json_string_value(json_object_get(result, "verdict"));
+    const char *text = json_string_value(json_object_get(result, "text"));
+    if (!said || strcmp(said, verdict) != 0 || (words && !strstr(text, words)))
+        fail_msg("%s: %s (%s), not %s", name, said ? said : "not made", text ? text : "", verdict);
+}
+
+#define HANGS "'rules': [{'tokens': 4096, 'fault': 'hang'}]"
+
+static void a_good_engine_passes_all(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *script, *not_offered[3];
+    } engines[] = {
+        {"{'context': 8192, " HANGS "}", {"version"}},
+        {"{'dialect': 'vllm', 'context': 8192, 'version': 'v7', " HANGS "}", {"cancel"}},
+        {"{'dialect': 'sglang', 'context': 8192, 'version': 'v7'}", {"cancel"}},
+        {"{'dialect': 'openai', 'context': 8192}", {"cancel", "version", "scores"}},
+    };
+    for (size_t e = 0; e < COUNT(engines); e++) {
+        world_open(&world, engines[e].script, NULL);
+        json_t *report = check(world.url, ENGINE_CHECK_STATUS_WELL);
+        for (int i = 0; i < ENGINE_CHECK_COUNT; i++) {
+            const char *name = check_word((enum check_name)i);
+            bool is_offered = strcmp(name, "length") != 0; /* a scripted reply is short */
+            for (size_t n = 0; n < 3 && engines[e].not_offered[n]; n++)
+                is_offered &= strcmp(name, engines[e].not_offered[n]) != 0;
+            if (is_offered)
+                assert_verdict(report, name, "pass", NULL);
+        }
+        json_decref(report);
+        world_close(&world);
+    }
+}
+
+/* One rule broken, and which check says so. */
+static const struct {
+    const char *script, *check, *words;
+} doubles[] = {
+    {"{'breaks': ['ids'], 'context': 8192}", "ids", "HELLO"},
+    {"{'breaks': ['specials'], 'context': 8192}", "specials", "no token of a rendered prompt"},
+    {"{'template': 'subtle', 'context': 8192}", "bridge", "comes out in other tokens"},
+    {"{'context': 8192, 'rules': [{'tokens': 256, 'fault': 'no_end'}]}", "stop", "plain text"},
+    {"{'context': 8192, 'rules': [{'tokens': 3, 'fault': 'too_many'}]}", "length", "at most 3"},
+    {"{'context': 8192, 'rules': [{'tokens': 256, 'fault': 'no_entries'}]}", "stop",
+     "log-probability"},
+    {"{'context': 8192, 'breaks': ['scores']}", "scores", "nats apart"},
+    {"{'dialect': 'vllm', 'context': 8192, 'breaks': ['scores']}", "scores", "nats apart"},
+    {"{'context': 512, 'breaks': ['too_long']}", "too_long", "are the limit"},
+    {"{'dialect': 'vllm', 'context': 512, 'breaks': ['too_long']}", "too_long", "are the limit"},
+    {"{'context': 8192, 'breaks': ['cancel'], " HANGS "}", "cancel", "still in the engine's hands"},
+};
+
+static void a_double_that_breaks_a_rule_is_found_out_by_name(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(doubles); i++) {
+        world_open(&world, doubles[i].script, NULL);
+        json_t *report = check(world.url, ENGINE_CHECK_STATUS_FAILED);
+        assert_verdict(report, doubles[i].check, "fail", doubles[i].words);
+        json_decref(report);
+        world_close(&world);
+    }
+}
+
+static void who_cannot_be_exact_or_is_not_there_is_no_engine(void **state)
+{
+    (void)state;
+    world_open(&world, "{'dialect': 'openai', 'ids': false}", NULL);
+    json_t *report = check(world.url, ENGINE_CHECK_STATUS_NONE);
+    assert_verdict(report, "dialect", "fail", "would do");
+    assert_null(result_of(report, "context"));
+    json_decref(report);
+    child_stop(&world.pid);
+    report = check(world.url, ENGINE_CHECK_STATUS_NONE);
+    assert_verdict(report, "dialect", "fail", NULL);
+    json_decref(report);
+    world_close(&world);
+}
+
+static void a_call_given_up_is_seen_to_leave_the_engine(void **state)
+{
+    (void)state;
+    world_open(&world, "{'context': 8192, " HANGS "}", NULL);
+    json_t *report = check(world.url, ENGINE_CHECK_STATUS_WELL);
+    assert_verdict(report, "cancel", "pass", "gone");
+    json_decref(report);
+    world_close(&world);
+}
+
+/* ---- the real server --------------------------------------------------------------------- */
+
+enum { SERVER_START_MS = 60000 };
+static char server_url[64];
+
+static int free_port(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(address);
+    AUTO_CLOSE int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, len), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
+    return ntohs(address.sin_port);
+}
+
+static void server_exec(int port)
+{
+    char number[16];
+    snprintf(number, sizeof(number), "%d", port);
+    int null = open("/dev/null", O_RDWR);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    dup2(null, STDOUT_FILENO);
+    dup2(null, STDERR_FILENO);
+    execl(getenv("SLUICE_LLAMA_SERVER"), "llama-server", "-m", getenv("SLUICE_MODEL"), "--host",
+          "127.0.0.1", "--port", number, "-c", "1024", "-np", "1", "-t", "1", (char *)NULL);
+    _exit(127);
+}
+
+static void await_server(void *arg)
+{
+    const char *health = arg;
+    for (const int64_t end_ms = clock_ms() + SERVER_START_MS;;) {
+        struct http_reply reply = {0};
+        int error = http_request(fiber_world->http, health, NULL, 65536, &reply, NULL);
+        buffer_finish(&reply.body);
+        if (error == 0 && reply.status == 200)
+            return;
+        assert_true(clock_ms() < end_ms);
+        await_sleep(100);
+    }
+}
+
+static void the_real_server_passes_all(void **state)
+{
+    (void)state;
+    const char *program = getenv("SLUICE_LLAMA_SERVER"), *model = getenv("SLUICE_MODEL");
+    if (!program || !model) {
+        print_message("skipped: no real engine (SLUICE_LLAMA_SERVER and SLUICE_MODEL are not set; "
+                      "bash tests/run.sh sets them)\n");
+        skip();
+    }
+    char health[96];
+    const int port = free_port();
+    snprintf(server_url, sizeof(server_url), "http://127.0.0.1:%d", port);
+    snprintf(health, sizeof(health), "%s/health", server_url);
+    pid_t server = fork();
+    if (server == 0)
+        server_exec(port);
+    world_open(&world, NULL, NULL);
+    world_run(&world, await_server, health, 0, 1);
+    json_t *report = check(server_url, ENGINE_CHECK_STATUS_WELL);
+    assert_verdict(report, "scores", "pass", NULL);
+    assert_verdict(report, "cancel", "pass", NULL);
+    assert_verdict(report, "too_long", "pass", "exceeds the available context size");
+    json_decref(report);
+    world_close(&world);
+    child_stop(&server);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_good_engine_passes_all),
+        cmocka_unit_test(a_double_that_breaks_a_rule_is_found_out_by_name),
+        cmocka_unit_test(who_cannot_be_exact_or_is_not_there_is_no_engine),
+        cmocka_unit_test(a_call_given_up_is_seen_to_leave_the_engine),
+        cmocka_unit_test(the_real_server_passes_all),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
