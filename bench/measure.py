@@ -5,12 +5,13 @@ Everything of a part is measured in turn, round after round, so that what else t
 """
 import sys
 
+import engines
 import page
 import sandbox
 import service
 import tools
 
-PARTS = {"service": service, "sandbox": sandbox, "tools": tools}
+PARTS = {"service": service, "sandbox": sandbox, "tools": tools, "engines": engines}
 
 
 def notes(name):

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # bash bench/run.sh [--quick] [PART...]
 #
-# What Sluice costs and how soon it is itself again, in three parts; all of them if none is named:
+# What Sluice costs and how soon it is itself again, in four parts; all of them if none is named:
 #   service   throughput with and without a ledger beside the raw ceiling (libzmq with credits and a
 #             group-committed file: no schema, no leases, no database), latency, the time from a worker's
 #             end to its jobs' next dispatch, from the broker's start to its first answer, and its memory
@@ -9,6 +9,8 @@
 #             beside fork and exec, and bubblewrap
 #   tools     calls of bash, edit and ipython beside tmux, pexpect, a Jupyter kernel over tcp and one behind
 #             jupyter_server; what of these is not installed is skipped by name
+#   engines   model calls that one worker thread keeps in flight, and the CPU of a turn of 2,000 sampled tokens,
+#             for each dialect
 # Prints machine, date, medians and spread, and writes each part to docs/benchmarks.md; --quick writes nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,7 +18,7 @@ cd "$(dirname "$0")/.."
 bash .ci/packages.sh
 cmake --preset release >/dev/null
 cmake --build --preset release --target sluice-broker sluice-worker bench_ceiling bench_rollouts bench_sandbox \
-    bench_layers bench_tools | tail -n 1
+    bench_layers bench_tools bench_engines | tail -n 1
 # Debian's own python3 comes first: its packages are what .ci/packages.sh installs.
 python=/usr/bin/python3
 [ -x $python ] || python=python3

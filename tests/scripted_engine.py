@@ -24,7 +24,7 @@ The first rule whose conditions all hold decides. `call` counts requests to that
                                an answer without end: each until the client goes, which is logged
                                as answer "gone"
     down                       the engine dies
-A script's "breaks" names rules that it breaks in all it does: "specials" (reads them in plain text), "ids" (text comes
+A script's "breaks" names rules that it breaks in all it does: "specials" (reads them in plain text), "specials_inside" (only among other text), "ids" (text comes
 back in capitals), "scores" (a prompt's log-probabilities are others), "too_long" (cuts a prompt that is), "cancel" (a
 call whose client has gone counts on).
 A rule's "tokens" is how many were asked for. A script's "model" is the model_path it says it serves. With a "dialect" it speaks as another server does
@@ -246,7 +246,8 @@ class Engine:
                          "model_path": self.script.get("model", "model.gguf"),
                          "chat_template": self.script.get("template", "chatml")}
         if path == "/tokenize":
-            ids = encode(request["content"], request.get("parse_special", True) or self.breaks("specials"))
+            inside = self.breaks("specials_inside") and request["content"] not in SPECIALS
+            ids = encode(request["content"], request.get("parse_special", True) or self.breaks("specials") or inside)
             return 200, {"tokens": (self.prefix() if request.get("add_special") else []) + ids}
         if path == "/detokenize":
             text = decode(request["tokens"], specials=True)

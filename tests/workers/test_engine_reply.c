@@ -24,6 +24,29 @@ static json_t *fixture(const char *name)
     return json;
 }
 
+/* What is read of a document, as the server would have written it. */
+static int read_json(const json_t *reply, size_t prompt_count, uint64_t max_tokens,
+                     const struct llama_scorer *scorer, struct generation *ret, struct fail *fail)
+{
+    AUTO_FREE char *text = json_dumps(reply, JSON_ENCODE_ANY);
+    struct tree tree;
+    assert_non_null(text);
+    assert_int_equal(tree_parse(slice_from_str(text), &tree, fail), 0);
+    int error = llama_reply_read(&tree, prompt_count, max_tokens, scorer, ret, fail);
+    tree_finish(&tree);
+    return error;
+}
+
+static int find_json(const json_t *reply, uint32_t id, struct llama_score *ret)
+{
+    AUTO_FREE char *text = json_dumps(reply, JSON_ENCODE_ANY);
+    struct tree tree;
+    assert_int_equal(tree_parse(slice_from_str(text), &tree, NULL), 0);
+    int error = llama_reply_find(&tree, id, ret);
+    tree_finish(&tree);
+    return error;
+}
+
 /* Positions that were asked for, and what is answered. */
 struct asked {
     size_t at[64], count; /* at: the first 64 */
@@ -59,7 +82,7 @@ static int read_reply(const json_t *line, const json_t *answer, struct asked *as
 {
     const json_t *request = json_object_get(line, "request");
     struct llama_scorer scorer = {asked, answer_emoji};
-    return llama_reply_read(answer, json_array_size(json_object_get(request, "prompt")),
+    return read_json(answer, json_array_size(json_object_get(request, "prompt")),
                             (uint64_t)json_integer_value(json_object_get(request, "n_predict")),
                             &scorer, ret, fail);
 }
@@ -212,7 +235,7 @@ static void an_entry_is_not_given_to_the_same_token_inside_a_character(void **st
     struct asked asked = {0};
     struct fail fail = {0};
     struct llama_scorer scorer = {&asked, answer_emoji};
-    assert_int_equal(llama_reply_read(answer, 0, 10, &scorer, &generation, &fail), 0);
+    assert_int_equal(read_json(answer, 0, 10, &scorer, &generation, &fail), 0);
     assert_int_equal(asked.count, 2);
     assert_true(generation.logprobs[1] == middle.logprob && generation.logprobs[3] == -3.0f);
     assert_true(generation.logprobs[4] == -0.25f);
@@ -254,7 +277,7 @@ static void a_question_that_fails_fails_the_answer(void **state)
     struct llama_scorer scorer = {NULL, fail_to_answer};
     struct fail fail = {0};
     assert_int_equal(
-        llama_reply_read(json_object_get(line, "answer"), 16, 1, &scorer, &generation, &fail),
+        read_json(json_object_get(line, "answer"), 16, 1, &scorer, &generation, &fail),
         -EIO);
     generation_finish(&generation);
 }
@@ -264,13 +287,13 @@ static void a_forced_token_and_one_among_the_most_likely_are_found_with_their_by
     (void)state;
     struct llama_score score;
     AUTO_JSON json_t *forced = fixture("score_forced"), *top = fixture("score_top");
-    assert_int_equal(llama_reply_find(json_object_get(forced, "answer"), 242, &score), 0);
+    assert_int_equal(find_json(json_object_get(forced, "answer"), 242, &score), 0);
     assert_int_equal(score.byte_count, 1);
     assert_int_equal(score.bytes[0], 0x98);
-    assert_int_equal(llama_reply_find(json_object_get(top, "answer"), 10813, &score), 0);
+    assert_int_equal(find_json(json_object_get(top, "answer"), 10813, &score), 0);
     assert_true(fabsf(score.logprob - (-3.0860f)) < 1e-3f);
     assert_int_equal(score.bytes[0], 0xf0);
-    assert_int_equal(llama_reply_find(json_object_get(top, "answer"), 49000, &score), -ENOENT);
+    assert_int_equal(find_json(json_object_get(top, "answer"), 49000, &score), -ENOENT);
 }
 
 static void probabilities_after_the_samplers_are_not_taken_for_logprobs(void **state)

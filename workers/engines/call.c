@@ -128,3 +128,17 @@ int call_json(const struct call *call, json_t **ret, struct fail *fail)
     fail_set(fail, -EPROTO, "the engine's answer is not JSON");
     return fail_wrap(fail, "%s%s", call->base, call->path);
 }
+
+void answer_finish(struct answer *answer)
+{
+    tree_finish(&answer->tree);
+    buffer_finish(&answer->text);
+}
+
+int call_tree(const struct call *call, struct answer *ret, struct fail *fail)
+{
+    int error = call_text(call, &ret->text, fail);
+    if (error == 0 && (error = tree_parse(buffer_peek(&ret->text), &ret->tree, fail)) < 0)
+        fail_wrap(fail, "%s%s", call->base, call->path);
+    return error;
+}

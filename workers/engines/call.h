@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 
+#include "workers/engines/tree.h"
 #include "workers/http.h"
 
 static inline void cleanup_json(json_t **json)
@@ -38,6 +39,16 @@ int call_json(const struct call *call, json_t **ret, struct fail *fail);
  * DOM of many small pieces (tree.h).
  */
 int call_text(const struct call *call, struct buffer *ret, struct fail *fail);
+
+/* An answer that is read as a tree, and the text that the tree points into. */
+struct answer {
+    struct buffer text;
+    struct tree tree;
+};
+void answer_finish(struct answer *answer);
+#define AUTO_ANSWER __attribute__((cleanup(answer_finish))) struct answer
+
+int call_tree(const struct call *call, struct answer *ret, struct fail *fail);
 
 /* The error of a status and body; also used by tests on recorded bodies. */
 int call_refusal(long status, const json_t *body, struct fail *fail);

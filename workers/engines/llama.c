@@ -221,28 +221,16 @@ static int llama_describe(struct engine *engine, struct engine_facts *ret, struc
 
 /* ---- sampling ---------------------------------------------------------------------------- */
 
-static json_t *ids_to_json(const struct tokens *tokens, size_t count)
-{
-    json_t *ids = json_array();
-    for (size_t i = 0; i < count; i++)
-        json_array_append_new(ids, json_integer(tokens->ids[i]));
-    if (json_array_size(ids) != count) {
-        json_decref(ids);
-        return NULL;
-    }
-    return ids;
-}
-
 /*
  * A request with everything said that would change the distribution: the server's defaults are
  * not neutral. What the answer need not repeat (the prompt, the settings) is left out.
  */
-static json_t *completion_body(json_t *prompt, uint64_t max_tokens)
+static json_t *completion_body(uint64_t max_tokens)
 {
     return json_pack(
-        "{s:o,s:I,s:b,s:i,s:b,s:b,s:b,s:f,s:i,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:i,s:b,s:i,"
+        "{s:I,s:b,s:i,s:b,s:b,s:b,s:f,s:i,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:i,s:b,s:i,"
         "s:[],s:[s,s,s,s,s,s,s,s,s]}",
-        "prompt", prompt, "n_predict", (json_int_t)max_tokens, "return_tokens", true, "n_probs", 1,
+        "n_predict", (json_int_t)max_tokens, "return_tokens", true, "n_probs", 1,
         "post_sampling_probs", false, "cache_prompt", true, "stream", false, "temperature", 1.0,
         "top_k", 0, "top_p", 1.0, "min_p", 0.0, "typical_p", 1.0, "top_n_sigma", -1.0,
         "repeat_penalty", 1.0, "presence_penalty", 0.0, "frequency_penalty", 0.0, "dry_multiplier",
@@ -252,22 +240,34 @@ static json_t *completion_body(json_t *prompt, uint64_t max_tokens)
         "timings/prompt_ms", "timings/predicted_ms");
 }
 
-static int complete(struct engine *engine, json_t *body, uint64_t tokens, json_t **ret,
-                    struct fail *fail)
+/* The prompt is written into the body once, as it is: nothing else of it is as long. */
+static char *write_body(const json_t *body, const struct tokens *prompt)
 {
-    if (!body)
+    AUTO_FREE char *rest = body ? json_dumps(body, JSON_COMPACT) : NULL;
+    AUTO_BUFFER text = {0};
+    buffer_append_str(&text, "{\"prompt\":");
+    tokens_write(prompt, &text);
+    buffer_printf(&text, ",%s", rest ? rest + 1 : "");
+    return rest ? buffer_take_str(&text) : NULL;
+}
+
+static int complete(struct engine *engine, const struct tokens *prompt, const json_t *body,
+                    uint64_t tokens, struct answer *ret, struct fail *fail)
+{
+    AUTO_FREE char *text = write_body(body, prompt);
+    if (!text)
         return fail_set(fail, -ENOMEM, "out of memory");
     if (tokens > ANSWER_TOKENS_MAX)
         tokens = ANSWER_TOKENS_MAX;
     struct call call = {.http = engine->http,
                         .base = engine->url,
                         .path = "/completion",
-                        .body = body,
+                        .text = text,
                         .timeout_ms =
                             GENERATION_TIMEOUT_MS + (int64_t)tokens * GENERATION_TOKEN_MS,
                         .ret_pause_ms = &engine->pause_ms,
                         .answer_max = ANSWER_BYTES + tokens * ANSWER_TOKEN_BYTES};
-    return call_json(&call, ret, fail);
+    return call_tree(&call, ret, fail);
 }
 
 struct scoring {
@@ -277,7 +277,7 @@ struct scoring {
 
 /* One token after prompt + ids[0..at], `forced`; with the `top` most likely ones beside it. */
 static int ask_forced(const struct scoring *scoring, const struct tokens *ids, size_t at,
-                      uint32_t forced, uint64_t top, json_t **ret, struct fail *fail)
+                      uint32_t forced, uint64_t top, struct answer *ret, struct fail *fail)
 {
     struct tokens prefix = {0};
     if (!tokens_append(&prefix, scoring->prompt->ids, scoring->prompt->count) ||
@@ -285,13 +285,14 @@ static int ask_forced(const struct scoring *scoring, const struct tokens *ids, s
         tokens_finish(&prefix);
         return fail_set(fail, -ENOMEM, "out of memory");
     }
-    AUTO_JSON json_t *body = completion_body(ids_to_json(&prefix, prefix.count), 1);
-    tokens_finish(&prefix);
+    AUTO_JSON json_t *body = completion_body(1);
     json_object_set_new(body, "n_probs", json_integer((json_int_t)top));
     json_object_set_new(body, "temperature", json_real(0.0));
     json_object_set_new(body, "logit_bias",
                         json_pack("[[I,i]]", (json_int_t)forced, (int)FORCE_BIAS));
-    return complete(scoring->engine, body, top, ret, fail);
+    int error = complete(scoring->engine, &prefix, body, top, ret, fail);
+    tokens_finish(&prefix);
+    return error;
 }
 
 static int score(void *arg, const struct tokens *ids, size_t at, struct llama_score *ret,
@@ -308,22 +309,22 @@ static int score(void *arg, const struct tokens *ids, size_t at, struct llama_sc
                      {scoring->engine->facts.plain_id, 1 << 16},
                      {scoring->engine->facts.plain_id, 1 << 20}};
     for (size_t i = 0; i < sizeof(questions) / sizeof(*questions); i++) {
-        AUTO_JSON json_t *reply = NULL;
+        AUTO_ANSWER reply = {0};
         int error =
             ask_forced(scoring, ids, at, questions[i].forced, questions[i].top, &reply, fail);
         if (error < 0)
             return error;
-        if (llama_reply_find(reply, wanted, ret) == 0)
+        if (llama_reply_find(&reply.tree, wanted, ret) == 0)
             return 0;
     }
     return fail_set(fail, -EPROTO, "the engine does not tell the log-probability of token %u",
                     wanted);
 }
 
-static json_t *sampling_body(const struct tokens *prompt, const struct task_sampling *sampling,
-                             uint64_t max_tokens, uint64_t seed_offset)
+static json_t *sampling_body(const struct task_sampling *sampling, uint64_t max_tokens,
+                             uint64_t seed_offset)
 {
-    json_t *body = completion_body(ids_to_json(prompt, prompt->count), max_tokens);
+    json_t *body = completion_body(max_tokens);
     json_int_t seed = sampling->seed < 0
                           ? -1
                           : (json_int_t)(((uint64_t)sampling->seed + seed_offset) & INT32_MAX);
@@ -339,14 +340,14 @@ static int llama_generate(struct engine *engine, const struct tokens *prompt,
                           const struct task_sampling *sampling, uint64_t max_tokens,
                           uint64_t seed_offset, struct generation *ret, struct fail *fail)
 {
-    AUTO_JSON json_t *body = sampling_body(prompt, sampling, max_tokens, seed_offset);
-    AUTO_JSON json_t *reply = NULL;
-    int error = complete(engine, body, max_tokens, &reply, fail);
+    AUTO_JSON json_t *body = sampling_body(sampling, max_tokens, seed_offset);
+    AUTO_ANSWER reply = {0};
+    int error = complete(engine, prompt, body, max_tokens, &reply, fail);
     if (error < 0)
         return error;
     struct scoring scoring = {engine, prompt};
     struct llama_scorer scorer = {&scoring, score};
-    error = llama_reply_read(reply, prompt->count, max_tokens, &scorer, ret, fail);
+    error = llama_reply_read(&reply.tree, prompt->count, max_tokens, &scorer, ret, fail);
     return error < 0 ? error : ends_check(engine, ret, fail);
 }
 

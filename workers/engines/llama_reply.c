@@ -2,10 +2,8 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "common/cleanup.h"
-#include "common/utf8.h"
 
 enum { TAIL = 4 }; /* bytes that decide whether a text ends in a whole character */
 
@@ -13,92 +11,64 @@ static const double LOGPROB_EPSILON = 1e-4; /* above 0: rounding of the server's
 
 /* ---- single values ----------------------------------------------------------------------- */
 
-static bool read_id(const json_t *json, uint32_t *ret)
+static bool read_bytes(const struct tree *tree, const struct tree_node *bytes,
+                       struct llama_score *ret)
 {
-    json_int_t value = json_integer_value(json);
-    if (!json_is_integer(json) || value < 0 || value > INT32_MAX)
+    ret->byte_count = tree_count(bytes);
+    if (!bytes || bytes->kind != TREE_ARRAY || ret->byte_count > TOKEN_BYTES_MAX)
         return false;
-    *ret = (uint32_t)value;
-    return true;
-}
-
-static bool read_count(const json_t *json, uint32_t *ret)
-{
-    return read_id(json, ret);
-}
-
-static bool read_bytes(const json_t *json, struct llama_score *ret)
-{
-    ret->byte_count = json_array_size(json);
-    if (!json_is_array(json) || ret->byte_count > TOKEN_BYTES_MAX)
-        return false;
-    for (size_t i = 0; i < ret->byte_count; i++) {
-        const json_t *byte = json_array_get(json, i);
-        if (!json_is_integer(byte) || json_integer_value(byte) < 0 ||
-            json_integer_value(byte) > 255)
+    const struct tree_node *byte = tree_first(bytes);
+    for (size_t i = 0; i < ret->byte_count; i++, byte = tree_behind(tree, byte)) {
+        uint32_t value;
+        if (!tree_id(byte, &value) || value > 255)
             return false;
-        ret->bytes[i] = (uint8_t)json_integer_value(byte);
+        ret->bytes[i] = (uint8_t)value;
     }
     return true;
 }
 
 /* One entry: {"id", "logprob", "bytes", ...}. */
-static bool read_entry(const json_t *entry, uint32_t *id, struct llama_score *ret)
+static bool read_entry(const struct tree *tree, const struct tree_node *entry, uint32_t *id,
+                       struct llama_score *ret)
 {
-    const json_t *logprob = json_object_get(entry, "logprob");
-    double value = json_number_value(logprob);
-    if (!read_id(json_object_get(entry, "id"), id) || !json_is_number(logprob) ||
-        !isfinite((float)value) || value > LOGPROB_EPSILON ||
-        !read_bytes(json_object_get(entry, "bytes"), ret))
+    double value = 0;
+    if (!tree_id(tree_get(tree, entry, "id"), id) ||
+        !tree_number(tree_get(tree, entry, "logprob"), &value) || !isfinite((float)value) ||
+        value > LOGPROB_EPSILON || !read_bytes(tree, tree_get(tree, entry, "bytes"), ret))
         return false;
     ret->logprob = value > 0 ? 0 : (float)value;
     return true;
 }
 
-static const json_t *entries_of(const json_t *reply)
+static const struct tree_node *entries_of(const struct tree *reply)
 {
-    const json_t *entries = json_object_get(reply, "completion_probabilities");
-    return entries ? entries : json_object_get(reply, "probs"); /* its name in older servers */
+    const struct tree_node *entries =
+        tree_get(reply, tree_root(reply), "completion_probabilities");
+    /* its name in older servers */
+    return entries ? entries : tree_get(reply, tree_root(reply), "probs");
 }
 
-int llama_reply_find(const json_t *reply, uint32_t id, struct llama_score *ret)
+int llama_reply_find(const struct tree *reply, uint32_t id, struct llama_score *ret)
 {
-    const json_t *entry = json_array_get(entries_of(reply), 0), *top;
+    const struct tree_node *entry = tree_first(entries_of(reply));
+    const struct tree_node *tops = tree_get(reply, entry, "top_logprobs");
     uint32_t found;
-    if (read_entry(entry, &found, ret) && found == id)
+    if (read_entry(reply, entry, &found, ret) && found == id)
         return 0;
-    size_t i;
-    json_array_foreach(json_object_get(entry, "top_logprobs"), i,
-                       top) if (read_entry(top, &found, ret) && found == id) return 0;
+    const struct tree_node *top = tree_first(tops);
+    for (uint32_t i = 0; i < tree_count(tops); i++, top = tree_behind(reply, top))
+        if (read_entry(reply, top, &found, ret) && found == id)
+            return 0;
     return -ENOENT;
 }
 
 /* ---- ids and their log-probabilities ----------------------------------------------------- */
 
-static int read_ids(const json_t *reply, uint64_t max_tokens, struct tokens *ret, struct fail *fail)
-{
-    const json_t *ids = json_object_get(reply, "tokens");
-    size_t count = json_array_size(ids);
-    if (count == 0)
-        return fail_set(fail, -EPROTO, "the engine's answer has no tokens");
-    if (count > max_tokens)
-        return fail_set(fail, -EPROTO,
-                        "the engine sampled %zu tokens where at most %llu were asked for", count,
-                        (unsigned long long)max_tokens);
-    for (size_t i = 0; i < count; i++) {
-        uint32_t id;
-        if (!read_id(json_array_get(ids, i), &id))
-            return fail_set(fail, -EPROTO, "token %zu of the engine's answer is no id", i);
-        if (!tokens_append(ret, &id, 1))
-            return fail_set(fail, -ENOMEM, "out of memory");
-    }
-    return 0;
-}
-
 /* The way through an answer's tokens, entry by entry. */
 struct walk {
-    const json_t *entries;
-    size_t next;        /* entry */
+    const struct tree *tree;
+    const struct tree_node *next; /* entry, while any is left */
+    uint32_t left;
     uint8_t tail[TAIL]; /* of the text so far */
     size_t tail_len;
 };
@@ -129,12 +99,12 @@ static bool walk_is_cut(const struct walk *walk)
 }
 
 /* An entry from here on that tells what `id` says; NULL: none, so this occurrence has none. */
-static const json_t *walk_find(const struct walk *walk, uint32_t id)
+static const struct tree_node *walk_find(const struct walk *walk, uint32_t id)
 {
-    for (size_t i = walk->next; i < json_array_size(walk->entries); i++) {
-        const json_t *entry = json_array_get(walk->entries, i);
+    const struct tree_node *entry = walk->next;
+    for (uint32_t i = 0; i < walk->left; i++, entry = tree_behind(walk->tree, entry)) {
         uint32_t found;
-        if (read_id(json_object_get(entry, "id"), &found) && found == id)
+        if (tree_id(tree_get(walk->tree, entry, "id"), &found) && found == id)
             return entry;
     }
     return NULL;
@@ -144,34 +114,37 @@ static const json_t *walk_find(const struct walk *walk, uint32_t id)
 static int walk_step(struct walk *walk, uint32_t id, struct llama_score *ret, struct fail *fail)
 {
     uint32_t found = 0;
-    const json_t *known = walk_find(walk, id);
+    const struct tree_node *known = walk_find(walk, id);
     ret->logprob = NAN;
     if (!known)
         return 0;
-    if (!read_entry(known, &found, ret))
+    if (!read_entry(walk->tree, known, &found, ret))
         return fail_set(fail, -EPROTO, "an entry for token %u is not a log-probability", id);
     struct walk after = *walk;
     walk_say(&after, ret);
     ret->logprob = NAN;
     if (walk_is_cut(&after))
         return 0;
-    const json_t *entry = json_array_get(walk->entries, walk->next);
-    if (!read_entry(entry, &found, ret) || found != id)
+    if (!read_entry(walk->tree, walk->next, &found, ret) || found != id)
         return fail_set(fail, -EPROTO,
                         "the engine's log-probabilities are of other tokens: %u, not %u", found,
                         id);
-    walk->next++;
+    walk->next = tree_behind(walk->tree, walk->next);
+    walk->left--;
     return 0;
 }
 
-static int read_logprobs(const json_t *reply, const struct tokens *ids,
+static int read_logprobs(const struct tree *reply, const struct tokens *ids,
                          const struct llama_scorer *scorer, float *ret, struct fail *fail)
 {
-    struct walk walk = {.entries = entries_of(reply)};
-    if (!json_is_array(walk.entries) && walk.entries)
+    const struct tree_node *entries = entries_of(reply);
+    const uint32_t count = tree_count(entries);
+    struct walk walk = {.tree = reply, .next = tree_first(entries), .left = count};
+    if (entries && entries->kind != TREE_ARRAY)
         return fail_set(fail, -EPROTO, "the engine's log-probabilities are no list");
     for (size_t i = 0; i < ids->count; i++) {
-        struct llama_score token = {0};
+        struct llama_score token;
+        token.byte_count = 0;
         int error = walk_step(&walk, ids->ids[i], &token, fail);
         float reported = token.logprob;
         if (error == 0 && isnan(reported))
@@ -185,10 +158,10 @@ static int read_logprobs(const json_t *reply, const struct tokens *ids,
                             ids->ids[i], i);
         ret[i] = token.logprob;
     }
-    if (walk.next != json_array_size(walk.entries))
+    if (walk.left > 0)
         return fail_set(fail, -EPROTO,
-                        "the engine gave %zu log-probabilities, of which %zu fit its %zu tokens",
-                        json_array_size(walk.entries), walk.next, ids->count);
+                        "the engine gave %u log-probabilities, of which %u fit its %zu tokens",
+                        count, count - walk.left, ids->count);
     return 0;
 }
 
@@ -198,77 +171,67 @@ static const struct {
     const char *stop_type, *finish;
 } finishes[] = {{"eos", "stop"}, {"limit", "length"}};
 
-static int read_finish(const json_t *reply, struct generation *ret, struct fail *fail)
+static int read_finish(const struct tree *reply, struct generation *ret, struct fail *fail)
 {
-    const char *stop_type = json_string_value(json_object_get(reply, "stop_type"));
+    const struct tree_node *stop_type = tree_get(reply, tree_root(reply), "stop_type");
     for (size_t i = 0; i < sizeof(finishes) / sizeof(*finishes); i++)
-        if (stop_type && strcmp(stop_type, finishes[i].stop_type) == 0) {
+        if (tree_is(reply, stop_type, finishes[i].stop_type)) {
             snprintf(ret->finish, sizeof(ret->finish), "%s", finishes[i].finish);
             return 0;
         }
+    AUTO_BUFFER said = {0};
+    const bool is_said = tree_string(reply, stop_type, &said);
     return fail_set(fail, -EPROTO,
-                    "the engine stopped for another reason than an end of turn or the limit: %.40s",
-                    stop_type ? stop_type : "none given");
+                    "the engine stopped for another reason than an end of turn or the limit: %.*s",
+                    is_said ? (int)(said.len < 40 ? said.len : 40) : 10,
+                    is_said ? (const char *)said.data : "none given");
 }
 
 /* A member of `timings`, flat where response_fields asked for it. */
-static const json_t *timing_of(const json_t *reply, const char *name)
+static const struct tree_node *timing_of(const struct tree *reply, const char *name)
 {
     char flat[32];
     snprintf(flat, sizeof(flat), "timings/%s", name);
-    const json_t *found = json_object_get(reply, flat);
-    return found ? found : json_object_get(json_object_get(reply, "timings"), name);
+    const struct tree_node *root = tree_root(reply), *found = tree_get(reply, root, flat);
+    return found ? found : tree_get(reply, tree_get(reply, root, "timings"), name);
 }
 
-static int read_counts(const json_t *reply, size_t prompt_count, struct generation *ret,
+static int read_counts(const struct tree *reply, size_t prompt_count, struct generation *ret,
                        struct fail *fail)
 {
-    if (!read_count(json_object_get(reply, "tokens_evaluated"), &ret->prompt_tokens) ||
-        ret->prompt_tokens != prompt_count)
+    const struct tree_node *said = tree_get(reply, tree_root(reply), "tokens_evaluated");
+    if (!tree_id(said, &ret->prompt_tokens) || ret->prompt_tokens != prompt_count)
         return fail_set(fail, -EPROTO, "the engine read a prompt of %u tokens where %zu were sent",
                         ret->prompt_tokens, prompt_count);
-    if (!read_count(timing_of(reply, "cache_n"), &ret->cached_tokens))
+    if (!tree_id(timing_of(reply, "cache_n"), &ret->cached_tokens))
         ret->cached_tokens = 0;
     return 0;
 }
 
 /* Milliseconds; what is no time is not known. It does not tell how long the request was queued. */
-static struct record_seconds read_time(const json_t *reply, const char *name)
+static struct record_seconds read_time(const struct tree *reply, const char *name)
 {
-    const json_t *time = timing_of(reply, name);
-    double ms = json_number_value(time);
-    if (!json_is_number(time) || !isfinite(ms) || ms < 0)
+    double ms = 0;
+    if (!tree_number(timing_of(reply, name), &ms) || !isfinite(ms) || ms < 0)
         return (struct record_seconds){0};
     return (struct record_seconds){true, ms / 1000};
 }
 
-static int read_text(const json_t *reply, struct generation *ret, struct fail *fail)
-{
-    const json_t *content = json_object_get(reply, "content");
-    if (!json_is_string(content))
-        return fail_set(fail, -EPROTO, "the engine's answer has no text");
-    AUTO_BUFFER text = {0};
-    utf8_append_repaired(&text, slice_of(json_string_value(content), json_string_length(content)));
-    ret->text = buffer_take_str(&text);
-    return ret->text ? 0 : fail_set(fail, -ENOMEM, "out of memory");
-}
-
-int llama_reply_read(const json_t *reply, size_t prompt_count, uint64_t max_tokens,
+int llama_reply_read(const struct tree *reply, size_t prompt_count, uint64_t max_tokens,
                      const struct llama_scorer *scorer, struct generation *ret, struct fail *fail)
 {
-    int error = read_ids(reply, max_tokens, &ret->sampled, fail);
+    const struct tree_node *root = tree_root(reply);
+    int error =
+        reply_ids(reply, tree_get(reply, root, "tokens"), max_tokens, &ret->sampled, fail);
     if (error == 0)
         error = read_finish(reply, ret, fail);
     if (error == 0)
         error = read_counts(reply, prompt_count, ret, fail);
     if (error == 0)
-        error = read_text(reply, ret, fail);
-    if (error < 0)
-        return error;
+        error = reply_text(reply, tree_get(reply, root, "content"), ret, fail);
+    if (error == 0)
+        error = reply_room(ret, fail);
     ret->prefill_seconds = read_time(reply, "prompt_ms");
     ret->decode_seconds = read_time(reply, "predicted_ms");
-    ret->logprobs = calloc(ret->sampled.count, sizeof(*ret->logprobs));
-    if (!ret->logprobs)
-        return fail_set(fail, -ENOMEM, "out of memory");
-    return read_logprobs(reply, &ret->sampled, scorer, ret->logprobs, fail);
+    return error == 0 ? read_logprobs(reply, &ret->sampled, scorer, ret->logprobs, fail) : error;
 }

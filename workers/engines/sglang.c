@@ -93,18 +93,6 @@ static void abort_call(struct engine *engine, const struct rid *rid)
         http_forget(engine->http, text, body);
 }
 
-struct answer {
-    struct buffer text;
-    struct tree tree;
-};
-
-static void answer_finish(struct answer *answer)
-{
-    tree_finish(&answer->tree);
-    buffer_finish(&answer->text);
-}
-#define AUTO_ANSWER __attribute__((cleanup(answer_finish))) struct answer
-
 static int ask(struct engine *engine, const struct engine_facts *facts,
                const struct asking *asking, struct answer *ret, struct fail *fail)
 {
@@ -128,10 +116,10 @@ static int ask(struct engine *engine, const struct engine_facts *facts,
                         .ret_pause_ms = &engine->pause_ms,
                         .answer_max = ANSWER_BYTES + tokens * ANSWER_TOKEN_BYTES +
                                       asking->prompt->count * ANSWER_PROMPT_BYTES};
-    error = call_text(&call, &ret->text, fail);
+    error = call_tree(&call, ret, fail);
     if (error == -ECANCELED || error == -ETIMEDOUT)
         abort_call(engine, &rid);
-    return error < 0 ? error : tree_parse(buffer_peek(&ret->text), &ret->tree, fail);
+    return error;
 }
 
 /* ---- what kind of server it is ----------------------------------------------------------- */

@@ -101,19 +101,6 @@ static void write_complete(const struct asking *asking, const struct engine_fact
     buffer_append_str(ret, "}");
 }
 
-/* The answer's text and what it says; both are the caller's. */
-struct answer {
-    struct buffer text;
-    struct tree tree;
-};
-
-static void answer_finish(struct answer *answer)
-{
-    tree_finish(&answer->tree);
-    buffer_finish(&answer->text);
-}
-#define AUTO_ANSWER __attribute__((cleanup(answer_finish))) struct answer
-
 static int ask(struct engine *engine, const struct engine_facts *facts,
                const struct asking *asking, struct answer *ret, struct fail *fail)
 {
@@ -133,8 +120,7 @@ static int ask(struct engine *engine, const struct engine_facts *facts,
                         .ret_pause_ms = &engine->pause_ms,
                         .answer_max = ANSWER_BYTES + tokens * ANSWER_TOKEN_BYTES +
                                       asking->prompt->count * ANSWER_PROMPT_BYTES};
-    int error = call_text(&call, &ret->text, fail);
-    return error < 0 ? error : tree_parse(buffer_peek(&ret->text), &ret->tree, fail);
+    return call_tree(&call, ret, fail);
 }
 
 /* ---- what kind of server it is ----------------------------------------------------------- */

@@ -1,0 +1,254 @@
+/*
+ * Model calls: how many one worker thread keeps in flight, and what a turn costs it. The engine is a
+ * process of its own that answers every call after the same time with a document made beforehand, in
+ * the form of each dialect.
+ *
+ *   bench_engines calls COUNT SECONDS    so many fibers, each a call after the other, answered after 1 s
+ *   bench_engines turns COUNT [ROUTE]    turns of 2,000 sampled tokens, one after the other: CPU of the
+ *                                        call (send, receive, parse), of the record, and of its encoding
+ * Prints "VALUE WHAT" lines.
+ */
+#include "bench/engines.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "schemas/trajectory.h"
+#include "workers/fiber.h"
+
+enum { TURN = 2000, SHORT = 100, LATENCY_MS = 1000 };
+
+_Noreturn void give_up(const char *what, const char *why)
+{
+    fprintf(stderr, "bench_engines: %s: %s\n", what, why);
+    exit(1);
+}
+
+/* ---- the worker's side ----------------------------------------------------------------------- */
+
+static struct loop *loop;
+static struct http *http;
+static struct engines *engines;
+static struct tokens prompt;
+static const struct task_sampling sampling = {.temperature = 1, .top_p = 1, .seed = -1};
+
+static struct engine *open_engine(const char *url, const struct route *route)
+{
+    struct engine *engine = engines_get(engines, url);
+    if (!engine)
+        give_up("an engine", "out of memory");
+    engine->dialect = route->dialect;
+    engine->facts.context_tokens = 1 << 20;
+    engine->facts.has_generate = route->has_generate;
+    engine->described.state = ONCE_DONE;
+    if (engine->facts.ends.count == 0)
+        tokens_append(&engine->facts.ends, &(uint32_t){END_ID}, 1);
+    return engine;
+}
+
+static void open_worker(long connections)
+{
+    struct rlimit limit;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    const struct http_limits limits = {
+        .connections_max = connections, .connect_ms = 10000, .silence_ms = 60000};
+    struct fail fail = {0};
+    loop = loop_create();
+    http = loop ? http_create(loop, &limits, &fail) : NULL;
+    engines = http ? engines_create(http) : NULL;
+    if (!engines)
+        give_up("the worker", fail.text);
+    for (size_t i = 0; i < PROMPT; i++)
+        tokens_append(&prompt, &(uint32_t){id_at(i)}, 1);
+}
+
+static double cpu_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+/* ---- calls in flight --------------------------------------------------------------------------- */
+
+static struct {
+    struct engine *engine;
+    int64_t end_ms;
+    size_t running, in_flight, most, done;
+    double in_flight_ms; /* summed over all calls */
+    int64_t slowest_ms;
+} calls;
+
+static void call_again(void *arg)
+{
+    (void)arg;
+    while (clock_ms() < calls.end_ms) {
+        struct generation got = {0};
+        struct fail fail = {0};
+        const int64_t began_ms = clock_ms();
+        calls.in_flight++;
+        calls.most = calls.in_flight > calls.most ? calls.in_flight : calls.most;
+        if (engine_generate(calls.engine, &prompt, &sampling, SHORT, 0, &got, &fail) < 0)
+            give_up("a call", fail.text);
+        generation_finish(&got);
+        calls.in_flight--;
+        calls.done++;
+        const int64_t took_ms = clock_ms() - began_ms;
+        calls.in_flight_ms += (double)took_ms;
+        calls.slowest_ms = took_ms > calls.slowest_ms ? took_ms : calls.slowest_ms;
+    }
+}
+
+static void call_over(void *arg)
+{
+    (void)arg;
+    if (--calls.running == 0)
+        loop_stop(loop);
+}
+
+static void measure_calls(size_t count, int seconds)
+{
+    char url[64];
+    pid_t pid = start_engine(SHORT, LATENCY_MS, url, sizeof(url));
+    open_worker((long)count);
+    calls.engine = open_engine(url, &routes[1]);
+    const int64_t began_ms = clock_ms();
+    calls.end_ms = began_ms + seconds * 1000;
+    for (calls.running = 0; calls.running < count; calls.running++)
+        if (!fiber_start(loop, call_again, call_over, NULL))
+            give_up("a fiber", strerror(errno));
+    const double cpu_before = cpu_ms();
+    loop_run(loop);
+    const double wall_ms = (double)(clock_ms() - began_ms), cpu = cpu_ms() - cpu_before;
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    printf("%zu model calls in flight, most\n", calls.most);
+    printf("%.0f model calls in flight, mean\n", calls.in_flight_ms / wall_ms);
+    printf("%.0f model calls/s, each answered after %d ms\n",
+           (double)calls.done / wall_ms * 1000, LATENCY_MS);
+    printf("%.3f slowest model call, s\n", (double)calls.slowest_ms / 1000);
+    printf("%.3f of a core\n", cpu / wall_ms);
+    printf("%.3f ms of CPU a call: %d tokens of prompt, %d sampled\n", cpu / (double)calls.done,
+           PROMPT, SHORT);
+    printf("%.1f MiB resident\n", (double)usage.ru_maxrss / 1024);
+    stop_engine(pid);
+}
+
+/* ---- a turn's cost ----------------------------------------------------------------------------- */
+
+static struct {
+    const struct route *route;
+    const char *url;
+    size_t count;
+} turns;
+
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, size_t count)
+{
+    qsort(values, count, sizeof(*values), compare);
+    return values[count / 2];
+}
+
+static void record_turn(struct record *record, const struct generation *got)
+{
+    struct record_turn prompt_turn = {.role = "prompt"}, turn = {.role = "assistant"};
+    snprintf(turn.finish, sizeof(turn.finish), "%s", got->finish);
+    if (!record_start_trace(record, "") ||
+        !record_append(record, &prompt_turn, prompt.ids, NULL, prompt.count, false) ||
+        !record_append(record, &turn, got->sampled.ids, got->logprobs, got->sampled.count, true) ||
+        !record_say(record, "assistant", slice_from_str(got->text), NULL, 0))
+        give_up("a record", "it is full");
+}
+
+static void run_turns(void *arg)
+{
+    (void)arg;
+    struct engine *engine = open_engine(turns.url, turns.route);
+    AUTO_FREE double *call = calloc(turns.count, sizeof(double)),
+                     *keep = calloc(turns.count, sizeof(double)),
+                     *pack = calloc(turns.count, sizeof(double));
+    for (size_t i = 0; call && keep && pack && i < turns.count; i++) {
+        struct generation got = {0};
+        struct record record;
+        struct fail fail = {0};
+        struct refusal no = {0};
+        record_init(&record);
+        AUTO_BUFFER bytes = {0};
+        const double start = cpu_ms();
+        if (engine_generate(engine, &prompt, &sampling, TURN, 0, &got, &fail) < 0)
+            give_up(turns.route->name, fail.text);
+        const double called = cpu_ms();
+        record_turn(&record, &got);
+        const double kept = cpu_ms();
+        if (!record_encode(&record, &bytes, &no))
+            give_up("a record", no.text);
+        pack[i] = cpu_ms() - kept;
+        keep[i] = kept - called;
+        call[i] = called - start;
+        record_finish(&record);
+        generation_finish(&got);
+    }
+    const double a = median(call, turns.count), b = median(keep, turns.count),
+                 c = median(pack, turns.count);
+    printf("%.3f ms of CPU a turn of %d tokens, %s\n", a + b + c, TURN, turns.route->name);
+    printf("%.3f   of it the call, %s\n%.3f   of it the record, %s\n%.3f   of it its encoding, %s\n",
+           a, turns.route->name, b, turns.route->name, c, turns.route->name);
+}
+
+static void turns_over(void *arg)
+{
+    (void)arg;
+    loop_stop(loop);
+}
+
+static void measure_turns(size_t count, const char *only)
+{
+    char url[64];
+    pid_t pid = start_engine(TURN, 0, url, sizeof(url));
+    open_worker(4);
+    for (size_t i = 0; i < ROUTES; i++) {
+        if (only && strcmp(only, routes[i].name) != 0)
+            continue;
+        turns.route = &routes[i];
+        turns.url = url;
+        turns.count = count;
+        if (!fiber_start(loop, run_turns, turns_over, NULL))
+            give_up("a fiber", strerror(errno));
+        loop_run(loop);
+    }
+    stop_engine(pid);
+}
+
+static void close_worker(void)
+{
+    engines_destroy(&engines);
+    http_destroy(&http);
+    loop_destroy(&loop);
+    tokens_finish(&prompt);
+}
+
+int main(int argc, char **argv)
+{
+    const size_t count = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
+    if (argc > 3 && strcmp(argv[1], "calls") == 0 && count > 0 && count <= CONNECTIONS_MAX)
+        measure_calls(count, atoi(argv[3]));
+    else if (argc > 2 && strcmp(argv[1], "turns") == 0 && count > 0)
+        measure_turns(count, argc > 3 ? argv[3] : NULL);
+    else
+        give_up("usage", "calls COUNT SECONDS | turns COUNT [ROUTE]");
+    close_worker();
+    return 0;
+}

@@ -1,0 +1,22 @@
+"""Model calls: how many one worker thread keeps in flight, and what a long turn costs it."""
+import page
+
+
+def measure(build, quick):
+    """The part's text."""
+    rounds, turns, seconds = (2, 50, 4) if quick else (5, 200, 10)
+    values = page.Values()
+    for number in range(1, rounds + 1):
+        values.begin(number, rounds)
+        page.note_lines(values, [f"{build}/bench/bench_engines", "turns", str(turns)])
+        page.note_lines(values, [f"{build}/bench/bench_engines", "calls", "2048", str(seconds)])
+    return f"""## Model calls
+
+{values.circumstances()}
+
+One thread, as a run worker has it, and an engine that is another process and answers with documents made beforehand, each in the
+form of its dialect. A turn: 4,000 tokens of prompt are sent, 2,000 sampled ones come back with their log-probabilities, are checked,
+recorded, and the record is encoded as it is published; CPU of the worker alone.
+
+{values.rows()}
+"""
