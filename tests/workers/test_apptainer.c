@@ -91,6 +91,16 @@ static void versions_are_read_and_other_programs_told_apart(void **state)
     assert_false(apptainer_parse_version("", &major, &minor));
 }
 
+static void the_reason_is_the_last_error_without_its_colours(void **state)
+{
+    char coloured[] = "\033[33mWARNING: a\n\033[0m\033[91mERROR  : b\n\033[0m\033[91mFATAL   : c\033[31m\n\033[0m";
+    char nothing[] = "\n", after[] = "FATAL: x\nERROR: y\nmore";
+    (void)state;
+    assert_string_equal(probe_apptainer_reason(coloured), "FATAL   : c?[31m");
+    assert_string_equal(probe_apptainer_reason(after), "ERROR: y");
+    assert_string_equal(probe_apptainer_reason(nothing), "it gave no reason");
+}
+
 /* ---- what was made ------------------------------------------------------------------------ */
 
 static void a_namespace_that_is_still_the_hosts_is_named(void **state)
@@ -486,6 +496,7 @@ static int group(void)
         cmocka_unit_test(more_mounts_than_there_is_room_for_are_refused),
         cmocka_unit_test(nothing_of_the_workers_environment_reaches_apptainer),
         cmocka_unit_test(versions_are_read_and_other_programs_told_apart),
+        cmocka_unit_test(the_reason_is_the_last_error_without_its_colours),
         cmocka_unit_test(a_namespace_that_is_still_the_hosts_is_named),
         cmocka_unit_test(a_mount_that_nobody_asked_for_is_named),
         cmocka_unit_test(gauges_are_shared_with_who_is_given_them),

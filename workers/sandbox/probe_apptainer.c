@@ -65,18 +65,26 @@ static _Noreturn void be_room(const struct trial *trial)
     init_main(&plan, trial->control[1], trial->births[1]);
 }
 
-/* The last line that apptainer wrote, which is the one that it ended with. */
+/* "\033[91mERROR  : why\n\033[0m": the last of those is what it ended with. Cuts `said`. */
+const char *probe_apptainer_reason(char *said)
+{
+    static const char *const words[] = {"FATAL", "ERROR"};
+    char *last = NULL;
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+        for (char *at = said; (at = strstr(at, words[i])); at++)
+            last = at > last ? at : last;
+    if (!last)
+        return "it gave no reason";
+    last[strcspn(last, "\n")] = '\0';
+    text_tame(last);
+    return last;
+}
+
 static int blame_apptainer(const struct trial *trial, struct fail *fail)
 {
     char said[SAID_MAX];
     apptainer_read_said(trial->said[0], said, sizeof(said));
-    size_t len = strlen(said);
-    while (len > 0 && said[len - 1] == '\n')
-        said[--len] = '\0';
-    char *line = strrchr(said, '\n');
-    line = line ? line + 1 : said;
-    text_tame(line);
-    return fail_set(fail, -EIO, "apptainer ended: %.160s", *line ? line : "it said nothing");
+    return fail_set(fail, -EIO, "apptainer ended: %.160s", probe_apptainer_reason(said));
 }
 
 static int await_room(const struct trial *trial, struct fail *fail)
