@@ -87,7 +87,7 @@ struct record {
     uint32_t version; /* RECORD_VERSION, by record_init */
     char agent[32];
     char template_digest[80], tokenizer_digest[80]; /* as the engine last told; "" unknown */
-    char logprobs_mode[32]; /* "raw" or "processed": of the engine's distribution */
+    char logprobs_mode[32]; /* "raw", "processed" or "unknown": of the engine's distribution */
     struct record_trace *traces;
     size_t trace_count, trace_capacity;
     struct record_message *messages;

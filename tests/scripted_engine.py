@@ -24,11 +24,11 @@ The first rule whose conditions all hold decides. `call` counts requests to that
                                an answer without end: each until the client goes, which is logged
                                as answer "gone"
     down                       the engine dies
-A script's "breaks" names rules that it breaks in all it does: "specials" (reads them in plain text), "specials_inside" (only among other text), "ids" (text comes
-back in capitals), "scores" (a prompt's log-probabilities are others), "too_long" (cuts a prompt that is), "cancel" (a
-call whose client has gone counts on).
-A rule's "tokens" is how many were asked for. A script's "model" is the model_path it says it serves. With a "dialect" it speaks as another server does
-(scripted_dialects.py); a rule without a "path" is then of whichever route samples.
+A script's "breaks" names rules that it breaks in all it does: "specials" (reads them in plain text), "specials_inside"
+(only among other text), "ids" (text comes back in capitals), "scores" (a prompt's log-probabilities are others),
+"too_long" (cuts a prompt that is), "cancel" (a call whose client has gone counts on).
+A rule's "tokens" is how many were asked for. A script's "model" is the model_path it says it serves. With a "dialect" it
+speaks as another server does (scripted_dialects.py); a rule without a "path" is then of whichever route samples.
 """
 import argparse
 import json
