@@ -259,6 +259,7 @@ static const char *task_type_words(enum task_type type)
         [TASK_FILE_BASE64] = "string", [TASK_FILE_MODE] = "string",
         [TASK_SETUP] = "list of strings", [TASK_TOOLS] = "list of strings",
         [TASK_TOOL] = "word",          [TASK_SCRIPT] = "list",
+        [TASK_RECORDED] = "list",
         [TASK_ARGUMENTS] = "object",
         [TASK_GRANTS] = "list of strings", [TASK_EVAL_GRANTS] = "list of strings",
         [TASK_METADATA] = "object",
@@ -277,6 +278,7 @@ static const char *task_unit(const struct task_row *row)
     case TASK_EVAL_FILES:
     case TASK_SETUP:
     case TASK_SCRIPT:
+    case TASK_RECORDED:
     case TASK_GRANTS:
     case TASK_EVAL_GRANTS:
     case TASK_TOOLS:      return " elements";
@@ -336,6 +338,7 @@ static bool describe_tasks_md(void)
             put_section(title, task_rows[i].path);
         }
     put_section("A call of `agent.script`", "agent.script[]");
+    put_section("A message of `agent.recorded`", "agent.recorded[]");
     fputs(tasks_notes, stdout);
     return true;
 }

@@ -151,11 +151,12 @@ void task_destroy(struct task *task)
     for (size_t i = 0; i < task->script_count; i++) {
         free(task->script[i].tool);
         free(task->script[i].arguments);
+        free(task->script[i].result);
     }
     finish_files(task->files, task->file_count);
     finish_files(task->eval_files, task->eval_file_count);
     char *texts[] = {task->id,        task->kind,         task->image,
-                     task->agent_kind, task->agent_form, task->eval_kind,    task->eval_command,
+                     task->agent_kind, task->agent_form, task->on_repeat, task->eval_kind,    task->eval_command,
                      task->eval_reward_file, task->eval_answer};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         free(texts[i]);

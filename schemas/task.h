@@ -40,6 +40,14 @@ struct task_file {
 struct task_call {
     char *tool;
     char *arguments; /* a JSON object, as text */
+    char *result;    /* what it gave when it was recorded; NULL: unknown */
+    int64_t status;  /* so; -1: unknown */
+};
+
+/* A message of agent.recorded, as it is read. */
+struct task_recorded {
+    char *role, *content, *tool; /* tool: NULL where it is no call */
+    int64_t exit_status;
 };
 
 struct task_sampling {
@@ -54,6 +62,7 @@ struct task_limits {
     uint64_t total_s;               /* from submit to end, queues and retries included */
     uint64_t command_s;             /* one tool call's or evaluator command's seconds */
     uint64_t context_tokens;        /* prompt and sampled together; 0: the engine's own limit */
+    uint64_t sampled_tokens;        /* in all turns together; 0: no limit */
     uint64_t output_bytes;          /* of one command shown to the model */
     uint64_t memory_mib;            /* of all the sandbox's processes together */
     uint64_t disk_mib;              /* what the sandbox may write, all files together */
@@ -85,6 +94,8 @@ struct task {
     char *agent_form;         /* "auto", or a row of the table of forms */
     uint64_t max_turns;
     uint64_t max_format_errors; /* in a row */
+    uint64_t max_repeats;       /* of a call, in a row; 0: any number */
+    char *on_repeat;            /* "end" or "warn" */
 
     struct task_sampling sampling;
 

@@ -1,11 +1,9 @@
-/* Who works on a task: agent.kind, agent.tools and agent.script, and how they follow from each
- * other. */
+/* Who works on a task: agent.kind and agent.tools, and how they and what a replay calls follow from
+ * each other. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "schemas/task_read.h"
-
-enum { ARGUMENTS_DEPTH_MAX = 32 };
 
 static const char *const tool_names[] = {
 #define TOOL(name) #name,
@@ -83,51 +81,6 @@ static bool add_tools(struct task *task, const char *const names[], size_t count
 
 /* ---- the script ------------------------------------------------------------------------- */
 
-bool task_read_script(const struct task_place *place, const json_t *value)
-{
-    struct task *task = place->base;
-    if (!place_check_list(place, value) ||
-        !place_make_list(place, json_array_size(value), sizeof(*task->script), &task->script))
-        return false;
-    for (size_t i = 0; i < json_array_size(value); i++) {
-        struct task_place element = place_of_element(place, i);
-        task->script_count++;
-        if (!task_read_object("agent.script[]", json_array_get(value, i), element.shown,
-                              &task->script[i], place->no))
-            return false;
-    }
-    return true;
-}
-
-static bool is_shallow(const json_t *value, int levels)
-{
-    const char *key;
-    json_t *inner;
-    size_t i;
-    if (levels == 0)
-        return !json_is_object(value) && !json_is_array(value);
-    json_object_foreach((json_t *)(uintptr_t)value, key, inner)
-        if (!is_shallow(inner, levels - 1))
-            return false;
-    json_array_foreach(value, i, inner)
-        if (!is_shallow(inner, levels - 1))
-            return false;
-    return true;
-}
-
-bool task_read_arguments(const struct task_place *place, const json_t *value)
-{
-    if (!json_is_object(value))
-        return place_wrong_type(place, "an object");
-    if (!is_shallow(value, ARGUMENTS_DEPTH_MAX))
-        return refuse(place->no, REFUSAL_TOO_LARGE, place->shown, "%s has more than %d levels",
-                      place->shown, ARGUMENTS_DEPTH_MAX);
-    char **member = place_member(place);
-    free(*member);
-    *member = json_dumps(value, JSON_COMPACT);
-    return *member || place_out_of_memory(place);
-}
-
 /* ---- what they say together --------------------------------------------------------------- */
 
 static const char *kind_of(const struct task *task)
@@ -189,7 +142,8 @@ bool task_settle_agent(struct task *task, struct refusal *no)
     bool is_replay = strcmp(task->agent_kind, "replay") == 0;
     if (is_replay && !task->script)
         return refuse(no, REFUSAL_MISSING_FIELD, "agent.script",
-                      "agent.script is missing; agent.kind replay requires it");
+                      "agent.script is missing, or agent.recorded in its place; agent.kind replay "
+                      "requires it");
     if (!is_replay && task->script)
         return refuse(no, REFUSAL_BAD_TASK, "agent.script",
                       "agent.script goes with agent.kind replay, and this task's is %s",

@@ -237,6 +237,7 @@ bool task_read_value(const struct task_place *place, const json_t *value)
         [TASK_TOOLS] = task_read_tools,
         [TASK_TOOL] = task_read_tool,
         [TASK_SCRIPT] = task_read_script,
+        [TASK_RECORDED] = task_read_recorded,
         [TASK_ARGUMENTS] = task_read_arguments,
         [TASK_METADATA] = read_metadata,
     };

@@ -55,6 +55,7 @@ bool task_read_eval_grants(const struct task_place *place, const json_t *value);
 bool task_read_tools(const struct task_place *place, const json_t *value);
 bool task_read_tool(const struct task_place *place, const json_t *value);
 bool task_read_script(const struct task_place *place, const json_t *value);
+bool task_read_recorded(const struct task_place *place, const json_t *value);
 bool task_read_arguments(const struct task_place *place, const json_t *value);
 
 /* For lists: checks type and count; zeroed room for `count` elements, never NULL on success; the

@@ -61,15 +61,56 @@ static const char ends_rest[] =
     "| `cancelled` | `cancelled` | all | As it says. |\n"
     "| anything else | `infra`, `task` | all | The engine, the node or the task's image failed: [faults.md](faults.md). |\n";
 
+static const char bash_intro[] =
+    "\n## `bash`: one command block a turn\n\n"
+    "The form of mini-swe-agent. Each reply holds exactly one block; the command in it is run, and its exit\n"
+    "status and output are the next turn. Where the task has no system message of its own, it is:\n";
+
+static const char bash_rest[] =
+    "\nA reply, and what follows:\n"
+    "\n````text\nI look at what is there.\n\n```bash\nls\n```\n````\n"
+    "\n````text\n<returncode>0</returncode>\n<output>\nadd.py\n</output>\n````\n\n"
+    "* A block starts at a line `` ```bash ``, `` ```sh `` or `` ```mswea_bash_command `` and ends at a line\n"
+    "  `` ``` ``. Other fences are text, and what stands within `<think>` does not count.\n"
+    "* A reply with no block, or several, is a format error: nothing is run, and the model is told what was\n"
+    "  expected, with an example.\n"
+    "* The rollout ends when a command exits with 0 and the first line of its output is\n"
+    "  `COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT`; what follows that line is the answer, and the reply where\n"
+    "  nothing does. It ends, too, with a reply that has the line `TASK_DONE` outside of its block.\n"
+    "* A command that took longer than `limits.command_s` is stopped, which a line\n"
+    "  `<exception>...</exception>` before the others says. Of more output than `limits.output_bytes` the\n"
+    "  middle is left out. Unlike in mini-swe-agent the shell keeps its directory and its variables.\n";
+
 static const char replay[] =
     "\n## `replay`: calls without a model\n\n"
     "The agent makes the calls of `agent.script`, one after the other, up to one of `submit`. It\n"
     "needs no engine; its trajectory has messages and no tokens.\n\n"
     "```json\n"
     "{\"task\": \"look\", \"agent\": {\"kind\": \"replay\", \"script\": [\n"
-    "  {\"tool\": \"bash\", \"arguments\": {\"command\": \"uname -a\"}},\n"
+    "  {\"tool\": \"bash\", \"arguments\": {\"command\": \"uname -s\"}, \"result\": \"Linux\\n\", \"status\": 0},\n"
     "  {\"tool\": \"submit\", \"arguments\": {\"answer\": \"done\"}}]}}\n"
-    "```\n";
+    "```\n\n"
+    "`result` and `status` are what the call gave when it was recorded, and need not be there. Where the call\n"
+    "gives something else now, the message behind it says in which line, and `detail` says how many differ\n"
+    "and which is the first; the outcome is `ok` all the same.\n\n"
+    "A rollout is run again by its own calls, in a fresh sandbox: `agent.recorded` takes the `messages` of a\n"
+    "trajectory as they are, of which those with a `tool` are the calls:\n\n"
+    "```sh\n"
+    "sluice show ROLLOUT --json | jq -c '{task: \"again\", agent: {recorded: .messages}}' >again.jsonl\n"
+    "```\n\n"
+    "Give it the task's `image`, `files` and `setup` too, where it has them.\n";
+
+static const char limits[] =
+    "\n## Limits\n\n"
+    "| field | bounds |\n|---|---|\n"
+    "| `agent.max_turns` | how often the model may speak |\n"
+    "| `sampling.max_tokens` | tokens sampled in a turn |\n"
+    "| `limits.sampled_tokens` | tokens sampled in all turns together |\n"
+    "| `limits.context_tokens` | prompt and sampled tokens together, where the engine's own limit is higher |\n"
+    "| `limits.run_s` | seconds of the rollout, model calls and tool calls together |\n"
+    "| `limits.command_s` | seconds of one tool call |\n"
+    "| `agent.max_format_errors` | replies in a row that cannot be acted on |\n"
+    "| `agent.max_repeats` | repeats in a row of a call, or of two to four calls in turn, that give the same results; off unless it is given. `agent.on_repeat` says whether one more ends the rollout or the model is told once to do something else |\n";
 
 static void need(bool good)
 {
@@ -146,8 +187,12 @@ int main(void)
     fputs(intro, stdout);
     for (size_t i = 0; agent_at(i); i++)
         printf("| `%s` | %s |\n", agent_at(i)->name, agent_at(i)->doc);
+    fputs(bash_intro, stdout);
+    printf("\n````text\n%s\n````\n", agent_find("bash")->prompt);
+    fputs(bash_rest, stdout);
     put_tools();
     fputs(replay, stdout);
+    fputs(limits, stdout);
     fputs(ends_intro, stdout);
     for (size_t i = 0; i < END_COUNT; i++)
         printf("| `%s` | `%s` | %s | %s |\n", end_rows[i].word, outcome_wire(end_rows[i].outcome),

@@ -47,8 +47,8 @@ CANCELLED_BEFORE, CANCELLED_AFTER = ("tomb",), ("cancel",)
 
 SCRIPT = {"rules": [
     {"path": "/completion", "if": "write hello", "delay_ms": 20,
-     "replies": ["I write it.\n```bash\necho hello >answer.txt\n```\n", "Done."]},
-    {"path": "/completion", "if": "exit status", "reply": "Done."},
+     "replies": ["I write it.\n```bash\necho hello >answer.txt\n```\n", "TASK_DONE"]},
+    {"path": "/completion", "if": "<returncode>", "reply": "TASK_DONE"},
     {"path": "/completion", "if": "1+1", "delay_ms": 20, "reply": "It is \\boxed{2}."},
     {"path": "/completion", "if": "wrong", "delay_ms": 20, "reply": "It is \\boxed{3}."},
 ]}

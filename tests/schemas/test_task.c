@@ -34,6 +34,10 @@ static void the_smallest_task_gets_the_documented_defaults(void **state)
                                        .processes = 256, .file_mib = 1048576};
     assert_memory_equal(&task->limits, &limits, sizeof(limits));
     assert_int_equal(task->max_turns, 20);
+    assert_int_equal(task->max_format_errors, 3);
+    assert_int_equal(task->max_repeats, 0);
+    assert_string_equal(task->agent_form, "auto");
+    assert_string_equal(task->on_repeat, "end");
     assert_int_equal(task->samples, 1);
     assert_int_equal(task->file_count + task->setup_count + task->eval_file_count, 0);
     assert_null(task->eval_command);
@@ -50,10 +54,11 @@ static void every_field_reaches_its_member(void **state)
         "\"files\":[{\"path\":\"a/b\",\"text\":\"x\\ny\"},"
         "{\"path\":\"/etc/c\",\"base64\":\"AP8Q\",\"mode\":\"0755\"},{\"path\":\"d\",\"text\":\"\",\"mode\":\"600\"}],"
         "\"setup\":[\"true\",\"ls\"],\"metadata\":{\"a\":[1,{\"b\":null}]},"
-        "\"agent\":{\"kind\":\"bash\",\"tools\":[\"bash\"],\"max_turns\":3},"
+        "\"agent\":{\"kind\":\"bash\",\"tools\":[\"bash\"],\"max_turns\":3,\"max_format_errors\":15,"
+        "\"max_repeats\":16,\"on_repeat\":\"warn\"},"
         "\"sampling\":{\"temperature\":0,\"top_p\":0.5,\"top_k\":40,\"min_p\":0.25,\"max_tokens\":7,\"seed\":9},"
         "\"eval\":{\"kind\":\"command\",\"command\":\"c\",\"reward_file\":\"r\",\"files\":{\"/e\":\"z\"}},"
-        "\"limits\":{\"init_s\":1,\"run_s\":2,\"eval_s\":3,\"total_s\":10,\"command_s\":4,\"context_tokens\":5,"
+        "\"limits\":{\"init_s\":1,\"run_s\":2,\"eval_s\":3,\"total_s\":10,\"command_s\":4,\"context_tokens\":5,\"sampled_tokens\":14,"
         "\"output_bytes\":256,\"memory_mib\":16,\"disk_mib\":8,\"processes\":9,"
         "\"inodes\":11,\"file_mib\":12,\"cpus\":13}}");
     assert_string_equal(task->image, "/images/debian");
@@ -72,6 +77,9 @@ static void every_field_reaches_its_member(void **state)
     assert_int_equal(task->setup_count, 2);
     assert_string_equal(task->setup[1], "ls");
     assert_int_equal(task->max_turns, 3);
+    assert_int_equal(task->max_format_errors, 15);
+    assert_int_equal(task->max_repeats, 16);
+    assert_string_equal(task->on_repeat, "warn");
     assert_true(task->sampling.temperature == 0 && task->sampling.top_p == 0.5);
     assert_true(task->sampling.top_k == 40 && task->sampling.min_p == 0.25);
     assert_true(task->sampling.max_tokens == 7 && task->sampling.seed == 9);
@@ -80,7 +88,7 @@ static void every_field_reaches_its_member(void **state)
     assert_int_equal(task->eval_file_count, 1);
     assert_string_equal(task->eval_files[0].path, "/e");
     assert_memory_equal(task->eval_files[0].content, "z", 1);
-    const struct task_limits limits = {1, 2, 3, 10, 4, 5, 256, 16, 8, 9, 11, 12, 13};
+    const struct task_limits limits = {1, 2, 3, 10, 4, 5, 14, 256, 16, 8, 9, 11, 12, 13};
     assert_memory_equal(&task->limits, &limits, sizeof(limits));
     assert_int_equal(task->samples, 8);
 }
@@ -169,6 +177,15 @@ static void an_agents_kind_that_does_not_fit_its_tools_or_script_is_refused(void
          "agent.script[0].arguments"},
         {"{\"script\":[{\"tool\":\"bash\"}]}", REFUSAL_MISSING_FIELD,
          "agent.script[0].arguments"},
+        {"{\"form\":\"llama\"}", REFUSAL_BAD_TASK, "agent.form"},
+        {"{\"kind\":\"chat\",\"form\":\"hermes\"}", REFUSAL_BAD_TASK, "agent.form"},
+        {"{\"recorded\":[{\"role\":\"user\",\"content\":\"x\"}]}", REFUSAL_BAD_TASK, "agent.recorded"},
+        {"{\"recorded\":[{\"role\":\"tool\",\"content\":\"\",\"tool\":\"edit: ls\"}]}",
+         REFUSAL_BAD_TASK, "agent.recorded[0].tool"},
+        {"{\"recorded\":[{\"role\":\"tool\",\"content\":\"\",\"tool\":\"saw: {}\"}]}",
+         REFUSAL_BAD_TASK, "agent.recorded[0].tool"},
+        {"{\"script\":[{\"tool\":\"bash\",\"arguments\":{}}],\"recorded\":[]}", REFUSAL_AMBIGUOUS,
+         "agent.recorded"},
         {"{\"tools\":[\"edit\"],\"script\":[{\"tool\":\"bash\",\"arguments\":{}}]}",
          REFUSAL_BAD_TASK, "agent.script[0].tool"},
     };
@@ -178,6 +195,27 @@ static void an_agents_kind_that_does_not_fit_its_tools_or_script_is_refused(void
         assert_true(buffer_append(&member, "", 1));
         assert_member_refused((const char *)member.data, rows[i].reason, rows[i].field);
     }
+}
+
+static void a_trajectorys_messages_become_the_script(void **state)
+{
+    (void)state;
+    AUTO_TASK task = parse_member(
+        "\"agent\":{\"recorded\":[{\"role\":\"user\",\"content\":\"go\"},"
+        "{\"role\":\"tool\",\"content\":\"hi\",\"tool\":\"edit: {\\\"path\\\": \\\"a: b\\\"}\",\"exit_status\":1},"
+        "{\"role\":\"tool\",\"content\":\"\",\"tool\":\"bash: echo 'a: b'\"},"
+        "{\"role\":\"tool\",\"content\":\"\",\"tool\":\"bash: 7\"}]}");
+    static const char *const arguments[] = {"{\"path\":\"a: b\"}", "{\"command\":\"echo 'a: b'\"}",
+                                            "{\"command\":\"7\"}"};
+    assert_string_equal(task->agent_kind, "replay");
+    assert_int_equal(task->script_count, 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_string_equal(task->script[i].arguments, arguments[i]);
+    assert_string_equal(task->script[0].tool, "edit");
+    assert_string_equal(task->script[0].result, "hi");
+    assert_int_equal(task->script[0].status, 1);
+    assert_int_equal(task->script[1].status, -1);
+    assert_int_equal(task->tool_count, 2);
 }
 
 static void a_scripts_arguments_are_kept_as_json_of_few_levels(void **state)
@@ -339,6 +377,7 @@ int main(void)
         cmocka_unit_test(the_agents_kind_and_tools_follow_from_each_other),
         cmocka_unit_test(grants_of_the_network_are_names),
         cmocka_unit_test(an_agents_kind_that_does_not_fit_its_tools_or_script_is_refused),
+        cmocka_unit_test(a_trajectorys_messages_become_the_script),
         cmocka_unit_test(a_scripts_arguments_are_kept_as_json_of_few_levels),
         cmocka_unit_test(a_task_that_samples_nothing_needs_no_prompt_and_no_engine),
         cmocka_unit_test(a_strange_field_is_named_by_its_path),

@@ -17,6 +17,8 @@ static void put_at(struct buffer *out, const char *path, struct slice value)
         buffer_printf(out, "\"files\":[{\"%s\":%.*s}]", path + 8, SLICE_ARG(value));
     else if (strncmp(path, "agent.script[].", 15) == 0)
         buffer_printf(out, "\"agent\":{\"script\":[{\"%s\":%.*s}]}", path + 15, SLICE_ARG(value));
+    else if (strncmp(path, "agent.recorded[].", 17) == 0)
+        buffer_printf(out, "\"agent\":{\"recorded\":[{\"%s\":%.*s}]}", path + 17, SLICE_ARG(value));
     else if (dot)
         buffer_printf(out, "\"%.*s\":{\"%s\":%.*s}", (int)(dot - path), path, dot + 1,
                       SLICE_ARG(value));
@@ -63,7 +65,7 @@ static void put_measure(struct buffer *out, const struct task_row *row, double n
     bool is_number = row->type == TASK_UINT || row->type == TASK_INT || row->type == TASK_REAL;
     bool is_list = row->type == TASK_FILES || row->type == TASK_EVAL_FILES ||
                    row->type == TASK_SETUP || row->type == TASK_TOOLS ||
-                   row->type == TASK_SCRIPT ||
+                   row->type == TASK_SCRIPT || row->type == TASK_RECORDED ||
                    row->type == TASK_GRANTS || row->type == TASK_EVAL_GRANTS;
     buffer_append_str(out, is_number ? "" : is_list ? "[" : "\"");
     if (is_number)

@@ -68,8 +68,8 @@ class Engines(Case):
         task = {"task": "turns", "prompt": "Please write hello.", "agent": {"kind": "bash", "max_turns": 4},
                 "eval": {"kind": "command", "command": "grep -qx hello answer.txt"}}
         rules = [rule(**{"if": "write hello", "delay_ms": 1500,
-                         "replies": ["I write it.\n```bash\necho hello >answer.txt\n```\n", "Done."]}),
-                 rule(**{"if": "exit status", "delay_ms": 1500, "reply": "Done."})]
+                         "replies": ["I write it.\n```bash\necho hello >answer.txt\n```\n", "TASK_DONE"]}),
+                 rule(**{"if": "<returncode>", "delay_ms": 1500, "reply": "TASK_DONE"})]
         fleet = Fleet(slots=2, settings=dict(SOON, infra_budget=50))
         engine, other = fleet.add_engine({"rules": rules}), {"rules": rules, "template": "trim", "context": 2048}
         self.enter(fleet)

@@ -7,8 +7,8 @@ import unittest
 from harness import PYTHON, SLUICE, SOURCE, Engine, Service, check_trajectories
 
 SCRIPT = {"rules": [
-    {"path": "/completion", "if": "write hello", "replies": ["I write it.\n```bash\necho hello >answer.txt\n```\n", "Done."]},
-    {"path": "/completion", "if": "exit status", "reply": "Done."},
+    {"path": "/completion", "if": "write hello", "replies": ["I write it.\n```bash\necho hello >answer.txt\n```\n", "TASK_DONE"]},
+    {"path": "/completion", "if": "<returncode>", "reply": "TASK_DONE"},
     {"path": "/completion", "if": "1+1", "reply": "It is \\boxed{2}."},
     {"path": "/completion", "if": "wrong", "reply": "It is \\boxed{3}."},
 ]}

@@ -46,6 +46,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct fence fence = fence_read(reply);
     must(is_inside(fence.command, reply, len));
     must(fence.blocks <= len / 6 && (fence.blocks > 0 || fence.command.len == 0));
+    must(fence.open_line <= len + 1);
+    struct slice answer;
+    fence_submits(slice_of(reply, len), &answer);
+    must(is_inside(answer, reply, len));
     learn_frame(slice_of(reply, size));
     return 0;
 }

@@ -40,34 +40,57 @@ static void a_reply_is_read_for_its_blocks(void **state)
     static const struct {
         const char *reply, *command;
         size_t blocks;
-        bool is_open, is_done;
+        size_t open_line;
+        bool is_done;
     } cases[] = {
-        {"", NULL, 0, false, false},
-        {"no block", NULL, 0, false, false},
-        {"```bash\nls\n```", "ls", 1, false, false},
-        {"text\n  ```bash  \nls -l\npwd\n```\r\nmore", "ls -l\npwd", 1, false, false},
-        {"```sh\nls\n```", "ls", 1, false, false},
-        {"```bash\n```", "", 1, false, false},
-        {"```bash\n\n```", "", 1, false, false},
-        {"```python\nls\n```", NULL, 0, false, false},
-        {"```bash ls```", NULL, 0, false, false},
-        {"```bash\nls", NULL, 0, true, false},
-        {"```bash\nls\n```\n```bash\npwd\n```", "ls", 2, false, false},
-        {"```bash\nls\n```\n```bash\npwd", "ls", 1, true, false},
-        {"```bash\ncat <<E\n ``` \n```", "cat <<E", 1, false, false},
-        {"TASK_DONE", NULL, 0, false, true},
-        {"I am\n TASK_DONE \n", NULL, 0, false, true},
-        {"TASK_DONE now", NULL, 0, false, false},
-        {"```bash\nTASK_DONE\n```", "TASK_DONE", 1, false, false},
-        {"```bash\nls\n```\nTASK_DONE", "ls", 1, false, true},
+        {"", NULL, 0, 0, false},
+        {"no block", NULL, 0, 0, false},
+        {"```bash\nls\n```", "ls", 1, 0, false},
+        {"text\n  ```bash  \nls -l\npwd\n```\r\nmore", "ls -l\npwd", 1, 0, false},
+        {"```sh\nls\n```", "ls", 1, 0, false},
+        {"```bash\n```", "", 1, 0, false},
+        {"```bash\n\n```", "", 1, 0, false},
+        {"```python\nls\n```", NULL, 0, 0, false},
+        {"```bash ls```", NULL, 0, 0, false},
+        {"```bash\nls", NULL, 0, 1, false},
+        {"```bash\nls\n```\n```bash\npwd\n```", "ls", 2, 0, false},
+        {"```bash\nls\n```\n```bash\npwd", "ls", 1, 4, false},
+        {"```bash\ncat <<E\n ``` \n```", "cat <<E", 1, 0, false},
+        {"TASK_DONE", NULL, 0, 0, true},
+        {"I am\n TASK_DONE \n", NULL, 0, 0, true},
+        {"TASK_DONE now", NULL, 0, 0, false},
+        {"```bash\nTASK_DONE\n```", "TASK_DONE", 1, 0, false},
+        {"```bash\nls\n```\nTASK_DONE", "ls", 1, 0, true},
+        {"```mswea_bash_command\nls\n```", "ls", 1, 0, false},
+        {"<think>\n```bash\nrm\n```\n</think>\n```bash\nls\n```", "ls", 1, 0, false},
+        {"<think>TASK_DONE</think>\nnot yet", NULL, 0, 0, false},
+        {"or ```bash\nrm\n```?\n</think>\n\n```bash\nls", NULL, 0, 6, false},
+        {"```bash\necho '<think>'\n<think>\n```", "echo '<think>'\n<think>", 1, 0, false},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct fence fence = fence_read(cases[i].reply);
-        if (fence.blocks != cases[i].blocks || fence.is_open != cases[i].is_open ||
+        if (fence.blocks != cases[i].blocks || fence.open_line != cases[i].open_line ||
             fence.is_done != cases[i].is_done ||
             (cases[i].command && !slice_is(fence.command, cases[i].command)))
             fail_msg("%s: %zu blocks, the first '%.*s'", cases[i].reply, fence.blocks,
                      SLICE_ARG(fence.command));
+    }
+}
+
+static void a_commands_output_submits_by_its_first_line(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *output, *answer;
+    } rows[] = {
+        {FENCE_SUBMIT, ""},           {FENCE_SUBMIT "\n", ""},   {"\n \n" FENCE_SUBMIT " \n42\n\nx", "42\n\nx"},
+        {"", NULL},                   {"x\n" FENCE_SUBMIT, NULL}, {FENCE_SUBMIT "x", NULL},
+        {"echo " FENCE_SUBMIT, NULL}, {"\n\n", NULL},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct slice answer;
+        assert_int_equal(fence_submits(slice_from_str(rows[i].output), &answer), rows[i].answer != NULL);
+        assert_true(!rows[i].answer || slice_is(answer, rows[i].answer));
     }
 }
 
@@ -158,8 +181,12 @@ static const struct ending {
     {"{'rules': [{'replies': ['" BASH("echo hi > f; cd /tmp") "', 'Now:\\n" BASH(
          "pwd > /workspace/g") "', 'TASK_DONE']}]}",
      TASK(""), OUTCOME_OK, "3 turns", 3, 2, "test $(cat f) = hi && test $(cat g) = /tmp"},
-    {"{'rules': [{'replies': ['" BASH("touch f") "', 'I think that is it.']}]}", TASK(""),
-     OUTCOME_OK, "2 turns", 2, 1, "test -f f"},
+    {"{'rules': [{'replies': ['" BASH("touch f") "', '" BASH("echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT") "']}]}",
+     TASK(""), OUTCOME_OK, "2 turns", 2, 1, "test -f f"},
+    {"{'rules': [{'replies': ['" BASH("echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT; false") "', 'TASK_DONE']}]}",
+     TASK(""), OUTCOME_OK, "2 turns", 2, 1, "true"},
+    {"{'rules': [{'replies': ['" BASH("touch f") "', 'I think that is it.', 'TASK_DONE']}]}", TASK(""),
+     OUTCOME_OK, "3 turns", 3, 2, "test -f f"},
     {"{'rules': [{'replies': ['" BASH("touch f") "\\nTASK_DONE']}]}", TASK(""), OUTCOME_OK,
      "1 turn", 1, 0, "test -f f"},
     {"{'rules': [{'replies': ['TASK_DONE']}]}", TASK(""), OUTCOME_OK, "1 turn", 1, 0, "true"},
@@ -167,7 +194,7 @@ static const struct ending {
      "true"},
     {"{'rules': [{'replies': ['Hello!']}]}",
      "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'bash', 'max_format_errors': 0}}", OUTCOME_AGENT,
-     "format: 1 replies in a row", 1, 0, "true"},
+     "format: 1 reply in a row", 1, 0, "true"},
     {"{'rules': [{'replies': ['One.', 'Two.', 'Three.', '" BASH("touch f") "', '```bash', '```bash', "
      "'```bash', '```bash']}]}",
      TASK(""), OUTCOME_AGENT, "format", 8, 7, "test -f f"},
@@ -249,10 +276,23 @@ static void the_model_is_told_status_and_output(void **state)
     attempt_run(&world, &attempt);
     const struct record_message *first = message_in_role(&attempt.record, "tool", 0),
                                 *second = message_in_role(&attempt.record, "tool", 1);
-    assert_string_equal(first->content, "exit status: 1\noutput:\nout\nerr\n");
+    assert_string_equal(first->content, "<returncode>1</returncode>\n<output>\nout\nerr\n</output>");
     assert_string_equal(first->tool, "bash: echo out; echo err >&2; false");
     assert_int_equal(first->exit_status, 1);
-    assert_string_equal(second->content, "exit status: 0\nno output\n");
+    assert_string_equal(second->content, "<returncode>0</returncode>\n<output>\n</output>");
+    attempt_finish(&attempt);
+    world_close(&world);
+}
+
+static void what_a_command_prints_behind_the_submitting_line_is_the_answer(void **state)
+{
+    (void)state;
+    open_world("{'rules': [{'replies': ['" BASH("echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT; seq 2") "']}]}");
+    struct attempt attempt = {.json = TASK("")};
+    attempt_run(&world, &attempt);
+    assert_ended(&attempt, OUTCOME_OK, "1 turn");
+    assert_string_equal(attempt.run.answer, "1\n2\n");
+    assert_int_equal(turns_in_role(&attempt.record, "tool"), 0);
     attempt_finish(&attempt);
     world_close(&world);
 }
@@ -269,7 +309,7 @@ static void the_system_prompt_is_the_agents_unless_the_task_has_one(void **state
     attempt_run(&world, &own);
     attempt_run(&world, &given);
     assert_string_equal(own.record.messages[0].role, "system");
-    assert_non_null(strstr(own.record.messages[0].content, FENCE_DONE));
+    assert_non_null(strstr(own.record.messages[0].content, FENCE_SUBMIT));
     assert_string_equal(given.record.messages[0].content, "Be quick.");
     assert_string_equal(given.record.messages[1].content, "go");
     attempt_finish(&own);
@@ -293,7 +333,8 @@ static void a_cut_turn_gets_its_end_token_as_context_not_as_sampled(void **state
     assert_int_equal(trace->token_ids[tool->offset], BYTE_END);
     assert_int_equal(trace->mask[tool->offset], 0);
     assert_true(trace->logprobs[tool->offset] == 0);
-    assert_non_null(strstr(message_in_role(&attempt.record, "user", 1)->content, "not closed"));
+    assert_non_null(strstr(message_in_role(&attempt.record, "user", 1)->content,
+                           "cut off at the limit of its length, so nothing"));
     assert_record_is_the_log(&attempt.record, &world);
     attempt_finish(&attempt);
     world_close(&world);
@@ -382,7 +423,7 @@ static void time_used_up_by_a_silent_engine_is_not(void **state)
 static void an_engine_that_keeps_failing_is_infra_and_the_record_stays_whole(void **state)
 {
     (void)state;
-    open_world("{'rules': [{'if': 'exit status', 'fault': 'one_entry_more'}, {'reply': '" BASH(
+    open_world("{'rules': [{'if': '<returncode>', 'fault': 'one_entry_more'}, {'reply': '" BASH(
         "true") "'}]}");
     struct attempt attempt = {.json = TASK("")};
     attempt_run(&world, &attempt);
@@ -464,6 +505,7 @@ static int group(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_reply_is_read_for_its_blocks),
+        cmocka_unit_test(a_commands_output_submits_by_its_first_line),
         cmocka_unit_test(an_unknown_agent_is_not_found),
         cmocka_unit_test_setup_teardown(chat_answers_once_and_records_what_was_sampled, set_up,
                                         tear_down),
@@ -472,6 +514,8 @@ static int group(void)
         cmocka_unit_test_setup_teardown(none_samples_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bash_ends_in_each_of_its_ways, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_model_is_told_status_and_output, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_a_command_prints_behind_the_submitting_line_is_the_answer, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(the_system_prompt_is_the_agents_unless_the_task_has_one,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_cut_turn_gets_its_end_token_as_context_not_as_sampled,

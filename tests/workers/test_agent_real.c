@@ -134,11 +134,11 @@ static void chat_records_what_the_server_sampled(void **state)
 #define SHOWN                                                                                      \
     "{'role': 'user', 'content': 'Write hi into a.txt'},"                                          \
     "{'role': 'assistant', 'content': '```bash\\necho hi > a.txt\\n```'},"                         \
-    "{'role': 'user', 'content': 'exit status: 0\\nno output\\n'},"                                \
+    "{'role': 'user', 'content': '<returncode>0</returncode>\\n<output>\\n</output>'},"                                \
     "{'role': 'assistant', 'content': '```bash\\ncat a.txt\\n```'},"                               \
-    "{'role': 'user', 'content': 'exit status: 0\\noutput:\\nhi\\n'},"                             \
+    "{'role': 'user', 'content': '<returncode>0</returncode>\\n<output>\\nhi\\n</output>'},"                             \
     "{'role': 'assistant', 'content': '```bash\\nls\\n```'},"                                      \
-    "{'role': 'user', 'content': 'exit status: 0\\noutput:\\na.txt\\n'},"
+    "{'role': 'user', 'content': '<returncode>0</returncode>\\n<output>\\na.txt\\n</output>'},"
 
 static void bash_turns_extend_one_another_id_for_id(void **state)
 {

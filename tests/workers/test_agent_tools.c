@@ -272,6 +272,48 @@ static void a_replay_makes_its_calls_and_records_them(void **state)
     world_close(&world);
 }
 
+static void a_replay_says_where_results_differ_from_what_was_recorded(void **state)
+{
+    (void)state;
+    world_open_on(&world, loop, "{}", NULL);
+    struct attempt attempt = {
+        .json = SCRIPT("{'tool': 'bash', 'arguments': {'command': 'echo a; echo b'}, 'result': 'a\\nb\\n', 'status': 0},"
+                       "{'tool': 'bash', 'arguments': {'command': 'echo a; echo c'}, 'result': 'a\\nb\\n'},"
+                       "{'tool': 'bash', 'arguments': {'command': 'exit 3'}, 'status': 0},"
+                       "{'tool': 'bash', 'arguments': {'command': 'date'}}")};
+    attempt_run(&world, &attempt);
+    assert_ended(&attempt, OUTCOME_OK,
+                 "4 of 4 calls made; 2 of 3 recorded results differ, the first of call 2");
+    assert_int_equal(attempt.record.message_count, 6);
+    assert_string_equal(attempt.record.messages[2].content,
+                        "Call 2 (bash) gave something else than was recorded: line 2 was \"b\" and is \"c\"");
+    assert_string_equal(attempt.record.messages[4].content,
+                        "Call 3 (bash) gave something else than was recorded: its status was 0 and is 3");
+    attempt_finish(&attempt);
+    world_close(&world);
+}
+
+/* As `sluice show --json` prints the messages of agents of both kinds. */
+static void a_trajectorys_own_calls_are_replayed_and_compared(void **state)
+{
+    (void)state;
+    world_open_on(&world, loop, "{}", NULL);
+    struct attempt attempt = {
+        .json = "{'task': 't', 'agent': {'recorded': [{'role': 'user', 'content': 'go'}, {'role': 'assistant', "
+                "'content': 'I do.'}, {'role': 'tool', 'content': 'hi\\n', 'tool': 'bash: {\\'command\\': \\'echo "
+                "hi\\'}', 'exit_status': 0}, {'role': 'tool', 'content': "
+                "'<returncode>1</returncode>\\n<output>\\nhi\\n</output>', 'tool': 'bash: echo hi; false', 'exit_status': 1}, "
+                "{'role': 'tool', 'content': '<returncode>0</returncode>\\n<output>\\nx\\n</output>', 'tool': "
+                "'bash: echo y', 'exit_status': 0}]}}"};
+    attempt_run(&world, &attempt);
+    assert_ended(&attempt, OUTCOME_OK,
+                 "3 of 3 calls made; 1 of 3 recorded results differ, the first of call 3");
+    assert_string_equal(tool_message(&attempt.record, 0)->content, "hi\n");
+    assert_string_equal(tool_message(&attempt.record, 1)->content, "hi\nexit status: 1");
+    attempt_finish(&attempt);
+    world_close(&world);
+}
+
 static void a_replay_that_breaks_a_limit_or_its_time_ends_as_an_agent_does(void **state)
 {
     (void)state;
@@ -301,6 +343,8 @@ static int group(void)
         TEST(a_refused_call_is_answered_with_the_nearest_tool_and_an_example),
         TEST(time_used_up_by_a_call_is_the_agents),
         TEST(a_replay_makes_its_calls_and_records_them),
+        TEST(a_replay_says_where_results_differ_from_what_was_recorded),
+        TEST(a_trajectorys_own_calls_are_replayed_and_compared),
         TEST(a_replay_that_breaks_a_limit_or_its_time_ends_as_an_agent_does),
     };
     return cmocka_run_group_tests_name("agent_tools", tests, NULL, NULL);

@@ -232,7 +232,7 @@ static void the_agent_with_a_shell_is_told_of_the_bash_it_broke(void **state)
     bool is_told = false;
     for (size_t i = 0; i < attempt.record.message_count; i++)
         is_told |= strstr(attempt.record.messages[i].content,
-                          "exit status: 127\noutput:\nno shell can be started: cannot execute /bin/bash: Permission denied\n") != NULL;
+                          "<returncode>127</returncode>\n<output>\nno shell can be started: cannot execute /bin/bash: Permission denied\n</output>") != NULL;
     assert_true(is_told);
     attempt_finish(&attempt);
     world_close(&world);

@@ -26,6 +26,7 @@ struct agent_run {
 
 struct agent {
     const char *name, *doc;
+    const char *prompt; /* the system message, where the task has none of its own; NULL: none */
     bool needs_engine, needs_sandbox;
     /* Awaits. How the agent's part ended: OK, AGENT (its budget), TASK, INFRA or CANCELLED. */
     enum outcome (*run)(struct agent_run *run);

@@ -1,7 +1,9 @@
 /*
- * bash.c - the agent with a shell: each reply holds one ```bash block, which is run, and its
- * output is the next turn. It ends when a reply says TASK_DONE on a line of its own (after
- * that reply's block was run, if it has one), or has no block once a command was run.
+ * bash.c - the agent with a shell, in the form of mini-swe-agent: each reply holds one ```bash block,
+ * which is run, and its exit status and output are the next turn. It ends when a command that exits
+ * with 0 prints FENCE_SUBMIT as its first line (what follows is the answer), or when a reply has a
+ * line FENCE_DONE (after that reply's block was run, if it has one). Unlike there, the shell keeps its
+ * directory and variables.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,52 +11,48 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "workers/agents/agents.h"
-#include "workers/agents/dialogue.h"
-#include "workers/agents/ends.h"
 #include "workers/agents/fence.h"
+#include "workers/agents/turns.h"
 #include "workers/fiber.h"
 #include "workers/tools/shell.h"
 
 enum { NO_SHELL = 127 /* as a shell says of a program it does not find */ };
 
+#define EXAMPLE "```bash\nthe command\n```\n"
+#define HOW_TO_END "run " EXAMPLE_SUBMIT " in a block of its own"
+#define EXAMPLE_SUBMIT "`echo " FENCE_SUBMIT "`"
+
 static const char system_prompt[] =
-    "You work in a Linux shell. Each of your replies holds exactly one command block:\n"
-    "```bash\n"
-    "the command\n"
-    "```\n"
+    "You work on a task in a Linux shell, command by command. Each of your replies says what you are "
+    "about to do and why, and then holds exactly one command block:\n" EXAMPLE
     "It is run by bash in /workspace, and you are told its exit status and its output. The shell "
-    "keeps its directory and variables between blocks. When the task is finished, reply with "
-    "the line " FENCE_DONE " and no block.";
+    "keeps its directory and variables between blocks. When the task is finished, " HOW_TO_END
+    "; what a command prints behind that line is taken as your answer. Nothing runs after it.";
 
-static const char format_none[] =
-    "There was no command in that reply. Reply with exactly one block:\n"
-    "```bash\n"
-    "the command\n"
-    "```\n";
-
-static const char format_open[] =
-    "The block in that reply was not closed, so nothing was run. Reply "
-    "with exactly one block that ends with a line ```.";
+static const char format_rest[] =
+    "so nothing was run. Exactly one block is expected in each reply:\n" EXAMPLE
+    "If the task is finished, " HOW_TO_END ".";
 
 struct bash_agent {
     struct agent_run *run;
-    struct dialogue dialogue;
+    struct turns turns;
     struct shell *shell;
-    size_t commands, format_errors; /* errors: in a row */
+    size_t commands;
 };
 
 /* ---- a command --------------------------------------------------------------------------- */
 
-static void write_observation(const struct sandbox_output *output, struct buffer *ret)
+static void write_observation(const struct sandbox_output *output, const char *warning,
+                              struct buffer *ret)
 {
     if (output->timed_out)
-        buffer_printf(ret, "The command was stopped after %.1f seconds.\n", output->seconds);
-    buffer_printf(ret, "exit status: %d\n", output->status);
-    if (output->len > 0)
-        buffer_printf(ret, "output:\n");
-    else
-        buffer_printf(ret, "no output\n");
+        buffer_printf(ret, "<exception>The command was stopped after %.1f seconds.</exception>\n",
+                      output->seconds);
+    buffer_printf(ret, "<returncode>%d</returncode>\n<output>\n", output->status);
     buffer_append(ret, output->text, output->len);
+    buffer_append_str(ret, "</output>");
+    if (warning)
+        buffer_printf(ret, "\n%s", warning);
 }
 
 /* The record's name of a tool call: "bash: ls -l". */
@@ -68,15 +66,16 @@ static char *tool_name(struct slice command)
 
 /* What the model sees; not bridged when no turn follows. */
 static int tell_output(struct bash_agent *agent, struct slice command,
-                       const struct sandbox_output *output, bool is_last, struct fail *fail)
+                       const struct sandbox_output *output, const char *warning, bool is_last,
+                       struct fail *fail)
 {
     AUTO_BUFFER text = {0};
     AUTO_FREE char *tool = tool_name(command);
-    write_observation(output, &text);
+    write_observation(output, warning, &text);
     if (!tool || text.failed)
         return fail_set(fail, -ENOMEM, "out of memory");
     if (!is_last)
-        return dialogue_tell(&agent->dialogue, buffer_peek(&text), tool, output->status,
+        return dialogue_tell(&agent->turns.dialogue, buffer_peek(&text), tool, output->status,
                              output->seconds, fail);
     return record_say(agent->run->record, "tool", buffer_peek(&text), tool, output->status)
                ? 0
@@ -94,7 +93,39 @@ static int say_no_shell(struct sandbox_output *ret, struct fail *fail)
     return 0;
 }
 
-static int run_command(struct bash_agent *agent, struct slice command, bool is_last,
+static int set_answer(struct agent_run *run, struct slice answer, struct fail *fail)
+{
+    char *text = strndup((const char *)answer.data, answer.len);
+    if (!text)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    free(run->answer);
+    run->answer = text;
+    return 0;
+}
+
+/* The command's result: what it submits, or what it says beside those before. */
+static int take_output(struct bash_agent *agent, struct slice command,
+                       const struct sandbox_output *output, enum step *step, struct fail *fail)
+{
+    const struct tool_result result = {
+        .text = output->text, .len = output->len, .status = output->status};
+    const char *warning = NULL;
+    struct slice answer = {0};
+    agent->commands++;
+    if (*step == STEP_MORE && output->status == 0 &&
+        fence_submits(slice_of(output->text, output->len), &answer))
+        *step = STEP_DONE;
+    if (*step == STEP_MORE)
+        *step = turns_notice(&agent->turns, "bash", command, &result, &warning);
+    const bool is_last = agent->turns.is_last || *step != STEP_MORE;
+    int error = tell_output(agent, command, output, warning, is_last, fail);
+    /* The command is part of the answer that was: this comes last. */
+    return error == 0 && answer.len > 0 && *step == STEP_DONE ? set_answer(agent->run, answer, fail)
+                                                              : error;
+}
+
+/* *step is DONE where the reply ends the rollout. */
+static int run_command(struct bash_agent *agent, struct slice command, enum step *step,
                        struct fail *fail)
 {
     const struct task_limits *limits = &agent->run->task->limits;
@@ -109,92 +140,70 @@ static int run_command(struct bash_agent *agent, struct slice command, bool is_l
     if (error == -ENOEXEC && agent->commands > 0)
         error = say_no_shell(&output, fail);
     error = blame_inside(error, fail);
-    if (error == 0) {
-        agent->commands++;
-        error = tell_output(agent, command, &output, is_last, fail);
-    }
+    if (error == 0)
+        error = take_output(agent, command, &output, step, fail);
     free(output.text);
     return error;
 }
 
 /* ---- turns ------------------------------------------------------------------------------- */
 
-/* What is wrong with a reply that should hold one command; NULL: nothing. */
-static const char *format_error(const struct fence *fence, char text[256])
+/* What is wrong with a reply that should hold one command; false: nothing. */
+static bool write_wrong(const struct bash_agent *agent, const struct fence *fence,
+                        struct buffer *ret)
 {
-    if (fence->blocks == 1)
-        return NULL;
-    if (fence->blocks == 0)
-        return fence->is_open ? format_open : format_none;
-    snprintf(text, 256,
-             "There were %zu blocks in that reply, so nothing was run. Reply with "
-             "exactly one.",
-             fence->blocks);
-    return text;
+    if (fence->blocks == 1 && !fence->open_line)
+        return false;
+    if (agent->turns.dialogue.is_cut && fence->blocks == 0)
+        buffer_append_str(ret, "That reply was cut off at the limit of its length, ");
+    else if (fence->is_thinking)
+        buffer_append_str(ret, "That reply ends within <think>, ");
+    else if (fence->open_line)
+        buffer_printf(ret, "The block that starts at line %zu of that reply is not closed, ",
+                      fence->open_line);
+    else
+        buffer_printf(ret, "That reply holds %zu blocks, ", fence->blocks);
+    buffer_append_str(ret, format_rest);
+    return true;
 }
-
-enum step { STEP_MORE, STEP_DONE, STEP_FORMAT };
 
 /* Acts on the last reply. */
-static int take_step(struct bash_agent *agent, bool is_last, enum step *ret, struct fail *fail)
+static int take_step(void *arg, enum step *ret, struct fail *fail)
 {
-    struct fence fence = fence_read(agent->run->answer);
-    char text[256];
-    const char *wrong = format_error(&fence, text);
-    bool is_end =
-        fence.is_done || (agent->commands > 0 && !fence.is_open && !agent->dialogue.is_cut);
-    *ret = STEP_MORE;
-    if (fence.blocks == 0 && is_end) {
-        *ret = STEP_DONE;
-        return 0;
-    }
-    agent->format_errors = wrong ? agent->format_errors + 1 : 0;
-    if (agent->format_errors > agent->run->task->max_format_errors) {
-        *ret = STEP_FORMAT;
-        return 0;
-    }
-    if (wrong)
-        return is_last ? 0
-                       : dialogue_tell(&agent->dialogue, slice_from_str(wrong), NULL, 0, 0, fail);
+    struct bash_agent *agent = arg;
+    const struct fence fence = fence_read(agent->run->answer);
+    AUTO_BUFFER wrong = {0};
     *ret = fence.is_done ? STEP_DONE : STEP_MORE;
-    return run_command(agent, fence.command, is_last || fence.is_done, fail);
-}
-
-static enum outcome take_turns(struct bash_agent *agent, struct fail *fail)
-{
-    struct agent_run *run = agent->run;
-    for (uint64_t turn = 1; turn <= run->task->max_turns; turn++) {
-        enum step step = STEP_MORE;
-        int error = dialogue_sample(&agent->dialogue, fail);
-        if (error == 0)
-            error = take_step(agent, turn == run->task->max_turns, &step, fail);
-        if (error < 0)
-            return dialogue_end(&agent->dialogue, error, fail);
-        if (step == STEP_DONE)
-            return dialogue_end(&agent->dialogue, 0, fail);
-        if (step == STEP_FORMAT)
-            return agent_end_by(run, END_FORMAT, "%zu replies in a row without exactly one command block",
-                             agent->format_errors);
+    if (fence.is_done && fence.blocks == 0)
+        return 0;
+    if (!write_wrong(agent, &fence, &wrong)) {
+        turns_judge(&agent->turns, false);
+        return run_command(agent, fence.command, ret, fail);
     }
-    return agent_end_by(run, END_TURNS, "all %llu are used up",
-                     (unsigned long long)run->task->max_turns);
+    *ret = turns_judge(&agent->turns, true);
+    return *ret == STEP_MORE && !agent->turns.is_last
+               ? dialogue_tell(&agent->turns.dialogue, buffer_peek(&wrong), NULL, 0, 0, fail)
+               : 0;
 }
 
 static enum outcome bash_run(struct agent_run *run)
 {
-    struct bash_agent agent = {.run = run};
+    struct bash_agent agent = {.run = run, .turns = {.run = run}};
     struct fail fail = {0};
-    int error = dialogue_open(&agent.dialogue, run, system_prompt, &fail);
-    enum outcome outcome =
-        error < 0 ? dialogue_end(&agent.dialogue, error, &fail) : take_turns(&agent, &fail);
+    struct dialogue *dialogue = &agent.turns.dialogue;
+    int error = dialogue_open(dialogue, run, system_prompt, &fail);
+    enum outcome outcome = error < 0 ? dialogue_end(dialogue, error, &fail)
+                                     : turns_take(&agent.turns, take_step, &agent);
     shell_close(&agent.shell);
-    dialogue_close(&agent.dialogue);
+    dialogue_close(dialogue);
     return outcome;
 }
 
 const struct agent agent_bash = {
     .name = "bash",
-    .doc = "a shell: one ```bash block a turn, until a reply says " FENCE_DONE,
+    .doc = "a shell: one ```bash block a turn, until a command prints " FENCE_SUBMIT
+           " or a reply says " FENCE_DONE,
+    .prompt = system_prompt,
     .needs_engine = true,
     .needs_sandbox = true,
     .run = bash_run,

@@ -187,6 +187,10 @@ static int generate(struct dialogue *dialogue, struct generation *ret, struct fa
         return fail_set(fail, -E2BIG, "a prompt of %llu tokens leaves no room in %llu",
                         (unsigned long long)count, (unsigned long long)dialogue->context_tokens);
     uint64_t room = dialogue->context_tokens - count;
+    const uint64_t limit = run->task->limits.sampled_tokens;
+    const uint64_t left = limit > dialogue->sampled ? limit - dialogue->sampled : 1;
+    if (limit > 0 && left < room)
+        room = left;
     int error = confirm_model(dialogue, fail);
     if (error == 0)
         error = engine_generate(run->engine, &dialogue->ids, &run->task->sampling,
@@ -208,6 +212,7 @@ int dialogue_sample(struct dialogue *dialogue, struct fail *fail)
     if (error == 0) {
         dialogue->call_start_ms = 0;
         dialogue->turns++;
+        dialogue->sampled += generation.sampled.count;
         dialogue->is_cut = strcmp(generation.finish, "length") == 0;
         if (generation.seconds > dialogue->longest_call_s)
             dialogue->longest_call_s = generation.seconds;

@@ -18,6 +18,7 @@ struct dialogue {
     char model_digest[80];   /* of the model that sampled it, and alone may go on */
     uint64_t context_tokens; /* of the engine or the task, whichever is less */
     size_t turns;            /* sampled */
+    uint64_t sampled;        /* tokens, in all turns */
     double longest_call_s;   /* of those that were answered */
     int64_t call_start_ms;   /* 0: no call in hand */
     bool is_cut;             /* the last turn ended by length */

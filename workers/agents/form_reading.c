@@ -43,7 +43,7 @@ static bool is_line_end(const char *at)
 }
 
 /* Where the prompt opened the block, the reply has its end alone. */
-static const char *behind_open_thinking(const char *text)
+const char *skip_open_thinking(const char *text)
 {
     const char *end = strstr(text, THINK_END), *start = strstr(text, THINK);
     return end && (!start || end < start) && is_line_end(end + strlen(THINK_END))
@@ -55,7 +55,7 @@ struct reading reading_start(const struct toolbox *box, const char *text, struct
 {
     *ret = (struct form_reply){0};
     return (struct reading){
-        .box = box, .text = text, .at = behind_open_thinking(text), .reply = ret};
+        .box = box, .text = text, .at = skip_open_thinking(text), .reply = ret};
 }
 
 static bool is_at_line_start(const struct reading *reading, const char *at)

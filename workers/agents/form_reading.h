@@ -29,6 +29,8 @@ bool reading_add(struct reading *reading, struct slice name, json_t *arguments);
 bool reading_wrong(struct reading *reading, const char *at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Behind thinking that the prompt began: behind a first </think> at the end of a line. */
+const char *skip_open_thinking(const char *text);
 const char *skip_blanks(const char *at); /* and line ends */
 bool starts_with(const char *at, const char *word);
 struct slice slice_trim(struct slice text);
