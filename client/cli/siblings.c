@@ -80,6 +80,11 @@ static int run_image(const struct invocation *in)
     return exec_sibling(in, "sluice-image", "workers");
 }
 
+static int run_verify(const struct invocation *in)
+{
+    return exec_sibling(in, "sluice-verify", "workers");
+}
+
 static int run_doctor(const struct invocation *in)
 {
     char *arguments[16] = {(char *)(uintptr_t)"--doctor"};
@@ -102,6 +107,19 @@ const struct command command_doctor = {
     .example = "sluice doctor --cache /var/tmp/sluice\n",
     .passes_on = true,
     .run = run_doctor,
+};
+
+const struct command command_verify = {
+    .name = "verify",
+    .arguments = "TRAJECTORIES --engine URL ...",
+    .brief = "Compares trajectories with what an engine says of their tokens (the program sluice-verify)",
+    .doc = "Every sampled token is scored anew; masks, counts and the joints between turns are checked;\n"
+           "docs/verify.md says more. Needs no broker. All that follows goes to sluice-verify; 'sluice verify --help' is\n"
+           "its help.\n",
+    .example = "sluice watch train --json --timeout 1s > train.jsonl\n"
+               "sluice verify train.jsonl --engine http://127.0.0.1:8080 --plot train.svg\n",
+    .passes_on = true,
+    .run = run_verify,
 };
 
 const struct command command_broker = {

@@ -162,3 +162,50 @@ int engine_generate(struct engine *engine, const struct tokens *prompt,
     *ret = action.generation;
     return error;
 }
+
+struct rescoring {
+    struct engine *engine;
+    struct engine_scoring *scoring;
+};
+
+/* Neighbours are asked for together: some engines tell them all in one answer. */
+static int score_runs(struct engine *engine, struct engine_scoring *scoring, struct fail *fail)
+{
+    while (scoring->at < scoring->count) {
+        size_t at = scoring->at, end = at;
+        while (end < scoring->count && end > 0 && scoring->wanted[end])
+            end++;
+        if (end > at) {
+            const struct tokens ids = {.ids = (uint32_t *)(uintptr_t)scoring->ids, .count = end};
+            int error = engine->dialect->score(engine, &ids, at, scoring->logprobs + at, fail);
+            if (error < 0)
+                return error;
+            *scoring->done += end - at;
+        }
+        scoring->at = end > at ? end : at + 1;
+    }
+    return 0;
+}
+
+static int act_score(void *arg, struct fail *fail)
+{
+    struct rescoring *rescoring = arg;
+    struct engine *engine = rescoring->engine;
+    int error = engine_learn(engine, fail);
+    if (error < 0)
+        return error;
+    uint64_t context = engine->facts.context_tokens, count = rescoring->scoring->count;
+    if (count > context)
+        return fail_set(fail, -E2BIG, "%llu tokens do not fit a context of %llu",
+                        (unsigned long long)count, (unsigned long long)context);
+    if (!engine->dialect->score)
+        return fail_set(fail, -EINVAL, "%s does not tell the log-probabilities of given tokens",
+                        engine->dialect->doc);
+    return score_runs(engine, rescoring->scoring, fail);
+}
+
+int engine_score(struct engine *engine, struct engine_scoring *scoring, struct fail *fail)
+{
+    struct rescoring rescoring = {engine, scoring};
+    return engine_try(engine, act_score, &rescoring, fail);
+}

@@ -1,0 +1,101 @@
+/* print.c - findings in words, and as JSON. */
+#include "common/tame.h"
+#include "workers/verify/verify.h"
+
+typedef unsigned long long ull;
+
+static const struct {
+    const char *name, *doc;
+    size_t offset;
+} errors[] = {
+#define X(name, doc) {#name, doc, offsetof(struct findings, name)},
+    VERIFY_ERRORS(X)
+#undef X
+};
+enum { ERRORS = sizeof(errors) / sizeof(*errors) };
+
+static uint64_t error_count(const struct findings *findings, size_t which)
+{
+    return *(const uint64_t *)((const char *)findings + errors[which].offset);
+}
+
+static const char *verdict_of(enum verify_status status)
+{
+    return status == VERIFY_GOOD ? "good" : status == VERIFY_WRONG ? "wrong" : "not everything was scored";
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+    return whole ? 100 * (double)part / (double)whole : 0;
+}
+
+static void print_tally(const char *what, const struct tally *tally, FILE *out)
+{
+    fprintf(out, "  %-34s mean %.3g nats, greatest %.3g, of %llu tokens\n", what, tally_mean(tally),
+            tally->max, (ull)tally->count);
+}
+
+void verify_print(const struct findings *all, const struct verify_options *options, double seconds, FILE *out)
+{
+    fprintf(out, "%llu trajectories: %llu traces (%llu begun anew, with a reason), %llu sampled turns, %llu sampled tokens\n",
+            (ull)all->trajectories, (ull)all->traces, (ull)all->new_traces, (ull)all->turns, (ull)all->sampled);
+    fprintf(out, "%llu prompt tokens, %.1f %% of them from the engine's cache\n", (ull)all->prompt_tokens,
+            percent(all->cached_tokens, all->prompt_tokens));
+    fprintf(out, "differences of log-probabilities, absolute:\n");
+    print_tally("recorded and scored now", &all->differences, out);
+    if (!options->once)
+        print_tally("scored now and scored again", &all->again, out);
+    fprintf(out, "errors:\n");
+    for (size_t i = 0; i < ERRORS; i++)
+        fprintf(out, "  %-34s %llu\n", errors[i].name, (ull)error_count(all, i));
+    if (all->unscored)
+        fprintf(out, "%llu tokens could not be scored\n", (ull)all->unscored);
+    if (all->first[0])
+        tame_print(out, "the first: %s\n", all->first);
+    enum verify_status status = findings_judge(all, options->tolerance);
+    fprintf(out, "%s (a mean difference up to %g nats is), in %.1f s\n", verdict_of(status), options->tolerance, seconds);
+}
+
+static void json_tally(const char *name, const struct tally *tally, FILE *out)
+{
+    fprintf(out, ", \"%s\": {\"tokens\": %llu, \"mean\": %.9g, \"max\": %.9g}", name, (ull)tally->count,
+            tally_mean(tally), tally->max);
+}
+
+/* What steers a terminal has no place in JSON either: the words are our own but for names. */
+static void json_words(const char *text, FILE *out)
+{
+    putc('"', out);
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            fprintf(out, "\\u%04x", (unsigned char)*text);
+        else
+            fprintf(out, "%s%c", *text == '"' || *text == '\\' ? "\\" : "", *text);
+    putc('"', out);
+}
+
+void verify_print_json(const char *rollout, const struct findings *findings, const struct verify_options *options, FILE *out)
+{
+    if (rollout) {
+        fputs("{\"rollout\": ", out);
+        json_words(rollout, out);
+    } else {
+        fprintf(out, "{\"verdict\": \"%s\", \"tolerance\": %g, \"trajectories\": %llu",
+                verdict_of(findings_judge(findings, options->tolerance)), options->tolerance, (ull)findings->trajectories);
+    }
+    fprintf(out, ", \"traces\": %llu, \"new_traces\": %llu, \"turns\": %llu, \"sampled\": %llu, \"unscored\": %llu",
+            (ull)findings->traces, (ull)findings->new_traces, (ull)findings->turns, (ull)findings->sampled,
+            (ull)findings->unscored);
+    fprintf(out, ", \"prompt_tokens\": %llu, \"cached_tokens\": %llu", (ull)findings->prompt_tokens,
+            (ull)findings->cached_tokens);
+    json_tally("recorded", &findings->differences, out);
+    if (!options->once)
+        json_tally("again", &findings->again, out);
+    fputs(", \"errors\": {", out);
+    for (size_t i = 0; i < ERRORS; i++)
+        fprintf(out, "%s\"%s\": %llu", i ? ", " : "", errors[i].name, (ull)error_count(findings, i));
+    fputs("}, \"first\": ", out);
+    json_words(findings->first, out);
+    fputs("}\n", out);
+    fflush(out);
+}

@@ -1,0 +1,115 @@
+/*
+ * verify.h - `sluice-verify`: are the tokens of trajectories what an engine says they are? Each sampled
+ * token is scored anew by the engine, after exactly the ids before it, and compared with the recorded
+ * log-probability; masks, counts and the joints between turns are checked beside that.
+ *
+ * One thread, one loop; `parallel` fibers (lanes) each take the file's next line until none is left.
+ */
+#ifndef SLUICE_WORKERS_VERIFY_H
+#define SLUICE_WORKERS_VERIFY_H
+
+#include <stdio.h>
+
+#include "schemas/trajectory.h"
+#include "workers/engines/engine.h"
+
+enum verify_status {
+    VERIFY_GOOD = 0,
+    VERIFY_WRONG = 1,   /* an error was found, or the mean difference is beyond the tolerance */
+    VERIFY_USAGE = 2,
+    VERIFY_UNSCORED = 3 /* not everything could be scored: no engine, no file, a trace too long */
+};
+
+struct verify_options {
+    const char *path; /* "-": stdin */
+    const char *engine, *plot;
+    double tolerance;
+    uint64_t parallel, tokens; /* tokens: of a trace; 0: all */
+    bool once, json, help;
+};
+
+/* ---- differences (tally.c) ------------------------------------------------------------- */
+
+/* Bars are a quarter of a decade wide, from 1e-7 nats on; the first holds what is smaller. */
+enum { TALLY_BARS_A_DECADE = 4, TALLY_FIRST_DECADE = -7, TALLY_BARS = 1 + 8 * TALLY_BARS_A_DECADE };
+
+struct tally {
+    uint64_t count, bars[TALLY_BARS];
+    double sum, max; /* of absolute differences */
+};
+void tally_add(struct tally *tally, double one, double other);
+void tally_join(struct tally *tally, const struct tally *more);
+double tally_mean(const struct tally *tally); /* 0 of none */
+
+/* ---- findings ---------------------------------------------------------------------------- */
+
+/* Of one trajectory, or of all. X(name, what one of them is): each is an error. */
+#define VERIFY_ERRORS(X)                                                                           \
+    X(damaged, "a line that is no trajectory")                                                     \
+    X(not_in_mask, "a token of the assistant's that the mask leaves out")                          \
+    X(not_sampled, "a token in the mask that was not sampled: the template's, or after the turn's end") \
+    X(breaks, "a trace that starts without a reason")                                              \
+    X(counts, "a number that is not what it counts: offsets, prompt and cached tokens, finish")    \
+    X(values, "a log-probability that is none, or stands where nothing was sampled")               \
+    X(strangers, "a trace of another template, tokenizer or kind of log-probability than the engine's")
+
+struct findings {
+    uint64_t trajectories, traces, turns, sampled; /* turns: of the assistant */
+    uint64_t new_traces; /* beyond each first, with a reason */
+    uint64_t unscored;   /* tokens */
+    uint64_t prompt_tokens, cached_tokens;
+#define X(name, doc) uint64_t name;
+    VERIFY_ERRORS(X)
+#undef X
+    struct tally differences; /* recorded and scored */
+    struct tally again;       /* scored and scored again */
+    char first[256];          /* the first error, or why it is not scored, in words */
+};
+void findings_join(struct findings *all, const struct findings *more);
+uint64_t findings_errors(const struct findings *findings);
+/* Counts one of `error`, a member of *findings; the first is told in words. */
+void findings_note(struct findings *findings, uint64_t *error, uint64_t count, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+enum verify_status findings_judge(const struct findings *findings, double tolerance);
+
+/* ---- reading (given.c) --------------------------------------------------------------------- */
+
+/* A line of `sluice watch --json` or `sluice submit --out`. Lengths agree; nothing else is sure. */
+struct given {
+    char rollout[300];
+    struct record record;
+};
+/* 1 with a trajectory, 0 at the end, -EINVAL for a line that is none (given_finish after each). */
+int given_next(FILE *file, uint64_t *line, struct given *ret, struct fail *fail);
+void given_finish(struct given *given);
+
+/* ---- checks (checks.c) ----------------------------------------------------------------------- */
+
+struct verify_engine { /* what the engine says of itself, and what was learnt of it on the way */
+    struct engine *engine;
+    struct engine_about about;
+    struct tokens ends; /* ids that end a turn */
+};
+/* Awaits: asks the engine about ids that it has not been asked about. */
+int checks_run(struct verify_engine *engine, const struct given *given, struct findings *ret, struct fail *fail);
+/* Whether the trace is of this engine's model; else counted. */
+bool checks_are_ours(const struct verify_engine *engine, const struct given *given, size_t trace, struct findings *ret);
+
+/* ---- scoring (scoring.c) ------------------------------------------------------------------------ */
+
+/* Awaits. What cannot be scored is counted as unscored; negative only where nothing more can be. */
+int scoring_run(struct verify_engine *engine, const struct given *given, const struct verify_options *options,
+                uint64_t *done, struct findings *ret, struct fail *fail);
+
+/* ---- telling (print.c, plot.c) -------------------------------------------------------------------- */
+
+void verify_print(const struct findings *all, const struct verify_options *options, double seconds, FILE *out);
+/* One line; `rollout` NULL: the totals. */
+void verify_print_json(const char *rollout, const struct findings *findings, const struct verify_options *options, FILE *out);
+void verify_plot(const struct findings *all, FILE *out);
+
+/* ---- all of it (run.c) ------------------------------------------------------------------------------ */
+
+enum verify_status verify_run(const struct verify_options *options, FILE *out);
+
+#endif
