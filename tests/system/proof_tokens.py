@@ -23,6 +23,7 @@ from harness import PYTHON, SLUICE, SOURCE, Service  # noqa: E402
 from test_real_model import Llama  # noqa: E402
 
 SAMPLES, SLOTS = 10, 8
+ALONE = ("-ub", "1")  # the engine computes each token alone: what else is in the batch changes nothing (docs/verify.md)
 WORDS = ["apple", "river", "stone", "green", "seven", "paper", "cloud", "piano", "lemon", "tiger", "\u00fcber", "\U0001f600", "\u6587\u5b57",
          "caf\u00e9", "\U0001f680 go", "\u043c\u0438\u0440", "e = mc\u00b2", "\u2713 done", "\u3053\u3093", "\U0001f468\u200d\U0001f469\u200d\U0001f467"]
 SYSTEM = ("You work in a Linux shell. Reply with one bash block; it is run and you see what it printed. When the task is "
@@ -87,7 +88,7 @@ def roll_out(first, rollouts, into):
     """trajectories.jsonl and wire/ of `into`."""
     tasks = make_tasks(first // SAMPLES, rollouts // SAMPLES)
     began, path = time.monotonic(), os.path.join(into, "trajectories.jsonl")
-    with Llama(slots=SLOTS) as llama, Proxy(llama.url, os.path.join(into, "wire")) as proxy, \
+    with Llama(SLOTS, ALONE) as llama, Proxy(llama.url, os.path.join(into, "wire")) as proxy, \
             Service(engines=[proxy.url], options=("--slots", str(SLOTS))) as service:
         waiting, out = service.submit(tasks, "proof", samples=SAMPLES, wait=False)
         trajectories = service.finish(waiting, out, timeout=7200)
@@ -98,8 +99,8 @@ def roll_out(first, rollouts, into):
 
 def verify(into, *options):
     """`sluice verify` against an engine of its own; its totals."""
-    with Llama() as llama:
-        done = subprocess.run([SLUICE, "verify", os.path.join(into, "trajectories.jsonl"), "--engine", llama.url, "--json",
+    with Llama(SLOTS, ALONE) as llama:
+        done = subprocess.run([SLUICE, "verify", os.path.join(into, "trajectories.jsonl"), "--engine", llama.url, "--parallel", str(SLOTS), "--json",
                                "--plot", os.path.join(into, "verify.svg"), *options], stdout=subprocess.PIPE, text=True, check=False)
     with open(os.path.join(into, "verify.json"), "w", encoding="utf-8") as file:
         file.write(done.stdout)

@@ -17,15 +17,16 @@ DEMO = os.path.join(SOURCE, "client", "demo")
 class Llama:
     """A real llama.cpp server with a real model."""
 
-    def __init__(self, slots=4):
-        self.slots = slots
+    def __init__(self, slots=4, options=()):
+        self.slots, self.options = slots, options
 
     def __enter__(self):
         port = free_ports(1, start=10000)
         self.url = f"http://127.0.0.1:{port}"
         self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen([SERVER, "-m", MODEL, "--host", "127.0.0.1", "--port", str(port),
-                                         "-c", "16384", "-np", str(self.slots), "-t", "1", "--poll", "0"], stdout=self.log, stderr=self.log)
+                                         "-c", "16384", "-np", str(self.slots), "-t", "1", "--poll", "0",
+                                         *self.options], stdout=self.log, stderr=self.log)
         wait_until(self.is_healthy, 120, "the real engine is up")
         return self
 
