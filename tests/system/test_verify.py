@@ -2,7 +2,7 @@
 import copy
 import json
 import os
-import struct
+import socket
 import subprocess
 import sys
 import tempfile
@@ -142,10 +142,9 @@ class Verify(unittest.TestCase):
         self.assertIn("line 2", [one["rollout"] for one in each])
 
     def test_what_cannot_be_scored_is_no_success(self):
-        gone = Engine()
-        with gone:
-            url = gone.url
-        done = self.run_verify([two_turns()], engine=url)
+        with socket.socket() as deaf:
+            deaf.bind(("127.0.0.1", 0))  # held, and not listened to
+            done = self.run_verify([two_turns()], engine=f"http://127.0.0.1:{deaf.getsockname()[1]}")
         self.assertEqual(done.returncode, 3, done.stdout)
         self.assertIn("it could not go on", done.stderr)
         self.assertEqual(self.totals([], status=3)[-1]["trajectories"], 0)

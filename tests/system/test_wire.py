@@ -91,13 +91,13 @@ class Recording(unittest.TestCase):
                 self.assertEqual(len(heard), len(sent))
 
     def test_an_engine_that_is_not_there_ends_the_connection(self):
-        with tempfile.TemporaryDirectory() as into, Echo() as echo:
-            gone = echo.url
-        with tempfile.TemporaryDirectory() as into, Proxy(gone, into) as proxy:
-            with socket.create_connection(address_of(proxy.url)) as client:
-                client.settimeout(30)
-                self.assertEqual(client.recv(1), b"")
-            wait_until(lambda: ended(into, 1), 30, "it is written down")
+        with tempfile.TemporaryDirectory() as into, socket.socket() as deaf:
+            deaf.bind(("127.0.0.1", 0))  # held, so that nobody else gets the port, and not listened to
+            with Proxy(f"http://127.0.0.1:{deaf.getsockname()[1]}", into) as proxy:
+                with socket.create_connection(address_of(proxy.url)) as client:
+                    client.settimeout(30)
+                    self.assertEqual(client.recv(1), b"")
+                wait_until(lambda: ended(into, 1), 30, "it is written down")
 
     def test_http_is_read_in_all_its_forms(self):
         chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6;x=y\r\n world\r\n0\r\n\r\n"
