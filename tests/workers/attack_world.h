@@ -34,6 +34,9 @@ static inline struct sandbox *open_attacked(const struct sandbox_plan *plan)
     return sandbox;
 }
 
+/* Who those inside are. */
+static inline unsigned inside_uid(void) { return fixture_tier == TIER_apptainer ? geteuid() : 1000; }
+
 /* As the host knows the first process of the only sandbox. */
 static inline pid_t find_first_process(void)
 {

@@ -108,11 +108,13 @@ FIBER_TEST(processes_of_the_worker_are_out_of_reach)
 /* A place that all of the worker's sandboxes have, and each for itself. */
 FIBER_TEST(the_tools_directories_are_each_sandboxes_own)
 {
+    char modes[64];
     struct sandbox *one = open_host(), *other = open_host();
     expect_status(one, "cd /run/sluice/out && echo secret > kernel-1.json && mkfifo kernel-2 && ln -s kernel-1.json k", 0);
     expect_text(other, "ls -A /run/sluice /run/sluice/out | grep -c kernel", "0\n");
+    snprintf(modes, sizeof(modes), "755 %u\n700 %u\nRead-only\n", inside_uid(), inside_uid());
     expect_text(other, "stat -c '%a %u' /run/sluice /run/sluice/out; mkdir /run/sluice/x 2>&1 | grep -o Read-only",
-                "755 1000\n700 1000\nRead-only\n");
+                modes);
     expect_text(other, "ln /run/sluice/out/../../../run/sluice/out/kernel-1.json /tmp/x 2>/dev/null; echo $?", "1\n");
     sandbox_close(&one);
     sandbox_close(&other);
