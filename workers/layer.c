@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "common/cleanup.h"
@@ -85,89 +86,107 @@ static int shelve(const char *store, const char *from, int fd, const char *diges
 
 /* ---- packing ------------------------------------------------------------------------------ */
 
+struct squeeze {
+    struct frame_pack *pack;
+    struct fail fail;
+};
+
+static int squeeze_work(void *arg, const atomic_bool *stop)
+{
+    struct squeeze *squeeze = arg;
+    int code = frame_pack(squeeze->pack, stop, &squeeze->fail);
+    shutdown(squeeze->pack->tar, SHUT_RDWR); /* who packs is not left waiting */
+    return code;
+}
+
+/* Of the store, where it is its disk that is full. */
+static enum fault fault_of_frame(int code)
+{
+    return code == -ENOSPC || code == -EDQUOT || code == -EROFS ? FAULT_STORE : layer_fault(code);
+}
+
+/* The sandbox packs while what it has packed becomes a frame. Both fail when one does: that one says why. */
+static int pack_and_squeeze(struct sandbox *sandbox, struct frame_pack *pack, enum fault *fault, struct fail *fail)
+{
+    int ends[2];
+    uint64_t bytes = 0;
+    struct offload *offload;
+    struct squeeze squeeze = {.pack = pack};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        return fail_set(fail, -errno, "socketpair: %s", strerror(errno));
+    AUTO_CLOSE int tar = ends[0];
+    AUTO_CLOSE int its_end = ends[1];
+    pack->tar = tar;
+    int code = offload_begin(squeeze_work, &squeeze, &offload, fail);
+    if (code < 0)
+        return code;
+    struct fail packing = {0};
+    int packed = sandbox_pack(sandbox, its_end, &bytes, &packing);
+    if (packed < 0)
+        shutdown(tar, SHUT_RDWR);
+    cleanup_close(&its_end);
+    its_end = -1;
+    code = offload_end(&offload, &squeeze.fail);
+    if (code < 0) {
+        *fault = fault_of_frame(code);
+        return fail_set(fail, code, "%s", squeeze.fail.text);
+    }
+    if (packed == 0 && pack->size == bytes)
+        return 0;
+    frame_discard(pack);
+    return packed < 0 ? fail_set(fail, packed, "%s", packing.text)
+                      : fail_set(fail, -EIO, "of %llu packed bytes %llu came", (unsigned long long)bytes,
+                                 (unsigned long long)pack->size);
+}
+
 struct seal {
     const struct layers *layers;
-    int tar;
-    uint64_t size;
-    struct layer *layer;
+    const struct frame_pack *pack;
     struct fail *fail;
 };
 
-static int seal_stored(const struct seal *seal, const struct frame_pack *pack)
-{
-    bool good = lseek(pack->fd, 0, SEEK_SET) == 0 && digest_of_file(pack->fd, seal->layer->digest);
-    int code =
-        good ? shelve(seal->layers->store, pack->path, pack->fd, seal->layer->digest, seal->fail)
-             : fail_set(seal->fail, -EIO, "cannot read %s", pack->path);
-    if (code < 0)
-        unlink(pack->path);
-    return code;
-}
-
-/* The tar becomes a frame, inline or in the store. */
 static int seal_work(void *arg, const atomic_bool *stop)
 {
-    struct seal *seal = arg;
-    AUTO_FREE char *path = NULL;
-    if (asprintf(&path, "%s/" LAYER_PACKING "XXXXXX", seal->layers->store) < 0) {
-        path = NULL;
-        return fail_set(seal->fail, -ENOMEM, "out of memory");
-    }
-    struct frame_pack pack = {
-        .tar = seal->tar, .size = seal->size, .inline_max = LAYER_INLINE_MAX, .path = path};
-    int code = frame_pack(&pack, stop, seal->fail);
-    if (code == 0 && pack.fd >= 0) {
-        code = seal_stored(seal, &pack);
-        close(pack.fd);
-    } else if (code == 0) {
-        if (digest_of(buffer_peek(&pack.out), seal->layer->digest))
-            seal->layer->inlined = pack.out;
-        else
-            code = fail_set(seal->fail, -ENOMEM, "out of memory");
-        if (code == 0)
-            return 0;
-    }
-    buffer_finish(&pack.out);
-    return code;
+    const struct seal *seal = arg;
+    (void)stop;
+    return shelve(seal->layers->store, seal->pack->path, seal->pack->fd, seal->pack->digest, seal->fail);
 }
 
-/* A file without a name, on the disk of the cache. */
-static int open_nameless(const char *cache, struct fail *fail)
+/* The frame becomes the layer, inline or in the store; without files there is none. */
+static int seal(const struct layers *layers, struct frame_pack *pack, struct layer *ret, struct fail *fail)
 {
-    AUTO_FREE char *path = NULL;
-    if (asprintf(&path, "%s/" LAYER_PACKING "XXXXXX", cache) < 0) {
-        path = NULL;
-        return fail_set(fail, -ENOMEM, "out of memory");
+    int code = 0;
+    if (pack->fd >= 0)
+        code = offload_run(seal_work, &(struct seal){layers, pack, fail}, fail);
+    if (code == 0 && pack->size > 0) {
+        memcpy(ret->digest, pack->digest, sizeof(ret->digest));
+        ret->inlined = pack->out;
+        pack->out = (struct buffer){0};
     }
-    int fd = mkostemp(path, O_CLOEXEC);
-    if (fd < 0)
-        return tree_refuse(fail, "make", path);
-    unlink(path);
-    return fd;
+    frame_discard(pack);
+    return code;
 }
 
 int layer_pack(const struct layers *layers, struct sandbox *sandbox, struct layer *ret,
                struct fail *fail)
 {
     struct layer layer = {0};
+    AUTO_FREE char *path = NULL;
     ret->fault = FAULT_NODE;
-    AUTO_CLOSE int tar = open_nameless(layers->cache, fail);
-    if (tar < 0)
-        return tar;
-    struct seal seal = {.layers = layers, .tar = tar, .layer = &layer, .fail = fail};
-    int code = sandbox_pack(sandbox, tar, &seal.size, fail);
+    if (asprintf(&path, "%s/" LAYER_PACKING "XXXXXX", layers->store) < 0) {
+        path = NULL;
+        return fail_set(fail, -ENOMEM, "out of memory");
+    }
+    struct frame_pack pack = {.inline_max = LAYER_INLINE_MAX, .path = path, .fd = -1};
+    int code = pack_and_squeeze(sandbox, &pack, &ret->fault, fail);
     if (code < 0)
         return code;
-    if (seal.size > 0)
-        code = offload_run(seal_work, &seal, fail);
-    if (code < 0) {
-        bool is_full = code == -ENOSPC || code == -EDQUOT || code == -EROFS; /* the store's disk */
-        ret->fault = is_full ? FAULT_STORE : layer_fault(code);
-        layer_finish(&layer);
-        return code;
-    }
-    *ret = layer;
-    return 0;
+    code = seal(layers, &pack, &layer, fail);
+    if (code < 0)
+        ret->fault = fault_of_frame(code);
+    else
+        *ret = layer;
+    return code;
 }
 
 /* ---- unpacking ---------------------------------------------------------------------------- */

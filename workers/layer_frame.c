@@ -42,20 +42,39 @@ static int take_written(struct frame_pack *pack, size_t wrote, struct fail *fail
 {
     if (LZ4F_isError(wrote))
         return fail_set(fail, -EIO, "lz4: %s", LZ4F_getErrorName(wrote));
+    digest_add(pack->digesting, slice_of(pack->out.data + pack->out.len, wrote));
     pack->out.len += wrote;
     return pack->out.len > pack->inline_max || pack->fd >= 0 ? spill(pack, fail) : 0;
 }
 
-static int pack_chunks(struct frame_pack *pack, LZ4F_cctx *lz4, const LZ4F_preferences_t *how,
-                       uint8_t *chunk, const atomic_bool *stop, struct fail *fail)
+/* A whole chunk but at the end, however it comes: the same tar is always the same frame. */
+static ssize_t read_chunk(int tar, uint8_t *chunk)
 {
-    size_t bound = LZ4F_compressBound(CHUNK_BYTES, how);
+    size_t len = 0;
+    while (len < CHUNK_BYTES) {
+        ssize_t got = read(tar, chunk + len, CHUNK_BYTES - len);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -1;
+        if (got == 0)
+            break;
+        len += (size_t)got;
+    }
+    return (ssize_t)len;
+}
+
+static int pack_chunks(struct frame_pack *pack, LZ4F_cctx *lz4, uint8_t *chunk, const atomic_bool *stop,
+                       struct fail *fail)
+{
+    const LZ4F_preferences_t how = {.frameInfo = {.blockSizeID = LZ4F_max256KB}};
+    size_t bound = LZ4F_compressBound(CHUNK_BYTES, &how);
     uint8_t *at = buffer_reserve(&pack->out, bound + LZ4F_HEADER_SIZE_MAX);
     if (!at)
         return fail_set(fail, -ENOMEM, "out of memory");
-    int code = take_written(pack, LZ4F_compressBegin(lz4, at, LZ4F_HEADER_SIZE_MAX, how), fail);
-    for (uint64_t done = 0; code == 0;) {
-        ssize_t got = pread(pack->tar, chunk, CHUNK_BYTES, (off_t)done);
+    int code = take_written(pack, LZ4F_compressBegin(lz4, at, LZ4F_HEADER_SIZE_MAX, &how), fail);
+    while (code == 0) {
+        ssize_t got = read_chunk(pack->tar, chunk);
         if (got < 0)
             return fail_set(fail, -errno, "cannot read the packed files: %s", strerror(errno));
         if (atomic_load(stop))
@@ -66,28 +85,40 @@ static int pack_chunks(struct frame_pack *pack, LZ4F_cctx *lz4, const LZ4F_prefe
             return take_written(pack, LZ4F_compressEnd(lz4, at, bound, NULL), fail);
         code =
             take_written(pack, LZ4F_compressUpdate(lz4, at, bound, chunk, (size_t)got, NULL), fail);
-        done += (uint64_t)got;
+        pack->size += (uint64_t)got;
     }
     return code;
 }
 
 int frame_pack(struct frame_pack *pack, const atomic_bool *stop, struct fail *fail)
 {
-    LZ4F_preferences_t how = {
-        .frameInfo = {.blockSizeID = LZ4F_max256KB, .contentSize = pack->size}};
     LZ4F_cctx *lz4 = NULL;
     AUTO_FREE uint8_t *chunk = malloc(CHUNK_BYTES);
     pack->fd = -1;
-    if (!chunk || LZ4F_isError(LZ4F_createCompressionContext(&lz4, LZ4F_VERSION)))
-        return fail_set(fail, -ENOMEM, "out of memory");
-    int code = pack_chunks(pack, lz4, &how, chunk, stop, fail);
+    pack->size = 0;
+    pack->digesting = digest_begin();
+    int code = -ENOMEM;
+    if (chunk && pack->digesting && !LZ4F_isError(LZ4F_createCompressionContext(&lz4, LZ4F_VERSION)))
+        code = pack_chunks(pack, lz4, chunk, stop, fail);
     LZ4F_freeCompressionContext(lz4);
-    if (code < 0 && pack->fd >= 0) {
-        unlink(pack->path);
-        close(pack->fd);
-        pack->fd = -1;
-    }
+    if (code == 0 && !digest_end(&pack->digesting, pack->digest))
+        code = -ENOMEM;
+    digest_drop(&pack->digesting);
+    if (code == -ENOMEM)
+        fail_set(fail, code, "out of memory");
+    if (code < 0)
+        frame_discard(pack);
     return code;
+}
+
+void frame_discard(struct frame_pack *pack)
+{
+    buffer_finish(&pack->out);
+    if (pack->fd < 0)
+        return;
+    unlink(pack->path);
+    close(pack->fd);
+    pack->fd = -1;
 }
 
 /* ---- reading ------------------------------------------------------------------------------ */

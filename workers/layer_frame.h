@@ -11,19 +11,23 @@
 #include "common/fail.h"
 
 /*
- * Compresses `size` bytes of `tar` from its start. Up to `inline_max` bytes of frame end up in
- * *ret; beyond that all of them go to a new file, whose path is printed over `path` (a template
- * for mkostemp) and whose descriptor is *ret_fd, else -1. On failure no file is left.
+ * Compresses what can be read from `tar`, until its end; `size` says how much that was. Up to `inline_max` bytes of
+ * frame end up in `out`; beyond that all of them go to a new file, whose path is printed over `path` (a template
+ * for mkostemp) and whose descriptor is `fd`, else -1. `digest` is the name of them all. On failure nothing is left.
  */
 struct frame_pack {
     int tar;
-    uint64_t size;
     size_t inline_max;
     char *path;
+    uint64_t size;
     struct buffer out;
     int fd;
+    char digest[DIGEST_SIZE];
+    struct digest *digesting; /* frame_pack's own */
 };
 int frame_pack(struct frame_pack *pack, const atomic_bool *stop, struct fail *fail);
+/* Frees the bytes, closes the file and, if it is still at `path`, removes it. */
+void frame_discard(struct frame_pack *pack);
 
 /* Reads a frame from a file or from memory, a piece at a time. */
 struct frame_reader;

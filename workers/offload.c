@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -14,6 +15,7 @@
 struct offload {
     int (*work)(void *arg, const atomic_bool *stop);
     void *arg;
+    pthread_t thread;
     atomic_bool stop;
     int result, done; /* done: an eventfd */
 };
@@ -55,22 +57,39 @@ static int await_end(struct offload *offload)
     return code;
 }
 
+int offload_begin(int (*work)(void *arg, const atomic_bool *stop), void *arg, struct offload **ret,
+                  struct fail *fail)
+{
+    AUTO_FREE struct offload *offload = calloc(1, sizeof(*offload));
+    if (!offload)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    *offload = (struct offload){.work = work, .arg = arg, .done = eventfd(0, EFD_CLOEXEC)};
+    int code = offload->done < 0 ? -errno : start_thread(&offload->thread, offload);
+    if (code < 0) {
+        cleanup_close(&offload->done);
+        return fail_set(fail, code, "cannot start a thread: %s", strerror(-code));
+    }
+    *ret = take_ptr(&offload);
+    return 0;
+}
+
+int offload_end(struct offload **ending, struct fail *fail)
+{
+    struct offload *offload = take_ptr(ending);
+    int code = await_end(offload);
+    pthread_join(offload->thread, NULL);
+    int result = offload->result;
+    close(offload->done);
+    free(offload);
+    return code == 0 || result >= 0 ? result : fail_set(fail, code, "%s", strerror(-code));
+}
+
 int offload_run(int (*work)(void *arg, const atomic_bool *stop), void *arg, struct fail *fail)
 {
-    struct offload offload = {.work = work, .arg = arg};
+    atomic_bool never = false;
+    struct offload *offload;
     if (!fiber_current())
-        return work(arg, &offload.stop);
-    AUTO_CLOSE int done = eventfd(0, EFD_CLOEXEC);
-    if (done < 0)
-        return fail_set(fail, -errno, "eventfd: %s", strerror(errno));
-    offload.done = done;
-    pthread_t thread;
-    int code = start_thread(&thread, &offload);
-    if (code < 0)
-        return fail_set(fail, code, "cannot start a thread: %s", strerror(-code));
-    code = await_end(&offload);
-    pthread_join(thread, NULL);
-    if (code == 0 || offload.result >= 0)
-        return offload.result;
-    return fail_set(fail, code, "%s", strerror(-code));
+        return work(arg, &never);
+    int code = offload_begin(work, arg, &offload, fail);
+    return code < 0 ? code : offload_end(&offload, fail);
 }

@@ -18,4 +18,10 @@
  */
 int offload_run(int (*work)(void *arg, const atomic_bool *stop), void *arg, struct fail *fail);
 
+/* In two steps, of a fiber that has something else to do meanwhile; what was begun must be ended. */
+struct offload;
+int offload_begin(int (*work)(void *arg, const atomic_bool *stop), void *arg, struct offload **ret,
+                  struct fail *fail);
+int offload_end(struct offload **offload, struct fail *fail);
+
 #endif

@@ -51,8 +51,8 @@ static bool wrap(struct slice tar, struct buffer *ret)
 {
     AUTO_CLOSE int fd = memfd_create("tar", MFD_CLOEXEC);
     char none[] = "";
-    must(fd >= 0 && tree_write_at(fd, tar.data, tar.len, 0) == 0);
-    struct frame_pack pack = {.tar = fd, .size = tar.len, .inline_max = SIZE_MAX, .path = none};
+    must(fd >= 0 && tree_write_at(fd, tar.data, tar.len, 0) == 0); /* which leaves it at its beginning */
+    struct frame_pack pack = {.tar = fd, .inline_max = SIZE_MAX, .path = none};
     struct fail fail = {0};
     bool ok = frame_pack(&pack, &stop, &fail) == 0;
     *ret = pack.out;

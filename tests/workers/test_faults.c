@@ -97,7 +97,8 @@ FIBER_TEST(a_cache_that_cannot_be_written_is_the_nodes_fault)
     char gone[160];
     snprintf(gone, sizeof(gone), "%s/gone", directory);
     assert_int_equal(rename(cache, gone), 0);
-    expect_stage(STAGE_INIT, WRITES "}", NULL, OUTCOME_INFRA, FAULT_NODE, cache);
+    expect_stage(STAGE_EVAL, "{\"task\":\"t\",\"prompt\":\"x\",\"eval\":{\"kind\":\"command\",\"command\":\"true\","
+                 "\"files\":{\"/workspace/a\":\"x\"}}}", NULL, OUTCOME_INFRA, FAULT_NODE, cache);
     assert_int_equal(rename(gone, cache), 0);
 }
 

@@ -176,6 +176,52 @@ FIBER_TEST(a_small_layer_is_inline_and_a_large_one_in_the_store)
     layer_finish(&large);
 }
 
+/* Without the cache's own ".usage" and ".trim". */
+static size_t count_entries(const char *path)
+{
+    size_t count = 0;
+    const struct dirent *entry;
+    DIR *stream = opendir(path);
+    assert_non_null(stream);
+    while ((entry = readdir(stream)))
+        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+                 strcmp(entry->d_name, ".usage") != 0 && strcmp(entry->d_name, ".trim") != 0;
+    closedir(stream);
+    return count;
+}
+
+/* While the sandbox still packs: it is not left waiting, and packs again. */
+FIBER_TEST(a_store_that_takes_nothing_is_the_reason_given)
+{
+    struct sandbox *sandbox = open_host();
+    struct layers nowhere = {.store = "/nonexistent", .cache = cache};
+    struct layer layer = {0};
+    struct fail fail = {0};
+    expect_status(sandbox, "head -c 4M /dev/urandom > large", 0);
+    assert_int_equal(layer_pack(&nowhere, sandbox, &layer, &fail), -ENOENT);
+    assert_non_null(strstr(fail.text, "cannot make /nonexistent/"));
+    assert_int_equal(layer.fault, FAULT_STORE);
+    layer = pack(sandbox);
+    assert_true(layer.digest[0] && layer.inlined.len == 0);
+    layer_finish(&layer);
+    sandbox_close(&sandbox);
+}
+
+FIBER_TEST(files_that_cannot_be_packed_are_the_reason_given_and_leave_nothing)
+{
+    struct sandbox *sandbox = open_host();
+    struct layer layer = {0};
+    struct fail fail = {0};
+    expect_status(sandbox, "head -c 4M /dev/urandom > a; mkdir z; cd z; perl -e 'for (1..300) { mkdir q(d); chdir q(d) }'", 0);
+    assert_int_equal(layer_pack(&layers, sandbox, &layer, &fail), -ENAMETOOLONG);
+    assert_string_equal(fail.text, "directories more than 256 deep");
+    assert_int_equal(layer.fault, FAULT_NODE);
+    assert_int_equal(count_entries(store), 0);
+    assert_int_equal(count_entries(cache), 0);
+    assert_null(layer.inlined.data);
+    sandbox_close(&sandbox);
+}
+
 FIBER_TEST(a_layer_that_is_damaged_or_absent_is_refused_by_name)
 {
     char stored[256], *path = NULL;
@@ -218,27 +264,16 @@ static struct layer make_by_hand(const struct tar_entry *entries, size_t count)
         tar_put(&tar, &entries[i]);
     assert_int_equal(tar_end(&tar), 0);
     snprintf(path, sizeof(path), "%s/XXXXXX", directory);
-    struct frame_pack frame = {.tar = fd, .size = tar.bytes, .inline_max = 8 << 20, .path = path};
+    struct frame_pack frame = {.tar = fd, .inline_max = 8 << 20, .path = path};
+    assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
     assert_int_equal(frame_pack(&frame, &stop, &fail), 0);
+    assert_int_equal(frame.size, tar.bytes);
     assert_true(digest_of(buffer_peek(&frame.out), layer.digest));
+    assert_string_equal(frame.digest, layer.digest);
     layer.inlined = frame.out;
     tar_finish(&tar);
     close(fd);
     return layer;
-}
-
-/* Without the cache's own ".usage" and ".trim". */
-static size_t count_entries(const char *path)
-{
-    size_t count = 0;
-    const struct dirent *entry;
-    DIR *stream = opendir(path);
-    assert_non_null(stream);
-    while ((entry = readdir(stream)))
-        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-                 strcmp(entry->d_name, ".usage") != 0 && strcmp(entry->d_name, ".trim") != 0;
-    closedir(stream);
-    return count;
 }
 
 FIBER_TEST(a_layer_that_leads_out_is_refused_and_leaves_nothing)
@@ -392,7 +427,7 @@ static void a_frame_that_grows_without_bound_is_cut_off(void **state)
     snprintf(path, sizeof(path), "%s/XXXXXX", directory);
     int zeros = memfd_create("zeros", MFD_CLOEXEC);
     assert_int_equal(ftruncate(zeros, 16 << 20), 0);
-    struct frame_pack frame = {.tar = zeros, .size = 16 << 20, .inline_max = 1 << 20, .path = path};
+    struct frame_pack frame = {.tar = zeros, .inline_max = 1 << 20, .path = path};
     assert_int_equal(frame_pack(&frame, &stop, &fail), 0);
     assert_true(frame.out.len < 100000);
     struct frame_reader *reader = frame_open(-1, buffer_peek(&frame.out), 1 << 20);
@@ -725,6 +760,8 @@ static int group(void)
         TEST(names_attributes_and_what_is_left_out_are_as_they_were),
         TEST(nothing_written_is_no_layer),
         TEST(a_small_layer_is_inline_and_a_large_one_in_the_store),
+        TEST(a_store_that_takes_nothing_is_the_reason_given),
+        TEST(files_that_cannot_be_packed_are_the_reason_given_and_leave_nothing),
         TEST(a_layer_that_is_damaged_or_absent_is_refused_by_name),
         TEST(a_layer_that_leads_out_is_refused_and_leaves_nothing),
         TEST(attributes_that_no_layer_has_are_refused),
