@@ -4,8 +4,9 @@
  *   bench_layers FILES BYTES DIRECTORY [FLOOR]
  *
  * Prints pack ms, unpack ms and the layer's bytes, of one sandbox that wrote FILES files of BYTES
- * bytes in directories of a hundred. With FLOOR that tree is written there too, for other
- * programs to be measured on.
+ * bytes in directories of a hundred; then two floors of the file system, without any archive: ms to
+ * write and sync one file of the layer's bytes, and to make, write and date as many such files. With
+ * FLOOR the tree is written there too, for other programs to be measured on.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -74,6 +75,67 @@ static void write_files(const struct bench *bench, struct sandbox *sandbox, int 
     }
 }
 
+/* ---- floors ------------------------------------------------------------------------------ */
+
+static void must(bool is_done, const char *what)
+{
+    if (is_done)
+        return;
+    perror(what);
+    exit(1);
+}
+
+static double sync_one(int dir, size_t bytes)
+{
+    AUTO_FREE char *data = malloc(bytes + 1);
+    must(data != NULL, "memory");
+    fill(data, bytes, 1);
+    double begin = now_ms();
+    AUTO_CLOSE int file = openat(dir, "floor", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    must(file >= 0 && write(file, data, bytes) == (ssize_t)bytes && fsync(file) == 0 && fsync(dir) == 0, "floor");
+    double took = now_ms() - begin;
+    unlinkat(dir, "floor", 0);
+    return took;
+}
+
+static double make_files(const struct bench *bench, int tree)
+{
+    const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = 1700000000}};
+    AUTO_FREE char *text = malloc(bench->bytes + 1);
+    int dir = -1;
+    must(text != NULL, "memory");
+    fill(text, bench->bytes, 1);
+    double begin = now_ms();
+    for (unsigned long i = 0; i < bench->files; i++) {
+        char name[64];
+        if (i % FILES_PER_DIR == 0) {
+            snprintf(name, sizeof(name), "dir%lu", i / FILES_PER_DIR);
+            must(mkdirat(tree, name, 0755) == 0, name);
+            cleanup_close(&dir);
+            dir = openat(tree, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        }
+        snprintf(name, sizeof(name), "file%lu.c", i);
+        AUTO_CLOSE int file = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+        must(file >= 0 && write(file, text, bench->bytes) == (ssize_t)bench->bytes && futimens(file, times) == 0, name);
+    }
+    cleanup_close(&dir);
+    return now_ms() - begin;
+}
+
+/* In a directory of the cache, as unpacked layers are. */
+static double make_files_there(const struct bench *bench)
+{
+    char path[600];
+    snprintf(path, sizeof(path), "%s/floor.XXXXXX", bench->cache);
+    must(mkdtemp(path) != NULL, path);
+    AUTO_CLOSE int tree = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    double took = make_files(bench, tree);
+    tree_remove(path);
+    return took;
+}
+
+/* ---- ours -------------------------------------------------------------------------------- */
+
 static void run(void *arg)
 {
     struct bench *bench = arg;
@@ -100,9 +162,11 @@ static void run(void *arg)
     snprintf(stored, sizeof(stored), "%s/%.2s/%s.tar.lz4", bench->store, layer.digest + 7,
              layer.digest + 7);
     stat(stored, &it);
-    printf("%g %g %lld\n", packed - begin, unpacked - packed, (long long)it.st_size);
     unlink(stored);
     layer_dir_discard(&dir);
+    AUTO_CLOSE int store = open(bench->store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    printf("%g %g %lld %g %g\n", packed - begin, unpacked - packed, (long long)it.st_size,
+           sync_one(store, (size_t)it.st_size), make_files_there(bench));
     layer_finish(&layer);
     sandbox_close(&sandbox);
 }

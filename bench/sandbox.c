@@ -1,7 +1,7 @@
 /*
  * Sandboxes: until one is ready, how many are made and destroyed a second, and what a living one
- * costs, beside the floor of this machine (fork, exec and wait of /bin/true) and bubblewrap in the
- * same run.
+ * costs, beside the floors of this machine (fork, exec and wait of /bin/true; a process in all the
+ * namespaces that a sandbox has) and bubblewrap in the same run.
  *
  *   bench_sandbox CACHE [COUNT [ALIVE]]     prints "VALUE WHAT" lines; 400 and 200 if not given
  */
@@ -16,9 +16,10 @@
 
 #include "common/clock.h"
 #include "workers/fiber.h"
+#include "workers/sandbox/apart.h"
 #include "workers/sandbox/sandbox.h"
 
-enum { TOGETHER_MAX = 4, COMMAND_MS = 10000 };
+enum { TOGETHER_MAX = 4, PAUSE_MS = 2 };
 
 static const struct sandbox_plan plan = {
     .image = "host", .memory_mib = 512, .disk_mib = 64, .processes = 64};
@@ -81,6 +82,24 @@ static void measure_floor(void)
     measure_program("fork, exec and end of /bin/true", ARGV("/bin/true"), count);
 }
 
+/* What no sandbox can be made without; nothing is mounted in them yet. */
+static void measure_namespaces(void)
+{
+    for (size_t i = 0; i < count; i++) {
+        int status, pidfd = -1;
+        int64_t began_us = clock_us();
+        pid_t pid = apart_clone(APART_ROOM, &pidfd);
+        if (pid == 0)
+            _exit(0);
+        if (pid < 0)
+            return; /* not allowed here */
+        waitpid(pid, &status, 0);
+        samples_us[i] = clock_us() - began_us;
+        close(pidfd);
+    }
+    print_samples("a process in seven namespaces of its own and its end", count);
+}
+
 static void measure_bubblewrap(void)
 {
     measure_program("bubblewrap with the same namespaces around /bin/true",
@@ -101,11 +120,11 @@ static void fiber_ended(void *arg)
         loop_stop(loop);
 }
 
-static void run_fibers(void (*body)(void *), size_t number)
+static void run_fibers(void (*body)(void *), void *arg, size_t number)
 {
     running = number;
     for (size_t i = 0; i < number; i++)
-        if (!fiber_start(loop, body, fiber_ended, NULL))
+        if (!fiber_start(loop, body, fiber_ended, arg))
             give_up("fiber", "out of memory");
     loop_run(loop);
 }
@@ -136,15 +155,17 @@ static void stop_spawner(void)
 
 /* ---- time -------------------------------------------------------------------------------- */
 
+/* `arg`: how long nobody asks for one after each, in ms, or NULL. */
 static void sample_opens(void *arg)
 {
-    (void)arg;
+    const int64_t *pause_ms = arg;
     for (size_t i = 0; i < count; i++) {
         int64_t began_us = clock_us();
         struct sandbox *sandbox = open_one();
         samples_us[i] = clock_us() - began_us;
         sandbox_close(&sandbox);
-        await_sleep(2); /* the last one's end is not this one's beginning */
+        if (pause_ms)
+            await_sleep(*pause_ms);
     }
 }
 
@@ -162,7 +183,7 @@ static void sample_commands(void *arg)
             give_up("/bin/true", fail.text);
         samples_us[i] = clock_us() - began_us;
         sandbox_close(&sandbox);
-        await_sleep(2);
+        await_sleep(PAUSE_MS);
     }
 }
 
@@ -184,7 +205,7 @@ static void measure_churn(const char *scratch, size_t together)
     start_spawner(scratch);
     int64_t began_us = clock_us();
     left = count;
-    run_fibers(churn, together);
+    run_fibers(churn, NULL, together);
     stop_spawner();
     printf("%.0f sandboxes made and destroyed, %zu at once, /s\n",
            (double)count * 1e6 / (double)(clock_us() - began_us), together);
@@ -240,7 +261,7 @@ static void measure_memory(const char *scratch)
     for (size_t i = 0; i < PARTS; i++)
         before[i] = meminfo_kib(parts[i].names);
     int64_t began_us = clock_us();
-    run_fibers(open_living, 1);
+    run_fibers(open_living, NULL, 1);
     printf("%.0f sandboxes made with a sleep in each and none destroyed, /s\n",
            (double)alive * 1e6 / (double)(clock_us() - began_us));
     for (size_t i = 0; i < PARTS; i++)
@@ -271,10 +292,13 @@ int main(int argc, char **argv)
     samples_us = calloc(count + 1, sizeof(*samples_us));
     living = calloc(alive + 1, sizeof(struct sandbox *));
     measure_floor();
+    measure_namespaces();
     start_spawner(scratch);
-    run_fibers(sample_opens, 1);
+    run_fibers(sample_opens, &(int64_t){PAUSE_MS}, 1); /* the last one's end is not this one's beginning */
     print_samples("a sandbox is ready", count);
-    run_fibers(sample_commands, 1);
+    run_fibers(sample_opens, NULL, 1);
+    print_samples("a sandbox is ready, asked for at once when the last one was", count);
+    run_fibers(sample_commands, NULL, 1);
     print_samples("a sandbox is ready and /bin/true has ended in it", count);
     stop_spawner();
     measure_bubblewrap();

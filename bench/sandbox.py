@@ -28,16 +28,22 @@ def layer_floor(values, directory, tree):
     shutil.rmtree(out)
 
 
+def bench_layers(values, build, directory, more=(), where=""):
+    done = subprocess.run([f"{build}/bench/bench_layers", str(LAYER_FILES), str(LAYER_BYTES), directory, *more],
+                          check=True, text=True, stdout=subprocess.PIPE, timeout=300)
+    packed, unpacked, _, synced, made = map(float, done.stdout.split())
+    values.note(f"a layer of {LAYER_FILES:,} files of {LAYER_BYTES:,} bytes packed{where}, ms", packed)
+    values.note(f"... and unpacked{where}, ms", unpacked)
+    values.note(f"... both{where}, ms", packed + unpacked)
+    values.note(f"... floor of packing: one file of its bytes written and synced{where}, ms", synced)
+    values.note(f"... floor of unpacking: such files made, written and dated by one thread{where}, ms", made)
+
+
 def layer(values, build, directory):
     """A layer of small files, packed by the sandbox that wrote them and unpacked where none is kept."""
     tree = os.path.join(directory, "tree")
     os.makedirs(tree)
-    done = subprocess.run([f"{build}/bench/bench_layers", str(LAYER_FILES), str(LAYER_BYTES), directory, tree],
-                          check=True, text=True, stdout=subprocess.PIPE, timeout=300)
-    packed, unpacked, _ = map(float, done.stdout.split())
-    values.note(f"a layer of {LAYER_FILES:,} files of {LAYER_BYTES:,} bytes packed, ms", packed)
-    values.note("... and unpacked, ms", unpacked)
-    values.note("... both, ms", packed + unpacked)
+    bench_layers(values, build, directory, [tree])
     if shutil.which("lz4"):
         layer_floor(values, directory, tree)
     shutil.rmtree(tree)
@@ -52,6 +58,8 @@ def measure(build, quick):
             values.begin(number, rounds)
             page.note_lines(values, [f"{build}/bench/bench_sandbox", directory, str(count), str(alive)])
             layer(values, build, directory)
+            with tempfile.TemporaryDirectory(prefix="sluice-bench-", dir="/dev/shm") as memory:
+                bench_layers(values, build, memory, where=" on a tmpfs")
     return f"""## Sandboxes
 
 {values.circumstances()}
