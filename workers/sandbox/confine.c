@@ -47,13 +47,6 @@ void room_limit(const struct room_plan *plan)
         limit(limits.each[i].what, limits.each[i].most);
 }
 
-int room_bind_cpus(const struct room_plan *plan, struct fail *fail)
-{
-    if (CPU_COUNT(&plan->cpus) > 0 && sched_setaffinity(0, sizeof(plan->cpus), &plan->cpus) < 0)
-        return fail_set(fail, -errno, "CPUs: %s", strerror(errno));
-    return 0;
-}
-
 /* ---- system calls ------------------------------------------------------------------- */
 
 /* Refused with EPERM: namespaces, mounts, the kernel's inner life, leaving one's CPUs. */
@@ -164,14 +157,20 @@ int room_set_rights(uint32_t kept, struct fail *fail)
     return 0;
 }
 
-int room_drop_rights(uint32_t kept, struct fail *fail)
+int room_drop_bounds(struct fail *fail)
 {
     int right = 0;
     while (prctl(PR_CAPBSET_DROP, right, 0, 0, 0) == 0)
         right++;
     if (errno != EINVAL || right <= CAP_SYS_ADMIN) /* EINVAL: the kernel has no more */
         return fail_set(fail, -errno, "bounding set: %s", strerror(errno));
-    return room_set_rights(kept, fail);
+    return 0;
+}
+
+int room_drop_rights(uint32_t kept, struct fail *fail)
+{
+    int code = room_drop_bounds(fail);
+    return code < 0 ? code : room_set_rights(kept, fail);
 }
 
 int room_confine(const struct room_plan *plan, struct fail *fail)
@@ -179,7 +178,7 @@ int room_confine(const struct room_plan *plan, struct fail *fail)
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_NPROC, plan->processes + 1 + PROCESSES_SPARE); /* pid 1 can always start one */
     /* It keeps what lets it read files whose owner took the permission away; what it executes has none. */
-    int code = room_drop_rights(1u << CAP_DAC_OVERRIDE, fail);
+    int code = room_set_rights(1u << CAP_DAC_OVERRIDE, fail);
     if (code == 0)
         code = room_apply_filter(fail);
     if (code == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)

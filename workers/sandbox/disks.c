@@ -122,7 +122,6 @@ static int make_dirs(const char *path, struct fail *fail)
     return 0;
 }
 
-
 static int make_on_tmpfs(const struct room_plan *plan, const char *path, struct fail *fail)
 {
     char options[96];
@@ -134,11 +133,17 @@ static int make_on_tmpfs(const struct room_plan *plan, const char *path, struct 
     return code == 0 ? fuse_mount(plan, plan->scratch, fail) : code;
 }
 
+const char *disks_path(const struct disks *disks, uint32_t id, char path[DISKS_PATH_MAX])
+{
+    int len = disks->path[0] ? snprintf(path, DISKS_PATH_MAX, "%s/%u", disks->path, id) : DISKS_PATH_MAX;
+    return len < DISKS_PATH_MAX ? path : NULL;
+}
+
 int disks_make(struct disks *disks, struct room_plan *plan, char path[DISKS_PATH_MAX], struct fail *fail)
 {
     if (!disks->path[0])
         return 0;
-    if (snprintf(path, DISKS_PATH_MAX, "%s/%u", disks->path, plan->id) >= DISKS_PATH_MAX)
+    if (!disks_path(disks, plan->id, path))
         return fail_set(fail, -ENAMETOOLONG, "%s: too long", disks->path);
     if (disks->keeper >= 0 && reserve_orders(disks, fail) < 0)
         return fail->code;

@@ -38,6 +38,8 @@ int disks_open(struct disks *disks, enum tier tier, const char *scratch, const c
 /* Whether `keeper` is to be polled for POLLOUT, and then disks_send called. */
 bool disks_is_waiting(const struct disks *disks);
 void disks_send(struct disks *disks);
+/* Where the room's is, or NULL where there is none; in `path`. */
+const char *disks_path(const struct disks *disks, uint32_t id, char path[DISKS_PATH_MAX]);
 /* Makes the room's and sets plan->disk to `path`, which it writes. */
 int disks_make(struct disks *disks, struct room_plan *plan, char path[DISKS_PATH_MAX], struct fail *fail);
 /* Its room has ended. */

@@ -100,7 +100,8 @@ static _Noreturn void floor_main(const struct room_plan *plan, int socket)
     int pids = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
     wire_send(3, &(struct wire_head){0}, (struct slice){0}, &pids, pids >= 0);
     close(pids);
-    bool is_ready = room_build(plan, &room, &fail) == 0 && write_files(room.commands) == 0;
+    bool is_ready = room_prepare(plan, &room, &fail) == 0 && room_build(plan, &room, &fail) == 0 &&
+                    write_files(room.commands) == 0;
     if (is_ready && fork() == 0)
         become_server(3);
     close(3);
@@ -137,8 +138,6 @@ static int open_floor(const struct room_plan *like, struct floor *ret)
                              .processes = SERVER_PROCESSES_MAX,
                              .scratch = like->scratch,
                              .tier = like->tier,
-                             .uid = like->uid,
-                             .gid = like->gid,
                              .is_host_root = like->is_host_root,
                              .is_floor = true};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
@@ -163,6 +162,7 @@ static void close_floor(struct floor *floor)
 {
     if (floor->pid > 0)
         kill(floor->pid, SIGKILL);
+    spare_drop(&floor->spare);
     cleanup_close(&floor->pids);
     cleanup_close(&floor->server);
     free(floor->image);
@@ -184,9 +184,17 @@ static struct floor *find_place(struct floors *floors)
     return oldest;
 }
 
-static struct floor *get_floor(struct floors *floors, const struct room_plan *plan)
+/* The other tiers have files outside. */
+static bool can_stand(const struct room_plan *plan)
+{
+    return plan->kernels && plan->tier == TIER_overlay_tmpfs;
+}
+
+struct floor *floors_join(struct floors *floors, const struct room_plan *plan)
 {
     struct floor *floor = NULL;
+    if (!can_stand(plan))
+        return NULL;
     for (struct floor *at = floors->each; !floor && at < floors->each + FLOORS_MAX; at++)
         if (at->image && at->pid > 0 && strcmp(at->image, plan->image) == 0)
             floor = at;
@@ -221,7 +229,9 @@ void floors_end(struct floors *floors)
 void floors_forget(struct floors *floors, pid_t pid)
 {
     for (struct floor *at = floors->each; at < floors->each + FLOORS_MAX; at++)
-        if (at->image && at->pid == pid) {
+        if (at->image && at->spare.pid == pid) {
+            spare_drop(&at->spare);
+        } else if (at->image && at->pid == pid) {
             at->pid = 0;
             if (at->users == 0) /* else its sandboxes are gone too, and each will leave */
                 close_floor(at);
@@ -261,7 +271,7 @@ static pid_t step_in(int tell)
     _exit(0);
 }
 
-static pid_t clone_on(const struct floor *floor, int *ret_pidfd)
+pid_t floor_clone(const struct floor *floor, int *ret_pidfd)
 {
     static struct wire_message said;
     int ends[2];
@@ -290,24 +300,6 @@ static pid_t clone_on(const struct floor *floor, int *ret_pidfd)
         return code;
     *ret_pidfd = take_fd(&said.fds[0]);
     return read_pid(*ret_pidfd);
-}
-
-/* The other tiers have files outside. */
-static bool can_stand(const struct room_plan *plan)
-{
-    return plan->kernels && plan->tier == TIER_overlay_tmpfs;
-}
-
-pid_t floors_clone(struct floors *floors, const struct room_plan *plan, struct floor **ret,
-                   int *ret_pidfd)
-{
-    *ret = can_stand(plan) ? get_floor(floors, plan) : NULL;
-    pid_t pid = *ret ? clone_on(*ret, ret_pidfd) : -1;
-    if (pid >= 0)
-        return pid;
-    if (*ret)
-        floors_leave(take_ptr(ret));
-    return apart_clone(APART_ROOM, ret_pidfd);
 }
 
 int floor_fork_kernel(struct floor *floor, const struct room_plan *limits, const int *fds,

@@ -14,6 +14,7 @@
 #define SLUICE_WORKERS_SANDBOX_FLOOR_H
 
 #include "workers/sandbox/room.h"
+#include "workers/sandbox/spare.h"
 
 enum { FLOORS_MAX = 16 };
 
@@ -22,6 +23,7 @@ struct floor {
     pid_t pid;   /* its pid 1: our own code, which waits */
     int pids;    /* its pid namespace */
     int server;  /* requests to the fork server; -1 once it is gone */
+    struct spare spare;
     size_t users; /* sandboxes on it */
     int64_t used_ms;
 };
@@ -30,18 +32,16 @@ struct floors {
     struct floor each[FLOORS_MAX];
 };
 
-/*
- * Clones pid 1 of a sandbox, a child of the caller: 0 in it, else its pid and pidfd, or -1 with
- * errno. With plan->kernels it stands on the floor of its image, made if need be; *ret is NULL
- * where none can be had, and its kernels start slowly.
- */
-pid_t floors_clone(struct floors *floors, const struct room_plan *plan, struct floor **ret,
-                   int *ret_pidfd);
+/* The floor of the plan's image, made if need be, with one sandbox more on it. NULL where it is to have none, or none
+ * can be had: its kernels start slowly then. */
+struct floor *floors_join(struct floors *floors, const struct room_plan *plan);
+/* Clones pid 1 of a sandbox on it, a child of the caller: 0 in it, else its pid and pidfd, or negative errno. */
+pid_t floor_clone(const struct floor *floor, int *ret_pidfd);
 /* One sandbox less; its floor stays for the next. */
 void floors_leave(struct floor *floor);
 /* Kills them all. */
 void floors_end(struct floors *floors);
-/* Notes the end of a process that may have been a floor. */
+/* Notes the end of a process that may have been a floor, or was to be a sandbox on one. */
 void floors_forget(struct floors *floors, pid_t pid);
 
 /*

@@ -59,19 +59,6 @@ int host_image_prepare(int skeleton, struct fail *fail)
     return 0;
 }
 
-int host_image_attach(int root, struct fail *fail)
-{
-    const uint64_t attributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
-    for (size_t i = 0; i < SYSTEM_DIRS; i++) {
-        char host[32];
-        snprintf(host, sizeof(host), "/%s", system_dirs[i]);
-        if (S_ISDIR(host_type(system_dirs[i])) &&
-            room_attach_clone(AT_FDCWD, host, attributes, root, system_dirs[i]) < 0)
-            return refuse(fail, system_dirs[i]);
-    }
-    return 0;
-}
-
 /* ---- secrets ------------------------------------------------------------------------ */
 
 /* Root's uid is the sandbox's own when root runs us: what others may not read is covered. */
@@ -130,15 +117,40 @@ int host_image_find_secrets(struct fail *fail)
     return code;
 }
 
-int host_image_hide_secrets(int root, int stock, struct fail *fail)
+static int hide_secrets(int stock, int tree, struct fail *fail)
 {
-    for (size_t i = 0; i < secret_count; i++) {
-        int covered = secrets[i].is_dir
-                          ? room_attach_clone(stock, "empty", MOUNT_ATTR_RDONLY, root, secrets[i].path)
-                          : room_attach_clone(root, "dev/null", 0, root, secrets[i].path);
-        if (covered < 0 && errno != ENOENT)
+    for (size_t i = 0; i < secret_count; i++)
+        if (room_attach_clone(stock, secrets[i].is_dir ? "empty" : "nothing", MOUNT_ATTR_RDONLY, tree,
+                              secrets[i].path) < 0 && errno != ENOENT)
             return refuse(fail, secrets[i].path);
+    return 0;
+}
+
+/* ---- with mounts ---------------------------------------------------------------------- */
+
+static const uint64_t attributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+
+int host_image_mount(int stock, bool is_host_root, struct fail *fail)
+{
+    AUTO_CLOSE int tree = openat(stock, "tree", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    for (size_t i = 0; i < SYSTEM_DIRS; i++) {
+        char host[32];
+        snprintf(host, sizeof(host), "/%s", system_dirs[i]);
+        if (S_ISDIR(host_type(system_dirs[i])) &&
+            (mkdirat(tree, system_dirs[i], 0755) < 0 ||
+             room_attach_clone(AT_FDCWD, host, attributes, tree, system_dirs[i]) < 0))
+            return refuse(fail, system_dirs[i]);
     }
+    return is_host_root ? hide_secrets(stock, tree, fail) : 0;
+}
+
+/* The attributes once more, for what the host has mounted there since. */
+int host_image_attach(int stock, int root, struct fail *fail)
+{
+    AUTO_CLOSE int tree = openat(stock, "tree", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    for (size_t i = 0; i < SYSTEM_DIRS; i++)
+        if (room_attach_clone(tree, system_dirs[i], attributes, root, system_dirs[i]) < 0 && errno != ENOENT)
+            return refuse(fail, system_dirs[i]);
     return 0;
 }
 

@@ -12,6 +12,7 @@
 #include "common/cleanup.h"
 #include "workers/sandbox/gauge.h"
 #include "workers/sandbox/init_inside.h"
+#include "workers/sandbox/plan.h"
 
 /* ---- to and from the worker --------------------------------------------------------- */
 
@@ -109,11 +110,31 @@ static int listen_to_signals(struct init *init, struct fail *fail)
     return init->signals < 0 ? fail_set(fail, -errno, "signalfd: %s", strerror(errno)) : 0;
 }
 
+/* Whatever needs no plan but what all plans share. */
+static int prepare(struct init *init, struct fail *fail)
+{
+    int code = listen_to_signals(init, fail);
+    return code == 0 && init->way->prepare ? init->way->prepare(&init->plan, &init->room, fail) : code;
+}
+
+/* Its strings stay where they were received. */
+static void await_plan(struct init *init, const struct init_setup *setup)
+{
+    static struct wire_message order;
+    static char disk[DISKS_PATH_MAX];
+    const struct room_plan shared = init->plan;
+    if (wire_receive(init->control, &order) != 1 || !plan_read(&init->plan, &order, setup->spawner))
+        _exit(0); /* the spawner is gone */
+    init->plan.disk = disks_path(setup->disks, init->plan.id, disk);
+    init->plan.uid = shared.uid;
+    init->plan.gid = shared.gid;
+    memcpy(init->plan.brought, shared.brought, sizeof(shared.brought));
+    init->plan.brought_count = shared.brought_count;
+}
+
 static int become_ready(struct init *init, int births, int *fds, struct fail *fail)
 {
-    int code = room_bind_cpus(&init->plan, fail);
-    if (code == 0)
-        code = init->way->build(&init->plan, &init->room, fail);
+    int code = init->way->build(&init->plan, &init->room, fail);
     if (code < 0)
         return code;
     code = make_listeners(init, fds, fail);
@@ -121,8 +142,7 @@ static int become_ready(struct init *init, int births, int *fds, struct fail *fa
         return code;
     gauge_start_disk(init->plan.gauge, init->room.disk);
     say_born(init, births);
-    code = listen_to_signals(init, fail);
-    return code == 0 ? init->way->confine(&init->plan, fail) : code;
+    return init->way->confine(&init->plan, fail);
 }
 
 /* True when the signal is ours to end at; where the kernel ends us there is none. */
@@ -154,25 +174,54 @@ static _Noreturn void live(struct init *init)
     }
 }
 
-_Noreturn void init_main(const struct room_plan *plan, int control, int births)
+static void begin(struct init *init, const struct room_plan *plan, int *control, int *births)
 {
-    static struct init init;
-    struct fail fail = {0};
-    init.way = room_way(plan->tier);
-    init.pid = getpid();
-    prctl(PR_SET_PDEATHSIG, init.way->end_signal);
+    init->way = room_way(plan->tier);
+    init->pid = getpid();
+    prctl(PR_SET_PDEATHSIG, init->way->end_signal);
     prctl(PR_SET_NAME, "sluice-init");
-    init.plan = *plan;
-    keep_ours(&init, &control, &births);
-    init.control = control;
-    init.message.head.id = WIRE_READY_ID;
+    init->plan = *plan;
+    keep_ours(init, control, births);
+    init->control = *control;
+}
+
+static _Noreturn void go_on(struct init *init, int births, int code, struct fail *fail)
+{
+    init->message.head.id = WIRE_READY_ID;
     int fds[2 + LISTENERS_MAX];
-    if (become_ready(&init, births, fds, &fail) < 0) {
-        init_refuse(&init, &fail);
+    if (code < 0 || become_ready(init, births, fds, fail) < 0) {
+        init_refuse(init, fail);
         _exit(1);
     }
-    init_answer(&init, 0, fds, 2 + init.plan.listener_count);
-    for (size_t i = 0; i < init.plan.listener_count; i++)
+    init_answer(init, 0, fds, 2 + init->plan.listener_count);
+    for (size_t i = 0; i < init->plan.listener_count; i++)
         close(fds[2 + i]);
-    live(&init);
+    live(init);
+}
+
+static struct init the_one;
+
+_Noreturn void init_main(const struct room_plan *plan, int control, int births)
+{
+    struct fail fail = {0};
+    begin(&the_one, plan, &control, &births);
+    go_on(&the_one, births, prepare(&the_one, &fail), &fail);
+}
+
+_Noreturn void init_wait(const struct init_setup *setup, int control)
+{
+    const struct spawner_setup *spawner = setup->spawner;
+    const struct room_plan shared = {.tier = spawner->tier,
+                                     .scratch = spawner->scratch,
+                                     .uid = setup->uid,
+                                     .gid = setup->gid,
+                                     .brought = {spawner->gauges_fd},
+                                     .brought_count = spawner->gauges_fd >= 0,
+                                     .is_host_root = spawner->is_host_root};
+    struct fail fail = {0};
+    int births = setup->births;
+    begin(&the_one, &shared, &control, &births);
+    int code = prepare(&the_one, &fail);
+    await_plan(&the_one, setup);
+    go_on(&the_one, births, code, &fail);
 }

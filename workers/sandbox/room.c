@@ -57,9 +57,9 @@ static int write_text(int root, const char *path, const char *text)
 static const struct {
     const char *path;
     mode_t mode;
-} disk_dirs[] = {
-    {"upper", 0755}, {"work", 0755},     {"root", 0755},
-    {"shm", 01777},  {"commands", 0755}, {"outputs", 0755},
+} stage_dirs[] = {
+    {"upper", 0755},   {"work", 0755}, {"root", 0755}, {"shm", 01777}, {"commands", 0755},
+    {"outputs", 0755}, {"run", 0755},  {"proc", 0555}, {"dev", 0755},
 };
 
 uint64_t room_disk_inodes(const struct room_plan *plan)
@@ -70,21 +70,30 @@ uint64_t room_disk_inodes(const struct room_plan *plan)
     return inodes < INODES_MIN ? INODES_MIN : inodes > INODES_MAX ? INODES_MAX : inodes;
 }
 
-/* Returns the open disk. */
-static int make_disk(const struct room_plan *plan, int stock, struct fail *fail)
+static int make_stage(const struct room_plan *plan, struct room *room, struct fail *fail)
+{
+    room->stock = open(plan->scratch, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (room->stock < 0 || fchdir(room->stock) < 0)
+        return refuse(fail, plan->scratch);
+    if (mount("tmpfs", "room", "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=64k,nr_inodes=64") < 0)
+        return refuse(fail, "tmpfs");
+    room->stage = openat(room->stock, "room", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (room->stage < 0)
+        return refuse(fail, plan->scratch);
+    for (size_t i = 0; i < sizeof(stage_dirs) / sizeof(*stage_dirs); i++)
+        if (mkdirat(room->stage, stage_dirs[i].path, stage_dirs[i].mode) < 0)
+            return refuse(fail, "tmpfs");
+    return 0;
+}
+
+static int size_disk(const struct room_plan *plan, const struct room *room, struct fail *fail)
 {
     char options[96];
-    snprintf(options, sizeof(options), "mode=0755,size=%lum,nr_inodes=%lu",
-             (unsigned long)plan->disk_mib, (unsigned long)room_disk_inodes(plan));
-    if (fchdir(stock) < 0 || mount("tmpfs", "room", "tmpfs", MS_NOSUID | MS_NODEV, options) < 0)
-        return refuse(fail, "tmpfs");
-    AUTO_CLOSE int disk = openat(stock, "room", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (disk < 0)
-        return refuse(fail, plan->scratch);
-    for (size_t i = 0; i < sizeof(disk_dirs) / sizeof(*disk_dirs); i++)
-        if (mkdirat(disk, disk_dirs[i].path, disk_dirs[i].mode) < 0)
-            return refuse(fail, "tmpfs");
-    return take_fd(&disk);
+    snprintf(options, sizeof(options), "size=%lum,nr_inodes=%lu", (unsigned long)plan->disk_mib,
+             (unsigned long)room_disk_inodes(plan));
+    if (mount_at(room->stage, ".", "tmpfs", MS_REMOUNT | MS_NOSUID | MS_NODEV, options) < 0)
+        return refuse(fail, "the disk's size");
+    return 0;
 }
 
 /* ---- the overlay: layers over the image over the skeleton --------------------------- */
@@ -210,35 +219,49 @@ static int need_dir(int root, const char *path, bool may_be_link)
     return mkdirat(parent, name, 0755);
 }
 
-/* ---- what is mounted over it -------------------------------------------------------- */
+/* ---- what is mounted over it, made on the stage --------------------------------------- */
 
 /* The devices come from the stock; ptys and shared memory are the room's own. */
-static int make_devices(int root, int stock, int disk, struct fail *fail)
+static int make_devices(const struct room *room, struct fail *fail)
 {
-    if (room_attach_clone(stock, "dev", 0, root, "dev") < 0)
+    if (room_attach_clone(room->stock, "dev", 0, room->stage, "dev") < 0)
         return refuse(fail, "/dev");
-    AUTO_CLOSE int dev = room_open(root, "dev", O_PATH | O_DIRECTORY, 0);
+    AUTO_CLOSE int dev = room_open(room->stage, "dev", O_PATH | O_DIRECTORY, 0);
     if (dev < 0 || mount_at(dev, "pts", "devpts", MS_NOSUID | MS_NOEXEC,
                             "newinstance,ptmxmode=0666,mode=620,max=" PTYS_MAX) < 0)
         return refuse(fail, "devpts");
-    return room_attach_clone(disk, "shm", 0, dev, "shm") < 0 ? refuse(fail, "/dev/shm") : 0;
+    return room_attach_clone(room->stage, "shm", 0, dev, "shm") < 0 ? refuse(fail, "/dev/shm") : 0;
 }
 
 /* Two tmpfs of the tools, apart from the disk so that a full disk does not silence them:
  * commands, which the sandbox sees read-only, and in it the outputs. */
-static int make_run(int root, int disk, struct room *room, struct fail *fail)
+static int make_run(struct room *room, struct fail *fail)
 {
     const unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
-    if (mount_at(disk, "commands", "tmpfs", flags, "mode=0755,size=64m,nr_inodes=256") < 0 ||
-        mount_at(disk, "outputs", "tmpfs", flags, "mode=0700,size=64m,nr_inodes=1024") < 0)
+    const int stage = room->stage;
+    if (mount_at(stage, "commands", "tmpfs", flags, "mode=0755,size=64m,nr_inodes=256") < 0 ||
+        mount_at(stage, "outputs", "tmpfs", flags, "mode=0700,size=64m,nr_inodes=1024") < 0)
         return refuse(fail, "/run/sluice: tmpfs");
-    room->commands = room_open(disk, "commands", O_RDONLY | O_DIRECTORY, 0);
-    room->outputs = room_open(disk, "outputs", O_RDONLY | O_DIRECTORY, 0);
+    room->commands = room_open(stage, "commands", O_RDONLY | O_DIRECTORY, 0);
+    room->outputs = room_open(stage, "outputs", O_RDONLY | O_DIRECTORY, 0);
     if (room->commands < 0 || room->outputs < 0 || mkdirat(room->commands, "out", 0700) < 0)
         return refuse(fail, "/run/sluice");
-    if (room_attach_clone(disk, "commands", MOUNT_ATTR_RDONLY, root, "run/sluice") < 0 ||
-        room_attach_clone(disk, "outputs", 0, root, "run/sluice/out") < 0)
+    if (room_attach_clone(stage, "commands", MOUNT_ATTR_RDONLY, stage, "run") < 0 ||
+        room_attach_clone(stage, "outputs", 0, stage, "run/out") < 0)
         return refuse(fail, "/run/sluice");
+    return 0;
+}
+
+/* From the stage to its place. */
+static int move_in(const struct room *room, int root, struct fail *fail)
+{
+    static const char *const moves[][2] = {{"proc", "proc"}, {"dev", "dev"}, {"run", "run/sluice"}};
+    for (size_t i = 0; i < sizeof(moves) / sizeof(*moves); i++) {
+        AUTO_CLOSE int target = room_open(root, moves[i][1], O_PATH | O_DIRECTORY, 0);
+        if (target < 0 ||
+            move_mount(room->stage, moves[i][0], target, "", MOVE_MOUNT_T_EMPTY_PATH) < 0)
+            return refuse(fail, moves[i][1]);
+    }
     return 0;
 }
 
@@ -255,16 +278,13 @@ static int make_fixed(int root, struct fail *fail)
 /* Written while we still may; those not required are not there on every kernel. */
 static int set_kernel_limits(const struct room_plan *plan, int proc, struct fail *fail)
 {
-    char pids[32];
-    snprintf(pids, sizeof(pids), "%lu", 301 + (unsigned long)plan->processes);
-    const struct {
+    static const struct {
         const char *path, *value;
         bool required;
     } settings[] = {
         {"sys/user/max_user_namespaces", "0", true},
         {"sys/user/max_inotify_instances", INOTIFY_INSTANCES_MAX, false},
         {"sys/user/max_inotify_watches", INOTIFY_WATCHES_MAX, false},
-        {"sys/kernel/pid_max", pids, false},
         {"self/oom_score_adj", "1000", true},
     };
     for (size_t i = 0; i < sizeof(settings) / sizeof(*settings); i++)
@@ -276,16 +296,38 @@ static int set_kernel_limits(const struct room_plan *plan, int proc, struct fail
 }
 
 /* Where uid 0 of the host runs us, the owner of these files is the sandbox's own user. */
-static int guard_proc(int proc, int root, struct fail *fail)
+static int cover_proc(const struct room *room, struct fail *fail)
 {
     static const char *const hidden[] = {"kcore",      "keys",       "timer_list",  "kallsyms",
                                          "kpagecount", "kpageflags", "kpagecgroup", "vmallocinfo",
                                          "slabinfo",   "sched_debug"};
-    struct mount_attr read_only = {.attr_set = MOUNT_ATTR_RDONLY};
     for (size_t i = 0; i < sizeof(hidden) / sizeof(*hidden); i++)
-        if (room_attach_clone(root, "dev/null", 0, proc, hidden[i]) < 0 && errno != ENOENT)
+        if (room_attach_clone(room->stage, "dev/null", 0, room->proc, hidden[i]) < 0 && errno != ENOENT)
             return refuse(fail, hidden[i]);
-    if (mount_setattr(proc, "", AT_EMPTY_PATH, &read_only, sizeof(read_only)) < 0)
+    return 0;
+}
+
+static int make_proc(const struct room_plan *plan, struct room *room, struct fail *fail)
+{
+    if (mount_at(room->stage, "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+        return refuse(fail, "proc");
+    room->proc = room_open(room->stage, "proc", O_RDONLY | O_DIRECTORY, 0);
+    if (room->proc < 0)
+        return refuse(fail, "/proc");
+    int code = set_kernel_limits(plan, room->proc, fail);
+    return code == 0 && plan->is_host_root ? cover_proc(room, fail) : code;
+}
+
+/* Not every kernel has one for each pid namespace; the last that is written there where root owns it. */
+static int finish_proc(const struct room_plan *plan, const struct room *room, struct fail *fail)
+{
+    struct mount_attr read_only = {.attr_set = MOUNT_ATTR_RDONLY};
+    char pids[32];
+    snprintf(pids, sizeof(pids), "%lu", 301 + (unsigned long)plan->processes);
+    if (!plan->is_floor) /* it would hold for the sandboxes on it too */
+        write_text(room->proc, "sys/kernel/pid_max", pids);
+    if (plan->is_host_root &&
+        mount_setattr(room->proc, "", AT_EMPTY_PATH, &read_only, sizeof(read_only)) < 0)
         return refuse(fail, "/proc read-only");
     return 0;
 }
@@ -310,52 +352,60 @@ static int enter(int root, struct fail *fail)
 
 /* ---- in order ----------------------------------------------------------------------- */
 
-static int furnish(const struct room_plan *plan, int stock, int disk, int root,
-                   struct room *room, struct fail *fail)
+/* -EINVAL is for plans that ask for what is not there. */
+static int conclude(int code, struct fail *fail)
 {
-    int code = blame_image(plan, make_fixed(root, fail), fail);
-    if (code == 0 && mount_at(root, "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
-        code = refuse(fail, "proc");
-    if (code == 0)
-        code = make_devices(root, stock, disk, fail);
-    if (code == 0)
-        code = make_run(root, disk, room, fail);
-    if (code == 0 && host_image_is(plan->image))
-        code = host_image_attach(root, fail);
-    if (code < 0)
-        return code;
-    room->proc = room_open(root, "proc", O_RDONLY | O_DIRECTORY, 0);
-    room->upper = room->disk = open_written(plan, disk, "upper", O_RDONLY);
-    if (room->proc < 0 || room->upper < 0)
-        return refuse(fail, "/proc");
-    code = set_kernel_limits(plan, room->proc, fail);
-    if (code < 0 || !plan->is_host_root)
-        return code;
-    code = guard_proc(room->proc, root, fail);
-    return code == 0 && host_image_is(plan->image) ? host_image_hide_secrets(root, stock, fail) : code;
+    return code == -EINVAL ? fail->code = -EIO : code;
 }
 
-int room_build(const struct room_plan *plan, struct room *ret, struct fail *fail)
+int room_prepare(const struct room_plan *plan, struct room *ret, struct fail *fail)
 {
-    struct room room = {.upper = -1, .disk = -1, .commands = -1, .outputs = -1, .proc = -1, .workspace = "/workspace"};
+    *ret = (struct room){.upper = -1, .disk = -1, .commands = -1, .outputs = -1, .proc = -1, .stock = -1,
+                         .stage = -1, .workspace = "/workspace"};
     umask(0);
     int code = plan->is_floor ? 0 : apart_take_identity(plan->uid, plan->gid, fail);
-    AUTO_CLOSE int stock = open(plan->scratch, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    AUTO_CLOSE int disk = code < 0 ? code : make_disk(plan, stock, fail);
-    if (disk < 0)
-        return disk;
-    code = mount_overlay(plan, stock, disk, fail);
-    if (code < 0)
-        return code;
-    AUTO_CLOSE int root = openat(disk, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    code = furnish(plan, stock, disk, root, &room, fail);
-    if (code == 0)
-        code = enter(root, fail);
     if (code == 0)
         code = raise_loopback(fail);
-    if (code == -EINVAL) /* no plan's fault by now */
-        code = fail->code = -EIO;
+    if (code == 0)
+        code = room_drop_bounds(fail);
+    if (code == 0)
+        code = make_stage(plan, ret, fail);
+    if (code == 0)
+        code = make_devices(ret, fail);
+    if (code == 0)
+        code = make_run(ret, fail);
+    return conclude(code == 0 ? make_proc(plan, ret, fail) : code, fail);
+}
+
+static int furnish(const struct room_plan *plan, struct room *room, int root, struct fail *fail)
+{
+    int code = blame_image(plan, make_fixed(root, fail), fail);
+    if (code == 0)
+        code = move_in(room, root, fail);
+    if (code == 0)
+        code = finish_proc(plan, room, fail);
+    if (code < 0)
+        return code;
+    room->upper = room->disk = open_written(plan, room->stage, "upper", O_RDONLY);
+    if (room->upper < 0)
+        return refuse(fail, "the disk");
+    return host_image_is(plan->image) ? host_image_attach(room->stock, root, fail) : 0;
+}
+
+int room_build(const struct room_plan *plan, struct room *room, struct fail *fail)
+{
+    int code = size_disk(plan, room, fail);
+    if (code == 0)
+        code = mount_overlay(plan, room->stock, room->stage, fail);
+    if (code < 0)
+        return code;
+    AUTO_CLOSE int root = openat(room->stage, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    code = furnish(plan, room, root, fail);
+    if (code == 0)
+        code = enter(root, fail);
     umask(022);
-    *ret = room; /* on failure the process ends */
-    return code;
+    close(room->stage);
+    close(room->stock);
+    room->stage = room->stock = -1;
+    return conclude(code, fail); /* on failure the process ends */
 }

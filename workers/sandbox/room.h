@@ -7,7 +7,6 @@
 #ifndef SLUICE_WORKERS_SANDBOX_ROOM_H
 #define SLUICE_WORKERS_SANDBOX_ROOM_H
 
-#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -30,7 +29,6 @@ struct room_plan {
     const char *layers[ROOM_LAYERS_MAX];
     size_t layer_count; /* lowest first */
     uint64_t memory_mib, disk_mib, processes, inodes, file_mib;
-    cpu_set_t cpus; /* none: those it has */
     struct gauge *gauge;
     uint64_t gauge_number; /* its place among all */
     int brought[ROOM_BROUGHT_MAX];
@@ -54,6 +52,7 @@ struct room {
     int commands; /* /run/sluice, which the sandbox can only read */
     int outputs;  /* /run/sluice/out, a tmpfs of its own */
     int proc;     /* the sandbox's /proc, or the host's */
+    int stock, stage; /* while it is built: the stock, and the disk's own root, where all is mounted first */
     char workspace[ROOM_PATH_SIZE]; /* home and working directory, as those inside name it */
     char settings[3][ROOM_PATH_SIZE + 32]; /* in their environment beside, or in place of, the usual */
     size_t setting_count;
@@ -63,23 +62,27 @@ struct room {
 
 /* How many files and directories it may make, by the plan. */
 uint64_t room_disk_inodes(const struct room_plan *plan);
-int room_build(const struct room_plan *plan, struct room *ret, struct fail *fail);
+/* Makes of it what is the same for all: who we are, the network, and on the stage a disk of no size yet, /proc, /dev
+ * and /run/sluice. Of the plan it takes what all plans of a spawner share. */
+int room_prepare(const struct room_plan *plan, struct room *ret, struct fail *fail);
+/* Then the rest, by the whole plan. */
+int room_build(const struct room_plan *plan, struct room *room, struct fail *fail);
 /* Makes the system call filter of all rooms; once, before any. */
 void room_prepare_filter(void);
 /* `asked` as it is inside: relative to the workspace, and there where it begins with "/workspace". */
 int room_path(const struct room *room, const char *asked, char *ret, size_t size);
 /* Limits that need the namespaces' rights; then gives those rights up for good. */
 int room_confine(const struct room_plan *plan, struct fail *fail);
-/* The CPUs; while sched_setaffinity is still allowed. */
-int room_bind_cpus(const struct room_plan *plan, struct fail *fail);
 /* Gives up all rights and system calls but those that a fork server of kernels needs: setns,
  * which what it forks gives up, and binding to CPUs. */
 int room_confine_server(struct fail *fail);
 /* The calls that no room has. */
 void room_deny_calls(struct filter_rules *rules, bool is_server);
-/* All capabilities but `kept` ... */
+/* The way back to capabilities that are given up, which takes CAP_SETPCAP. */
+int room_drop_bounds(struct fail *fail);
+/* All of them but `kept`. */
 int room_set_rights(uint32_t kept, struct fail *fail);
-/* ... and the way back to them, which takes CAP_SETPCAP. */
+/* Both. */
 int room_drop_rights(uint32_t kept, struct fail *fail);
 /* The filter of room_confine, now ... */
 int room_apply_filter(struct fail *fail);
@@ -116,11 +119,12 @@ bool host_image_is(const char *image);
 const char *host_image_name(size_t i);
 /* Their mount points (and symlinks, as they are) in the skeleton, before the overlay. */
 int host_image_prepare(int skeleton, struct fail *fail);
-int host_image_attach(int root, struct fail *fail);
 /* Root of the host owns the sandbox when it runs us: what others may not read is looked for
- * once, before any sandbox, and covered in each. */
+ * once, before any sandbox, and covered. */
 int host_image_find_secrets(struct fail *fail);
-int host_image_hide_secrets(int root, int stock, struct fail *fail);
+/* Mounted below tree/ of the stock, and from there in a room. */
+int host_image_mount(int stock, bool is_host_root, struct fail *fail);
+int host_image_attach(int stock, int root, struct fail *fail);
 /* Without mounts: allows them to be read under `rules` (landlock.h), without those secrets. */
 int host_image_allow(int rules, struct fail *fail);
 

@@ -17,38 +17,20 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
-#include "workers/sandbox/apart.h"
 #include "workers/sandbox/apptainer.h"
-#include "workers/sandbox/floor.h"
-#include "workers/sandbox/gauge.h"
-#include "workers/sandbox/disks.h"
+#include "workers/sandbox/cpus.h"
 #include "workers/sandbox/init.h"
 #include "workers/sandbox/plain_room.h"
+#include "workers/sandbox/plan.h"
 #include "workers/sandbox/proc.h"
-#include "workers/sandbox/room.h"
 #include "workers/sandbox/stock.h"
+#include "workers/sandbox/tenant.h"
 #include "workers/sandbox/way.h"
 #include "workers/sandbox/wire.h"
 
 enum {
     WATCH_EVERY_MS = 100,
-    WATCH_SHARE = 10,    /* at most a tenth of one core goes into watching */
-    PROCESSES_SLACK = 16 /* RLIMIT_NPROC's work, except where root runs us */
-};
-
-_Static_assert(PROC_SEEN_MAX > LIMIT_PROCESSES_MAX + PROCESSES_SLACK + 1,
-               "pid 1 and more than the limit are seen, whatever the limit is");
-
-struct tenant {
-    uint32_t id;
-    pid_t pid, first; /* first: the same as those inside know it */
-    int proc, disk, segments; /* -1 until it is born; see proc.h */
-    uint64_t memory_kib, processes;
-    uint64_t file_mib;
-    cpu_set_t cpus;
-    struct gauge *gauge;
-    bool breached;
-    struct floor *floor; /* or NULL */
+    WATCH_SHARE = 10 /* at most a tenth of one core goes into watching */
 };
 
 struct spawner_state {
@@ -60,9 +42,10 @@ struct spawner_state {
     struct fail stock; /* why there is none, and so no rooms */
     int host_proc; /* /proc, where there are no pid namespaces; -1 */
     struct disks disks;
-    cpu_set_t cpus;               /* ours */
-    uint32_t cpu_load[CPU_SETSIZE]; /* sandboxes bound to each */
+    struct cpus cpus;
     struct floors floors;
+    struct init_setup init;
+    struct spare spare; /* on no floor */
     struct tenant *tenants;
     size_t count, capacity;
     int64_t watch_at_ms;
@@ -70,66 +53,6 @@ struct spawner_state {
 };
 
 /* ---- a new one ---------------------------------------------------------------------- */
-
-/* The `count` of our CPUs that the fewest sandboxes are bound to; none when that is all of them. */
-static void choose_cpus(const struct spawner_state *state, uint64_t count, cpu_set_t *ret)
-{
-    CPU_ZERO(ret);
-    if (count == 0 || count >= (uint64_t)CPU_COUNT(&state->cpus))
-        return;
-    for (; count > 0; count--) {
-        int least = -1;
-        for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-            if (CPU_ISSET(cpu, &state->cpus) && !CPU_ISSET(cpu, ret) &&
-                (least < 0 || state->cpu_load[cpu] < state->cpu_load[least]))
-                least = cpu;
-        CPU_SET(least, ret);
-    }
-}
-
-static void load_cpus(struct spawner_state *state, const cpu_set_t *cpus, int change)
-{
-    for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(cpus) > 0; cpu++)
-        if (CPU_ISSET(cpu, cpus))
-            state->cpu_load[cpu] += (uint32_t)change;
-}
-
-static bool read_plan(const struct spawner_state *state, struct room_plan *ret)
-{
-    const struct wire_message *message = &state->message;
-    struct wire_room wanted;
-    size_t from = sizeof(wanted);
-    if (message->text_len < from)
-        return false;
-    memcpy(&wanted, message->text, sizeof(wanted));
-    *ret = (struct room_plan){.id = message->head.id,
-                              .image = wire_next_string(message, &from),
-                              .memory_mib = wanted.memory_mib,
-                              .disk_mib = wanted.disk_mib,
-                              .processes = wanted.processes,
-                              .inodes = wanted.inodes,
-                              .file_mib = wanted.file_mib,
-                              .gauge = &state->setup->gauges[wanted.gauge],
-                              .gauge_number = wanted.gauge,
-                              .brought = {state->setup->gauges_fd},
-                              .brought_count = state->setup->gauges_fd >= 0,
-                              .tier = state->setup->tier,
-                              .scratch = state->setup->scratch,
-                              .uid = geteuid(),
-                              .gid = getegid(),
-                              .kernels = wanted.kernels && state->setup->is_apart,
-                              .is_host_root = state->setup->is_host_root};
-    choose_cpus(state, wanted.cpus, &ret->cpus);
-    memcpy(ret->listeners, wanted.listeners, sizeof(ret->listeners));
-    ret->listener_count = wanted.listener_count;
-    const char *layer;
-    while ((layer = wire_next_string(message, &from))) {
-        if (ret->layer_count == ROOM_LAYERS_MAX)
-            return false;
-        ret->layers[ret->layer_count++] = layer;
-    }
-    return ret->image != NULL;
-}
 
 static bool add_tenant(struct spawner_state *state)
 {
@@ -172,53 +95,125 @@ static int fork_kernel(struct spawner_state *state)
     return answer(state, message->head.id, code, code < 0 ? "there is no fork server" : "", NULL, 0);
 }
 
-static int fork_room(struct spawner_state *state, const struct room_plan *plan)
+/* On the floor of its image where it is to have one. */
+static int take_spare(struct spawner_state *state, const struct room_plan *plan, struct spare *ret, struct floor **floor)
 {
-    int control[2] = {-1, -1}, pidfd = -1;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0)
-        return refuse(state, plan->id, -errno, "socketpair");
-    struct floor *floor = NULL;
-    pid_t pid = tier_is_apart(plan->tier) ? floors_clone(&state->floors, plan, &floor, &pidfd)
-                                          : plain_room_fork(&pidfd);
-    if (pid == 0)
-        init_main(plan, control[1], state->births[1]);
-    int code = pid < 0 ? -errno : 0;
-    close(control[1]);
-    AUTO_CLOSE int ours = control[0];
-    AUTO_CLOSE int its_pidfd = pidfd;
-    if (code < 0) {
-        disks_remove(&state->disks, plan->id);
-        return refuse(state, plan->id, code, "cannot make a process or its namespaces (are those switched off on this machine?)");
+    *floor = floors_join(&state->floors, plan);
+    if (*floor && ((*floor)->spare.pid > 0 || spare_make(&(*floor)->spare, *floor, &state->init) == 0)) {
+        *ret = spare_take(&(*floor)->spare);
+        return 0;
     }
-    state->tenants[state->count++] = (struct tenant){.id = plan->id,
-                                                     .pid = pid,
-                                                     .first = tier_has_root(plan->tier) ? 1 : pid,
-                                                     .proc = -1,
-                                                     .disk = -1,
-                                                     .segments = -1,
-                                                     .memory_kib = plan->memory_mib * 1024,
-                                                     .processes = plan->processes,
-                                                     .file_mib = plan->file_mib,
-                                                     .floor = floor,
-                                                     .cpus = plan->cpus,
-                                                     .gauge = plan->gauge};
-    load_cpus(state, &plan->cpus, 1);
-    return answer(state, plan->id, 0, "", (int[]){its_pidfd, ours}, 2);
+    if (*floor)
+        floors_leave(take_ptr(floor));
+    int code = state->spare.pid > 0 ? 0 : spare_make(&state->spare, NULL, &state->init);
+    if (code == 0)
+        *ret = spare_take(&state->spare);
+    return code;
+}
+
+/* Binds it to its CPUs and hands it the worker's order. */
+static int instruct(struct spawner_state *state, const struct spare *spare, const cpu_set_t *cpus)
+{
+    const struct wire_message *order = &state->message;
+    if (CPU_COUNT(cpus) > 0 && sched_setaffinity(spare->pid, sizeof(*cpus), cpus) < 0)
+        return -errno;
+    return wire_send(spare->control, &order->head, slice_of(order->text, order->text_len), NULL, 0);
+}
+
+static int settle(struct spawner_state *state, const struct room_plan *plan, struct spare *spare, struct floor *floor)
+{
+    struct tenant tenant = {.id = plan->id,
+                            .pid = spare->pid,
+                            .first = tier_has_root(plan->tier) ? 1 : spare->pid,
+                            .proc = -1,
+                            .disk = -1,
+                            .segments = -1,
+                            .memory_kib = plan->memory_mib * 1024,
+                            .processes = plan->processes,
+                            .file_mib = plan->file_mib,
+                            .floor = floor,
+                            .gauge = plan->gauge};
+    cpus_choose(&state->cpus, plan_cpus(&state->message), &tenant.cpus);
+    int code = instruct(state, spare, &tenant.cpus);
+    if (code < 0) {
+        if (floor)
+            floors_leave(floor);
+        return code;
+    }
+    cpus_load(&state->cpus, &tenant.cpus, 1);
+    state->tenants[state->count++] = tenant;
+    return 0;
+}
+
+/* A spare one may have ended meanwhile, a new one has not. */
+static int move_in(struct spawner_state *state, const struct room_plan *plan, struct spare *ret)
+{
+    int code = -EPIPE;
+    for (int tries = 0; tries < 2 && code == -EPIPE; tries++) {
+        struct floor *floor;
+        code = take_spare(state, plan, ret, &floor);
+        if (code == 0 && (code = settle(state, plan, ret, floor)) < 0)
+            spare_drop(ret);
+    }
+    return code;
 }
 
 static int open_room(struct spawner_state *state)
 {
     struct room_plan plan;
+    struct spare spare;
     struct fail fail;
     char disk[DISKS_PATH_MAX];
     uint32_t id = state->message.head.id;
-    if (!read_plan(state, &plan) || !add_tenant(state))
+    if (!plan_read(&plan, &state->message, state->setup) || !add_tenant(state))
         return refuse(state, id, -EINVAL, "plan");
     if (state->stock.code < 0)
         return answer(state, id, state->stock.code, state->stock.text, NULL, 0);
     if (disks_make(&state->disks, &plan, disk, &fail) < 0)
         return answer(state, id, fail.code, fail.text, NULL, 0);
-    return fork_room(state, &plan);
+    int code = move_in(state, &plan, &spare);
+    if (code < 0) {
+        disks_remove(&state->disks, id);
+        return refuse(state, id, code, "cannot make a process or its namespaces (are those switched off on this machine?)");
+    }
+    int said = answer(state, id, 0, "", (int[]){spare.pidfd, spare.control}, 2);
+    close(spare.pidfd);
+    close(spare.control);
+    return said;
+}
+
+/* ---- one ahead ------------------------------------------------------------------------ */
+
+/* fuse-overlayfs: a room's mounts come with its namespace, so that it is made after them. */
+static bool makes_spares(const struct spawner_state *state)
+{
+    return tier_is_apart(state->setup->tier) && state->setup->tier != TIER_fuse_overlayfs;
+}
+
+/* Of those to make, one whose rooms are all built: a new one would hold up their building. */
+static struct spare *find_wanted(struct spawner_state *state, const struct floor **ret_floor)
+{
+    for (size_t i = 0; i < state->count; i++)
+        if (state->tenants[i].proc < 0)
+            return NULL;
+    *ret_floor = NULL;
+    if (state->spare.is_wanted)
+        return &state->spare;
+    for (struct floor *at = state->floors.each; at < state->floors.each + FLOORS_MAX; at++)
+        if (at->pid > 0 && at->spare.is_wanted) {
+            *ret_floor = at;
+            return &at->spare;
+        }
+    return NULL;
+}
+
+/* With nothing else to do. Where none can be had, who asks next is told why. */
+static void make_spare(struct spawner_state *state)
+{
+    const struct floor *floor;
+    struct spare *spare = find_wanted(state, &floor);
+    if (spare && spare_make(spare, floor, &state->init) < 0)
+        spare->is_wanted = false;
 }
 
 /* ---- events ------------------------------------------------------------------------- */
@@ -260,7 +255,7 @@ static void take_birth(struct spawner_state *state)
 
 static void drop_tenant(struct spawner_state *state, struct tenant *tenant)
 {
-    load_cpus(state, &tenant->cpus, -1);
+    cpus_load(&state->cpus, &tenant->cpus, -1);
     cleanup_close(&tenant->proc);
     cleanup_close(&tenant->disk);
     cleanup_close(&tenant->segments);
@@ -302,6 +297,8 @@ static void reap(struct spawner_state *state)
             i++;
         if (i < state->count)
             drop_tenant(state, &state->tenants[i]);
+        else if (pid == state->spare.pid)
+            spare_drop(&state->spare);
         else
             floors_forget(&state->floors, pid);
     }
@@ -311,61 +308,13 @@ static void reap(struct spawner_state *state)
 
 /* ---- the watch ---------------------------------------------------------------------- */
 
-struct weight {
-    uint64_t kib, threads;
-};
-
-/* Shared pages counted whole, segments of shared memory once more. */
-static struct weight weigh(const struct tenant *tenant, const pid_t *pids, size_t count)
-{
-    struct weight total = {.kib = proc_segments_kib(tenant->segments)};
-    for (size_t i = 0; i < count; i++) {
-        uint64_t kib, threads;
-        if (!proc_weigh(tenant->proc, pids[i], &kib, &threads))
-            continue;
-        total.kib += kib;
-        total.threads += threads;
-    }
-    return total;
-}
-
-static uint64_t weigh_exactly_kib(const struct tenant *tenant, const pid_t *pids, size_t count)
-{
-    uint64_t segments = proc_segments_kib(tenant->segments);
-    struct proportions total = {0, 0};
-    for (size_t i = 0; i < count; i++) {
-        struct proportions one = proc_proportions(tenant->proc, pids[i]);
-        total.kib += one.kib;
-        total.shared_kib += one.shared_kib;
-    }
-    return total.kib + (segments > total.shared_kib ? segments - total.shared_kib : 0);
-}
-
-/* The limit that it must be killed for, or LIMIT_COUNT. */
-static enum limit_id find_breach(const struct tenant *tenant)
-{
-    static pid_t pids[PROC_SEEN_MAX];
-    size_t count = proc_inside(tenant->proc, tenant->first, pids, PROC_SEEN_MAX);
-    struct weight weight = weigh(tenant, pids, count);
-    gauge_peak(&tenant->gauge->processes, weight.threads);
-    gauge_see(tenant->gauge, LIMIT_PROCESSES, weight.threads >= tenant->processes);
-    gauge_see_disk(tenant->gauge, tenant->disk);
-    if (weight.threads > tenant->processes + PROCESSES_SLACK)
-        return LIMIT_PROCESSES;
-    if (weight.kib > tenant->memory_kib)
-        weight.kib = weigh_exactly_kib(tenant, pids, count);
-    gauge_peak(&tenant->gauge->memory_kib, weight.kib);
-    gauge_see(tenant->gauge, LIMIT_MEMORY, weight.kib > tenant->memory_kib);
-    return weight.kib > tenant->memory_kib ? LIMIT_MEMORY : LIMIT_COUNT;
-}
-
 static void watch(struct spawner_state *state)
 {
     int64_t began_ms = clock_ms();
     for (size_t i = 0; i < state->count; i++) {
         struct tenant *tenant = &state->tenants[i];
         enum limit_id breach =
-            tenant->proc < 0 || tenant->breached ? LIMIT_COUNT : find_breach(tenant);
+            tenant->proc < 0 || tenant->breached ? LIMIT_COUNT : tenant_look(tenant);
         if (breach != LIMIT_COUNT)
             end_for(state, tenant, breach);
     }
@@ -384,6 +333,7 @@ static _Noreturn void end(struct spawner_state *state)
             ;
     while (state->host_proc >= 0 && kill_strays(state) > 0)
         waitpid(-1, NULL, 0);
+    spare_drop(&state->spare);
     floors_end(&state->floors);
     disks_close(&state->disks);
     _exit(0);
@@ -416,11 +366,15 @@ static void prepare(struct spawner_state *state)
         files.rlim_cur = files.rlim_max;
         setrlimit(RLIMIT_NOFILE, &files);
     }
-    CPU_ZERO(&state->cpus);
-    sched_getaffinity(0, sizeof(state->cpus), &state->cpus);
+    cpus_init(&state->cpus);
     if (state->children < 0 ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, state->births) < 0)
         _exit(1);
+    state->init = (struct init_setup){.spawner = state->setup,
+                                      .disks = &state->disks,
+                                      .uid = geteuid(),
+                                      .gid = getegid(),
+                                      .births = state->births[1]};
 }
 
 static void serve_worker(struct spawner_state *state)
@@ -438,8 +392,11 @@ static void serve_worker(struct spawner_state *state)
     wire_close_fds(&state->message);
 }
 
-static int until_watch_ms(const struct spawner_state *state)
+static int until_next_ms(struct spawner_state *state)
 {
+    const struct floor *floor;
+    if (makes_spares(state) && find_wanted(state, &floor))
+        return 0;
     if (state->count == 0)
         return -1;
     int64_t left = state->watch_at_ms - clock_ms();
@@ -463,7 +420,7 @@ static void prepare_rooms(struct spawner_state *state)
     else if (!setup->is_apart)
         return; /* clones fail, and say why */
     else
-        stock_make(setup->scratch, &state->stock);
+        stock_make(setup->scratch, setup->is_host_root, &state->stock);
     if (state->stock.code == 0)
         disks_open(&state->disks, setup->tier, setup->scratch, setup->disks, state->births[1], &state->stock);
     if (state->stock.code == 0 && setup->tier == TIER_apptainer)
@@ -485,7 +442,8 @@ _Noreturn void spawner_run(int socket, const struct spawner_setup *setup)
                               {state.births[0], POLLIN, 0},
                               {state.children, POLLIN, 0},
                               {keeper, POLLOUT, 0}};
-        poll(on, 4, until_watch_ms(&state));
+        if (poll(on, 4, until_next_ms(&state)) == 0 && makes_spares(&state))
+            make_spare(&state);
         if (on[2].revents)
             reap(&state);
         if (on[1].revents)

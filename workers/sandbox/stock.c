@@ -22,7 +22,8 @@ struct dir {
 };
 
 static const struct dir stock_dirs[] = {
-    {"skeleton", 0755}, {"host", 0755}, {"dev", 0755}, {"empty", 0555}, {"room", 0755}, {"disks", 0700},
+    {"skeleton", 0755}, {"host", 0755}, {"dev", 0755}, {"empty", 0555}, {"tree", 0755}, {"room", 0755},
+    {"disks", 0700},
 };
 
 static const struct dir skeleton_dirs[] = {
@@ -96,25 +97,30 @@ static int make_devices(int stock, struct fail *fail)
     return code;
 }
 
-static int fill(const char *scratch, struct fail *fail)
+static int fill(const char *scratch, bool is_host_root, struct fail *fail)
 {
     AUTO_CLOSE int stock = open(scratch, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (stock < 0 || fchdir(stock) < 0)
         return refuse(fail, scratch);
     int code = make_dirs(stock, stock_dirs, COUNT(stock_dirs), fail);
+    AUTO_CLOSE int nothing = openat(stock, "nothing", O_CREAT | O_WRONLY | O_CLOEXEC, 0444);
+    if (code == 0 && nothing < 0)
+        code = refuse(fail, "nothing");
     if (code == 0)
         code = make_skeletons(stock, fail);
-    return code == 0 ? make_devices(stock, fail) : code;
+    if (code == 0)
+        code = make_devices(stock, fail);
+    return code == 0 ? host_image_mount(stock, is_host_root, fail) : code;
 }
 
-int stock_make(const char *scratch, struct fail *fail)
+int stock_make(const char *scratch, bool is_host_root, struct fail *fail)
 {
     if (mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL) < 0)
         return refuse(fail, "private mounts");
     if (mount("tmpfs", scratch, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=4m,nr_inodes=65536") < 0)
         return refuse(fail, "tmpfs");
     mode_t mask = umask(0);
-    int code = fill(scratch, fail);
+    int code = fill(scratch, is_host_root, fail);
     umask(mask);
     return chdir("/") < 0 && code == 0 ? refuse(fail, "/") : code;
 }

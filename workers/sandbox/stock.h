@@ -6,16 +6,20 @@
  *   skeleton/  what every root has, under whatever the image has
  *   host/      the same for the image "host", with its links and mount points
  *   dev/       /dev but for its ptys and shared memory: the host's device nodes, links
- *   empty/     to cover directories with
+ *   empty/     to cover directories with, and
+ *   nothing    to cover files with
+ *   tree/      the host's system directories, read-only and without secrets
  *   room/      where each room mounts its disk
  *   disks/     what rooms write by fuse-overlayfs (disks.h); the spawner's
  */
 #ifndef SLUICE_WORKERS_SANDBOX_STOCK_H
 #define SLUICE_WORKERS_SANDBOX_STOCK_H
 
+#include <stdbool.h>
+
 #include "common/fail.h"
 
-/* In the spawner, which needs the right to mount; ends with the process. */
-int stock_make(const char *scratch, struct fail *fail);
+/* In the spawner, which needs the right to mount; ends with the process. is_host_root: who runs us. */
+int stock_make(const char *scratch, bool is_host_root, struct fail *fail);
 
 #endif

@@ -5,9 +5,20 @@
 #include "workers/sandbox/apptainer.h"
 #include "workers/sandbox/plain_room.h"
 
-static const struct room_way kernel_overlay = {SIGKILL, room_build, room_confine, NULL, NULL, PACK_KERNEL, PACK_KERNEL,
-                                                true};
-static const struct room_way fuse_overlay = {SIGKILL, room_build, room_confine, NULL, NULL, PACK_FUSE, PACK_FUSE, true};
+static const struct room_way kernel_overlay = {.end_signal = SIGKILL,
+                                               .prepare = room_prepare,
+                                               .build = room_build,
+                                               .confine = room_confine,
+                                               .form = PACK_KERNEL,
+                                               .first_form = PACK_KERNEL,
+                                               .has_terminals = true};
+static const struct room_way fuse_overlay = {.end_signal = SIGKILL,
+                                             .prepare = room_prepare,
+                                             .build = room_build,
+                                             .confine = room_confine,
+                                             .form = PACK_FUSE,
+                                             .first_form = PACK_FUSE,
+                                             .has_terminals = true};
 static const struct room_way plain = {.end_signal = SIGTERM,
                                       .build = plain_room_build,
                                       .confine = plain_room_confine,

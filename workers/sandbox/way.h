@@ -10,6 +10,8 @@
 
 struct room_way {
     int end_signal; /* to the first process: it ends, and nothing that it started is left */
+    /* While it waits for its plan; NULL: nothing. */
+    int (*prepare)(const struct room_plan *plan, struct room *ret, struct fail *fail);
     int (*build)(const struct room_plan *plan, struct room *ret, struct fail *fail);
     int (*confine)(const struct room_plan *plan, struct fail *fail);
     /* Of each process that is started, what the first process has not: in the process, and what is

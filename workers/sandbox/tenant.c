@@ -1,0 +1,55 @@
+#include "workers/sandbox/tenant.h"
+
+#include "workers/sandbox/proc.h"
+
+enum { PROCESSES_SLACK = 16 /* RLIMIT_NPROC's work, except where root runs us */ };
+
+_Static_assert(PROC_SEEN_MAX > LIMIT_PROCESSES_MAX + PROCESSES_SLACK + 1,
+               "pid 1 and more than the limit are seen, whatever the limit is");
+
+struct weight {
+    uint64_t kib, threads;
+};
+
+/* Shared pages counted whole, segments of shared memory once more. */
+static struct weight weigh(const struct tenant *tenant, const pid_t *pids, size_t count)
+{
+    struct weight total = {.kib = proc_segments_kib(tenant->segments)};
+    for (size_t i = 0; i < count; i++) {
+        uint64_t kib, threads;
+        if (!proc_weigh(tenant->proc, pids[i], &kib, &threads))
+            continue;
+        total.kib += kib;
+        total.threads += threads;
+    }
+    return total;
+}
+
+static uint64_t weigh_exactly_kib(const struct tenant *tenant, const pid_t *pids, size_t count)
+{
+    uint64_t segments = proc_segments_kib(tenant->segments);
+    struct proportions total = {0, 0};
+    for (size_t i = 0; i < count; i++) {
+        struct proportions one = proc_proportions(tenant->proc, pids[i]);
+        total.kib += one.kib;
+        total.shared_kib += one.shared_kib;
+    }
+    return total.kib + (segments > total.shared_kib ? segments - total.shared_kib : 0);
+}
+
+enum limit_id tenant_look(const struct tenant *tenant)
+{
+    static pid_t pids[PROC_SEEN_MAX];
+    size_t count = proc_inside(tenant->proc, tenant->first, pids, PROC_SEEN_MAX);
+    struct weight weight = weigh(tenant, pids, count);
+    gauge_peak(&tenant->gauge->processes, weight.threads);
+    gauge_see(tenant->gauge, LIMIT_PROCESSES, weight.threads >= tenant->processes);
+    gauge_see_disk(tenant->gauge, tenant->disk);
+    if (weight.threads > tenant->processes + PROCESSES_SLACK)
+        return LIMIT_PROCESSES;
+    if (weight.kib > tenant->memory_kib)
+        weight.kib = weigh_exactly_kib(tenant, pids, count);
+    gauge_peak(&tenant->gauge->memory_kib, weight.kib);
+    gauge_see(tenant->gauge, LIMIT_MEMORY, weight.kib > tenant->memory_kib);
+    return weight.kib > tenant->memory_kib ? LIMIT_MEMORY : LIMIT_COUNT;
+}

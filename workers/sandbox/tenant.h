@@ -1,0 +1,28 @@
+/* tenant.h - a sandbox as its spawner knows it, and the look at what it uses. */
+#ifndef SLUICE_WORKERS_SANDBOX_TENANT_H
+#define SLUICE_WORKERS_SANDBOX_TENANT_H
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "workers/sandbox/floor.h"
+#include "workers/sandbox/gauge.h"
+
+struct tenant {
+    uint32_t id;
+    pid_t pid, first; /* first: the same as those inside know it */
+    int proc, disk, segments; /* -1 until it is born; see proc.h */
+    uint64_t memory_kib, processes;
+    uint64_t file_mib;
+    cpu_set_t cpus;
+    struct gauge *gauge;
+    bool breached;
+    struct floor *floor; /* or NULL */
+};
+
+/* Notes what it uses. The limit that it must be killed for, or LIMIT_COUNT. */
+enum limit_id tenant_look(const struct tenant *tenant);
+
+#endif
