@@ -120,6 +120,24 @@ static void tools_that_cannot_be_had_are_refused_with_words(void **state)
     toolbox_close(&box);
 }
 
+static void the_nearest_tool_is_the_one_whose_name_is_most_alike(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *nearest;
+    } rows[] = {
+        {"think", "think"},   {"Submit", "submit"},       {"sbumit", "submit"}, {"submit_answer", "submit"},
+        {"thinking", "think"}, {"functions.submit", "submit"}, {"", "think"},
+    };
+    struct toolbox box = {.limits = &limits};
+    assert_null(toolbox_nearest(&box, "think"));
+    assert_int_equal(toolbox_add(&box, "think", NULL), 0);
+    assert_int_equal(toolbox_add(&box, "submit", NULL), 0);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+        assert_string_equal(toolbox_nearest(&box, rows[i].name)->name, rows[i].nearest);
+    toolbox_close(&box);
+}
+
 static void wrong_calls_are_answered_and_right_ones_still_work(void **state)
 {
     (void)state;
@@ -224,6 +242,7 @@ static int group(void)
         cmocka_unit_test(a_wrong_call_is_told_exactly_what_is_wrong),
         cmocka_unit_test(lengths_are_counted_in_characters),
         cmocka_unit_test(tools_that_cannot_be_had_are_refused_with_words),
+        cmocka_unit_test(the_nearest_tool_is_the_one_whose_name_is_most_alike),
         cmocka_unit_test(wrong_calls_are_answered_and_right_ones_still_work),
         TEST(a_tool_is_opened_by_its_first_call_and_keeps_its_state),
         TEST(a_sandbox_that_ends_is_an_error_and_no_answer),
