@@ -94,7 +94,7 @@ if [ "$(id -u)" = 0 ]; then as_user=(setpriv --reuid 1001 --regid 1001 --clear-g
 say "$(apptainer --version), $kind, in $bin"
 
 "${as_user[@]}" "$build/client/sluice" doctor --sandbox apptainer --cache /tmp | sed -n '/^The tier/,/^$/p'
-ctest --test-dir "$build" -R '^workers/test_apptainer$' --output-on-failure
+SLUICE_NEEDS_APPTAINER=$kind ctest --test-dir "$build" -R '^workers/test_apptainer$' --output-on-failure
 for attack in attacks attacks_neighbour attacks_stops; do
     say "test_$attack on this tier"
     SLUICE_TEST_TIER=apptainer SLUICE_SOURCE_DIR=$source_dir SLUICE_BINARY_DIR=$build "${as_user[@]}" \
