@@ -50,6 +50,7 @@ struct core *core_create(const struct core_settings *settings, uint64_t epoch, i
     core->epoch = epoch;
     core->restoring = true;
     core->start_ms = core->now_ms = now_ms;
+    core->engine_states = epoch << 32;
     core->heads_ms = now_ms + settings->head_period_ms;
     core->groups.seed = core->streams_by_name.seed = core->workers_by_id.seed =
         core->clients_by_name.seed = epoch * 0x9e3779b97f4a7c15u;
@@ -137,6 +138,9 @@ static void (*const handlers[MESSAGE_COUNT])(struct core *, const struct call *)
     [MSG_engine_remove] = handle_engine_remove,
     [MSG_engine_drain] = handle_engine_drain,
     [MSG_engine_sight] = handle_engine_sight,
+    [MSG_policy_set] = handle_policy_set,
+    [MSG_policy_pause] = handle_policy_pause,
+    [MSG_policy_resume] = handle_policy_resume,
     [MSG_stream_renew] = handle_stream_renew,
     [MSG_ledger_backup] = handle_ledger_backup,
     [MSG_status_get] = handle_status_get,
@@ -198,7 +202,7 @@ static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static int64_t next_due(const struct core *core)
 {
-    int64_t due = core->heads_ms;
+    int64_t due = earlier(core->heads_ms, policy_due(core));
     const struct heap *const heaps[] = {&core->timers, &core->expiries, &core->breakers,
                                         &core->tomb_times};
     for (size_t i = 0; i < sizeof(heaps) / sizeof(*heaps); i++) {
@@ -224,6 +228,7 @@ int64_t core_tick(struct core *core, int64_t now_ms, int64_t wall_ms)
     workers_tick(core);
     jobs_tick(core);
     breakers_tick(core);
+    policy_tick(core);
     expiries_tick(core);
     images_tick(core);
     tombs_tick(core);

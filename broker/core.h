@@ -91,11 +91,20 @@ struct caller {
     bool is_admin;      /* sees what belongs to others */
 };
 
+/* What becomes of calls that are in flight when an engine is paused. */
+#define CALLS(X)                                                                                   \
+    X(FINISH, "finish")                                                                            \
+    X(ABORT, "abort")                                                                              \
+    X(HOLD, "hold")
+
 /* An engine as the ledger keeps it. */
 struct core_engine {
     struct slice url;
     uint64_t runs_max; /* rollouts at a time; 0: no limit */
     bool draining;
+    struct slice version;      /* of the policy; empty: nobody said */
+    struct slice calls;        /* its pause, as in policy.pause; empty: it is not paused */
+    uint64_t paused_until_ms;  /* by the wall clock */
 };
 
 enum effect_kind {

@@ -214,7 +214,8 @@ static verdict check_engines(const struct core *core)
     }
     if (count != core->engine_count || registered != core->engines_registered)
         return "the count of engines is wrong";
-    return sights_check(core);
+    verdict bad = sights_check(core);
+    return bad ? bad : policy_check(core);
 }
 
 static verdict check_streams(const struct core *core)

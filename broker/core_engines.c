@@ -24,6 +24,7 @@ static void set_registered(struct core *core, struct engine *engine, bool regist
     engine->registered = registered;
     engine->draining = false;
     engine->runs_max = engine->room = 0;
+    policy_reset(core, engine);
 }
 
 struct engine *engine_intern(struct core *core, struct slice url)
@@ -49,6 +50,7 @@ bool engine_restore(struct core *core, const struct core_engine *row)
     set_registered(core, engine, true);
     engine->runs_max = (uint32_t)row->runs_max;
     engine->draining = row->draining;
+    policy_restore(core, engine, row);
     return true;
 }
 
@@ -66,7 +68,8 @@ static void forget_unused(struct core *core, struct engine *engine)
 
 bool engine_lets(const struct core *core, const struct engine *engine)
 {
-    return engine->registered && !engine->draining && breaker_lets(core, &engine->breaker);
+    return engine->registered && !engine->draining && !engine->calls[0] &&
+           breaker_lets(core, &engine->breaker);
 }
 
 bool engine_is_ready(const struct core *core)
@@ -120,14 +123,19 @@ static bool is_base_url(struct slice url)
     return starts_with(url, "http://") || starts_with(url, "https://");
 }
 
-static void persist(struct core *core, const struct engine *engine)
+void engine_persist(struct core *core, const struct engine *engine)
 {
     struct slice url = effect_copy(core, engine_url(engine));
+    struct slice version = effect_copy(core, slice_from_str(engine->version));
+    struct slice calls = effect_copy(core, slice_from_str(engine->calls));
     struct effect *persist = effect_push(core, PERSIST_ENGINE);
+    int64_t left_ms = engine->resume_ms - core->now_ms;
     persist->engine = url;
     persist->present = engine->registered;
     persist->row = (struct core_engine){
-        .url = url, .runs_max = engine->runs_max, .draining = engine->draining};
+        .url = url, .runs_max = engine->runs_max, .draining = engine->draining,
+        .version = version, .calls = calls,
+        .paused_until_ms = calls.len ? (uint64_t)(core->wall_ms + left_ms) : 0};
 }
 
 /* Registers it, takes it back, or changes its limit; false: it is all that already. */
@@ -140,7 +148,7 @@ static bool change(struct core *core, struct engine *engine, const struct msg_en
         set_registered(core, engine, true);
     engine->runs_max = runs_max;
     engine->draining = false;
-    persist(core, engine);
+    engine_persist(core, engine);
     dispatch_unpark(core, SIZE_MAX);
     return true;
 }
@@ -166,13 +174,13 @@ void handle_engine_add(struct core *core, const struct call *call)
         send_done(core, call, change(core, engine, in));
 }
 
-/* The registered engine of this URL; refuses, NULL, if there is none. */
-static struct engine *find_registered(struct core *core, const struct call *call, struct slice url)
+struct engine *engine_get(struct core *core, const struct call *call, struct slice url,
+                          const char *field)
 {
     struct engine *engine = engine_find(core, strip_slashes(url));
     if (engine && engine->registered)
         return engine;
-    send_refused(core, call, REFUSAL_UNKNOWN_ENGINE, "url", 0, "no engine %.*s is registered",
+    send_refused(core, call, REFUSAL_UNKNOWN_ENGINE, field, 0, "no engine %.*s is registered",
                  SLICE_ARG(url));
     return NULL;
 }
@@ -180,11 +188,11 @@ static struct engine *find_registered(struct core *core, const struct call *call
 void handle_engine_remove(struct core *core, const struct call *call)
 {
     const struct msg_engine_remove *in = call->in;
-    struct engine *engine = find_registered(core, call, in->url);
+    struct engine *engine = engine_get(core, call, in->url, "url");
     if (!engine)
         return;
     set_registered(core, engine, false);
-    persist(core, engine);
+    engine_persist(core, engine);
     forget_unused(core, engine);
     send_done(core, call, 1);
 }
@@ -192,12 +200,12 @@ void handle_engine_remove(struct core *core, const struct call *call)
 void handle_engine_drain(struct core *core, const struct call *call)
 {
     const struct msg_engine_drain *in = call->in;
-    struct engine *engine = find_registered(core, call, in->url);
+    struct engine *engine = engine_get(core, call, in->url, "url");
     if (!engine)
         return;
     if (!engine->draining) {
         engine->draining = true;
-        persist(core, engine);
+        engine_persist(core, engine);
     }
     send_done(core, call, engine->live);
 }

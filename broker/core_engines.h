@@ -30,6 +30,8 @@ struct sight {
     uint64_t runs, tokens, calls;
 };
 
+enum { VERSION_MAX = 30, CALLS_MAX = 16, PAUSE_MAX_MS = 3600000 }; /* as in messages.def */
+
 struct engine {
     struct list link;  /* in core->engines */
     uint64_t live;     /* runs leased with it */
@@ -41,6 +43,10 @@ struct engine {
     uint32_t room;     /* what its cache has room for, as far as is known; 0: no limit */
     uint32_t cache_permille;
     int64_t room_ms;   /* when that was changed last */
+    char version[VERSION_MAX + 1]; /* of the policy it serves; "": nobody said */
+    char calls[CALLS_MAX + 1];     /* what its pause does to calls in flight; "": it is not paused */
+    int64_t resume_ms;             /* when its pause ends by itself */
+    uint64_t state;                /* core->engine_states at its last change that workers hear of */
     bool registered, draining;
     struct breaker breaker;
     uint32_t url_len;
@@ -60,6 +66,27 @@ bool engine_is_ready(const struct core *core);
 uint64_t engine_limit(const struct engine *engine);
 /* Makes `engine` (may be NULL) the rollout's. */
 void rollout_set_engine(struct core *core, struct rollout *rollout, struct engine *engine);
+
+/* To disk, as it is now. */
+void engine_persist(struct core *core, const struct engine *engine);
+/* The registered engine of this URL; refuses, NULL, if there is none. */
+struct engine *engine_get(struct core *core, const struct call *call, struct slice url,
+                          const char *field);
+
+/* ---- policy versions and pauses (core_policy.c) -------------------------------------- */
+
+/* What the engine serves and whether it may be called, to every run worker. */
+void policy_changed(struct core *core, struct engine *engine);
+/* A run worker has not heard of what changed since `heard`. */
+void policy_tell(struct core *core, const struct worker *worker, uint64_t heard);
+void policy_restore(struct core *core, struct engine *engine, const struct core_engine *row);
+/* Nothing is known of its policy any more, and it is not paused. */
+void policy_reset(struct core *core, struct engine *engine);
+/* When the first pause ends; INT64_MAX: there is none. */
+int64_t policy_due(const struct core *core);
+void policy_tick(struct core *core);
+/* For core_check: NULL, or what is broken. */
+const char *policy_check(const struct core *core);
 
 /* ---- placing (core_placing.c) ------------------------------------------------------- */
 

@@ -25,6 +25,7 @@
  *   core_engines.c   engines: registered, drained, removed
  *   core_placing.c   which engine a rollout gets
  *   core_sights.c    what run workers see of engines
+ *   core_policy.c    policy versions of engines, and their pauses
  *   core_streams.c   numbers, heads, fetch, ack
  *   core_restore.c   the state from the ledger's rows
  *   core_backup.c    ledger.backup
@@ -109,6 +110,8 @@ struct core {
     int64_t adopt_until_ms;
     enum placing placing;
     uint64_t random;                        /* the state of its own chance: no other is asked */
+    uint64_t engine_states;                 /* grows with what workers are told of engines */
+    size_t paused_count;
     uint64_t turn;                          /* round-robin: whose it is */
     int64_t heads_ms;                       /* when heads are published next */
     unsigned head_round;
@@ -158,6 +161,9 @@ void handle_stream_ack(struct core *core, const struct call *call);
 void handle_engine_add(struct core *core, const struct call *call);
 void handle_engine_remove(struct core *core, const struct call *call);
 void handle_engine_drain(struct core *core, const struct call *call);
+void handle_policy_set(struct core *core, const struct call *call);
+void handle_policy_pause(struct core *core, const struct call *call);
+void handle_policy_resume(struct core *core, const struct call *call);
 void handle_engine_sight(struct core *core, const struct call *call);
 void handle_stream_renew(struct core *core, const struct call *call);
 void handle_ledger_backup(struct core *core, const struct call *call);

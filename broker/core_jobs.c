@@ -159,6 +159,8 @@ void job_lease(struct core *core, struct job *job, struct worker *worker, uint64
     job->token = token;
     job->seen = 0;
     enter(core, job, PLACE_LEASED, false);
+    if (job->stage == STAGE_RUN && rollout->engine && rollout->engine->calls[0])
+        limit_ms += rollout->engine->resume_ms - core->now_ms; /* adopted in its pause */
     set_timer(core, job, core->now_ms + limit_ms + core->settings.deadline_grace_ms);
     core->leased[job->stage]++;
     share_lease(core, job);

@@ -83,7 +83,13 @@ json_t *status_engines(const struct core *core)
         json_object_set_new(part, "limit", status_number(engine_limit(engine) == UINT64_MAX
                                                              ? 0 : engine_limit(engine)));
         add_breaker(core, part, &engine->breaker);
-        if (engine->draining)
+        json_object_set_new(part, "version", json_string(engine->version));
+        if (engine->calls[0])
+            json_object_set_new(part, "resume_in_ms",
+                                json_integer(engine->resume_ms - core->now_ms));
+        if (engine->calls[0])
+            json_object_set_new(part, "state", json_string("paused"));
+        else if (engine->draining)
             json_object_set_new(part, "state", json_string("draining"));
         json_array_append_new(array, part);
     }

@@ -321,6 +321,8 @@ void handle_worker_beat(struct core *core, const struct call *call)
         hang(core, worker);
         return;
     }
+    worker->heard = in->has_engines && in->engines <= core->engine_states ? in->engines : 0;
+    policy_tell(core, worker, worker->heard);
     reconcile(core, worker, in);
     worker_refresh(core, worker);
 }

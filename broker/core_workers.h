@@ -74,6 +74,7 @@ struct worker {
     struct drain drain;
     struct sight *sights;  /* run: what it sees of engines ... */
     size_t sight_count, sight_capacity; /* ... one each */
+    uint64_t heard;        /* run: the newest lane.engine it has taken */
     uint32_t counted;      /* its slots in core->slots */
     bool draining, stalled;
     bool hung;             /* its lane is closed until it makes progress */

@@ -124,7 +124,8 @@ static int apply_engine(struct ledger *ledger, const struct effect *effect, stru
     if (!effect->present)
         return ledger_do(ledger, LEDGER_DROP_ENGINE, fail, TEXT(effect->engine));
     return ledger_do(ledger, LEDGER_SET_ENGINE, fail, TEXT(effect->engine), NUMBER(row->runs_max),
-                     NUMBER(row->draining));
+                     NUMBER(row->draining), TEXT(row->version), TEXT(row->calls),
+                     NUMBER(row->paused_until_ms));
 }
 
 /* "run:add-17/3" as the key of `troubles`, and its stage. */

@@ -68,7 +68,10 @@ static int tell_engines(struct ledger *ledger, const struct ledger_reader *reade
     for (; code > 0; code = ledger_next(ledger, all, fail)) {
         struct core_engine row = {.url = ledger_slice(ledger, all, 0),
                                   .runs_max = (uint64_t)ledger_number(ledger, all, 1),
-                                  .draining = ledger_number(ledger, all, 2) != 0};
+                                  .draining = ledger_number(ledger, all, 2) != 0,
+                                  .version = ledger_slice(ledger, all, 3),
+                                  .calls = ledger_slice(ledger, all, 4),
+                                  .paused_until_ms = (uint64_t)ledger_number(ledger, all, 5)};
         if (!reader->engine(reader->context, &row))
             return out_of_memory(fail);
     }

@@ -227,6 +227,22 @@ int sluice_engine_remove(struct sluice_client *client, const char *url);
 /* No more rollouts are placed there. *count, if wanted: rollouts that are there; ask again to wait. */
 int sluice_engine_drain(struct sluice_client *client, const char *url, uint64_t *count);
 /*
+ * The engine (NULL: each that is registered) serves this version of the policy from now on: turns
+ * that it samples are marked with it. For a trainer that has updated the weights; pause it meanwhile.
+ */
+int sluice_policy_set(struct sluice_client *client, const char *version, const char *engine);
+/*
+ * The engine (NULL: each that is registered) is called no more. calls: what becomes of calls in flight,
+ * "finish", "abort" (they are made again after the pause) or "hold" (they stay open: for engines that
+ * stop and go on by themselves). 0 once nothing is in flight, but for held ones, and every worker
+ * knows. -ETIMEDOUT: it was not so within wait_ms, and the pause was taken back. It ends by itself after bound_ms (1,000 to
+ * 3,600,000), whatever becomes of this process or the broker. Rollouts lose no time by it.
+ */
+int sluice_policy_pause(struct sluice_client *client, const char *calls, const char *engine,
+                        uint64_t bound_ms, int64_t wait_ms);
+/* *count, if wanted: engines that were paused; 0: none was, or its time was over. */
+int sluice_policy_resume(struct sluice_client *client, const char *engine, uint64_t *count);
+/*
  * Exactly one of the two is not NULL: the worker, or every worker of the host, takes no new job,
  * finishes or gives back what it has, and ends. grace_s: jobs that run get so many seconds, then
  * they are given back; -1: the worker's own --grace. *count: workers told. -ENOENT no such one.

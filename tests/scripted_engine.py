@@ -27,8 +27,10 @@ The first rule whose conditions all hold decides. `call` counts requests to that
 A script's "breaks" names rules that it breaks in all it does: "specials" (reads them in plain text), "specials_inside"
 (only among other text), "ids" (text comes back in capitals), "scores" (a prompt's log-probabilities are others),
 "too_long" (cuts a prompt that is), "cancel" (a call whose client has gone counts on).
-A rule's "tokens" is how many were asked for. A script's "model" is the model_path it says it serves. With a "dialect" it
-speaks as another server does (scripted_dialects.py); a rule without a "path" is then of whichever route samples.
+A rule's "tokens" is how many were asked for. A script's "model" is the model_path it says it serves. "{version}" in a
+reply stands for what the file "version_path" of the script holds, when the request came and when it is answered: two,
+joined by a '+', if that differs. With a "dialect" it speaks as another server does (scripted_dialects.py); a rule without
+a "path" is then of whichever route samples.
 """
 import argparse
 import json
@@ -232,7 +234,15 @@ class Engine:
 
     def reply(self, rule, turn):
         replies = rule.get("replies") or [rule.get("reply", "ok")]
-        return encode(replies[max(0, min(turn, len(replies) - 1))], False) + [SPECIALS[rule.get("end", "<|im_end|>")]]
+        text = replies[max(0, min(turn, len(replies) - 1))]
+        if "{version}" in text:
+            before, now = rule["version"], self.version()
+            text = text.replace("{version}", now if before == now else before + "+" + now)
+        return encode(text, False) + [SPECIALS[rule.get("end", "<|im_end|>")]]
+
+    def version(self):
+        with open(self.script["version_path"], encoding="utf-8") as file:
+            return file.read()
 
     def answer(self, path, request, rule, turn):
         """(status, body) when nothing is to break."""
@@ -341,6 +351,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def handle_script(self, engine, request):
         rule, turn = engine.rule(self.path, request)
+        if "version_path" in engine.script:
+            rule = dict(rule, version=engine.version())
         fault = rule.get("fault")
         time.sleep(rule.get("delay_ms", 0) / 1000)
         status, answer = engine.answer(self.path, request, rule, turn)

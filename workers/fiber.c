@@ -30,7 +30,8 @@ struct fiber {
     struct loop_soon soon;    /* its start, a wake or a cancel on its way */
     struct loop_timer *timer; /* of the await in hand */
     int shields, reason;      /* reason: what the await in hand returns */
-    bool started, done, parked, cancelled, woken, wants_wake;
+    bool started, done, parked, cancelled, woken, wants_wake, expired;
+    int64_t given_ms;
     int64_t deadlines[DEADLINES_NESTED]; /* [depth] holds; [0]: none */
     int depth;
     struct sanitize sanitize;
@@ -139,6 +140,8 @@ static bool is_stopped(const struct fiber *fiber)
 static void fiber_soon(void *arg)
 {
     struct fiber *fiber = arg;
+    bool is_expired = fiber->expired;
+    fiber->expired = false;
     if (!fiber->started) {
         fiber->started = true;
         switch_in(fiber);
@@ -146,6 +149,9 @@ static void fiber_soon(void *arg)
         fiber_resume(fiber, -ECANCELED);
     else if (fiber->wants_wake && fiber->woken)
         fiber_resume(fiber, 0);
+    else if (is_expired && fiber->depth > 0 && fiber->deadlines[fiber->depth] != 0 &&
+             fiber->deadlines[fiber->depth] <= clock_ms())
+        fiber_resume(fiber, -ETIMEDOUT);
 }
 
 /* ---- life ------------------------------------------------------------------------------- */
@@ -229,6 +235,28 @@ void fiber_pop_deadline(void)
 {
     assert(current->depth > 0);
     current->depth--;
+}
+
+void fiber_give_time(int64_t ms)
+{
+    for (int i = 1; i <= current->depth; i++)
+        if (current->deadlines[i] != 0)
+            current->deadlines[i] += ms;
+    current->given_ms += ms;
+}
+
+int64_t fiber_given_time(const struct fiber *fiber)
+{
+    return fiber->given_ms;
+}
+
+void fiber_expire(struct fiber *fiber)
+{
+    if (fiber->depth == 0 || fiber->deadlines[fiber->depth] == 0)
+        return;
+    fiber->deadlines[fiber->depth] = clock_ms();
+    fiber->expired = true;
+    loop_post(fiber->loop, &fiber->soon);
 }
 
 bool fiber_is_late(void)

@@ -43,6 +43,14 @@ void fiber_lift_deadline(int64_t deadline_ms);
 void fiber_pop_deadline(void);
 int64_t fiber_deadline(void); /* 0: none */
 bool fiber_is_late(void);     /* the deadline has passed */
+/* All deadlines of the current fiber are so much later; what it was given in all. */
+void fiber_give_time(int64_t ms);
+int64_t fiber_given_time(const struct fiber *fiber);
+/*
+ * Another fiber's top deadline, where it has one, is over now: its await in hand, or its next,
+ * returns -ETIMEDOUT.
+ */
+void fiber_expire(struct fiber *fiber);
 
 /* Returns the ready events (> 0), -ETIMEDOUT or -ECANCELED. events as in loop_watch. */
 int await_fd(int fd, uint32_t events, int64_t timeout_ms); /* -1: only the fiber's deadline */

@@ -30,8 +30,12 @@ struct running_job *running_find(const struct running *running, struct slice job
 static void overdue(void *arg)
 {
     struct running_job *self = arg;
-    self->overdue_timer = NULL;
-    self->running->overdue(self->running->arg, self);
+    int64_t given_ms = fiber_given_time(self->fiber) - self->given_ms;
+    self->given_ms += given_ms;
+    struct loop *loop = self->running->context->loop;
+    self->overdue_timer = given_ms > 0 ? loop_after(loop, given_ms, overdue, self) : NULL;
+    if (!self->overdue_timer)
+        self->running->overdue(self->running->arg, self);
 }
 
 static void work_stage(struct running_job *self, const struct task_kind *kind, enum stage stage)

@@ -18,6 +18,7 @@ struct running_job {
     uint64_t token; /* of its newest dispatch; job.start.token is the first */
     int64_t started_ms;
     struct loop_timer *overdue_timer;
+    int64_t given_ms; /* of the fiber's time that the timer knows of */
     bool is_cancelled;
     int64_t cancelled_ms;
 };

@@ -9,6 +9,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "workers/engines/policy.h"
 #include "workers/result.h"
 #include "workers/text.h"
 #include "workers/worker_inside.h"
@@ -66,6 +67,8 @@ static bool beat_encode(struct worker *worker, struct buffer *out)
         .progress = loop_progress(worker->context.loop),
         .draining = worker->state != WORKER_WORKING || worker_slots(worker) == 0,
         .epoch = worker->epoch,
+        .engines = worker->engines_heard,
+        .has_engines = worker->plan.stage == STAGE_RUN,
         .jobs = {buffer_peek(&packed),
                  (uint32_t)(worker->running.live_count + worker->outbox.count)},
     };
@@ -147,6 +150,7 @@ static void pump(void *arg)
             loop_post(worker->context.loop, &worker->more);
             break;
         }
+    worker->beat_wanted |= engines_are_awaited(worker->context.engines);
     send_wanted_beat(worker);
     outbox_flush(&worker->outbox, &worker->lane, clock_ms());
 }

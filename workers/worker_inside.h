@@ -20,7 +20,7 @@ struct worker {
     bool is_broken;
     char id[128], host[65];
     struct utsname node;
-    uint64_t epoch;
+    uint64_t epoch, engines_heard; /* the newest lane.engine */
     struct job_context context;
     void *zmq;
     struct lane lane;

@@ -1,4 +1,5 @@
 #include "common/log.h"
+#include "workers/engines/policy.h"
 #include "workers/engines/using.h"
 #include "workers/worker_inside.h"
 
@@ -10,6 +11,7 @@ static void handle_hello(struct worker *worker, const struct msg_lane_hello *hel
         log_event(LOG_INFO, "broker.epoch", "epoch=%llu held=%zu", (unsigned long long)hello->epoch,
                   worker->running.live_count + worker->outbox.count);
         worker->epoch = hello->epoch;
+        worker->engines_heard = 0;
         worker->beat_wanted = true;
     }
     engines_tell_again(worker->context.engines);
@@ -79,9 +81,22 @@ static void handle_drain(struct worker *worker, const struct msg_lane_drain *dra
                  "told by the broker");
 }
 
+static void handle_engine(struct worker *worker, const struct msg_lane_engine *told)
+{
+    char url[257];
+    snprintf(url, sizeof(url), "%.*s", SLICE_ARG(told->url));
+    struct engine *engine = engines_get(worker->context.engines, url);
+    if (!engine)
+        return; /* out of memory: the beat says that it was not taken */
+    engine_told(engine, told->version, told->calls, (int64_t)told->resume_ms);
+    if (told->state > worker->engines_heard)
+        worker->engines_heard = told->state;
+    worker->beat_wanted = true;
+}
+
 static bool is_for_lane(enum message_id id)
 {
-    return id == MSG_lane_hello || id == MSG_lane_drain || id == MSG_job_start ||
+    return id == MSG_lane_hello || id == MSG_lane_engine || id == MSG_lane_drain || id == MSG_job_start ||
            id == MSG_job_cancel || id == MSG_result_ack;
 }
 
@@ -90,6 +105,7 @@ bool worker_obey(struct worker *worker, struct slice bytes, struct refusal *no)
     union {
         struct msg_lane_hello hello;
         struct msg_lane_drain drain;
+        struct msg_lane_engine engine;
         struct msg_job_start start;
         struct msg_job_cancel cancel;
         struct msg_result_ack ack;
@@ -104,6 +120,8 @@ bool worker_obey(struct worker *worker, struct slice bytes, struct refusal *no)
         return false;
     if (id == MSG_lane_hello)
         handle_hello(worker, &message.hello);
+    else if (id == MSG_lane_engine)
+        handle_engine(worker, &message.engine);
     else if (id == MSG_lane_drain)
         handle_drain(worker, &message.drain);
     else if (id == MSG_job_start)

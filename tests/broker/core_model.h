@@ -99,6 +99,7 @@ static inline void hear(struct model *model, struct sim_worker *worker, struct s
         struct msg_result_ack ack;
         struct msg_lane_hello hello;
         struct msg_lane_drain drain;
+        struct msg_lane_engine engine;
     } in;
     enum message_id id;
     assert_true(message_peek(bytes, &id, NULL));
@@ -109,7 +110,10 @@ static inline void hear(struct model *model, struct sim_worker *worker, struct s
         drop_held(worker, in.ack.job, in.ack.token);
     } else if (id == MSG_lane_drain) {
         worker->draining = worker->told = true;
+    } else if (id == MSG_lane_engine) {
+        worker->heard = in.engine.state > worker->heard ? in.engine.state : worker->heard;
     } else if (in.hello.epoch != worker->epoch) {
+        worker->heard = 0;
         worker->epoch = in.hello.epoch;
         for (size_t i = 0; i < worker->count; i++)
             worker->held[i].resend_ms = model->now_ms;
@@ -158,6 +162,7 @@ static inline void send_beat(struct model *model, struct sim_worker *worker)
         .worker = slice_from_str(worker->id), .stage = slice_from_str(worker->stage),
         .slots = worker->slots, .lane = slice_from_str(lane), .host = slice_from_str("h"),
         .progress = worker->progress, .draining = worker->draining, .epoch = worker->epoch,
+        .engines = worker->heard, .has_engines = true,
         .jobs = {buffer_peek(&packed), (uint32_t)worker->count}};
     core_handle(model->core, model->now_ms, wall_of(model), &(struct caller){0}, MSG_worker_beat,
                 &in, NULL, 0);

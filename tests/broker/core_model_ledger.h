@@ -39,6 +39,7 @@ struct sim_worker {
     uint64_t epoch, progress;
     struct held held[HELD_MAX];
     size_t count;
+    uint64_t heard; /* the newest lane.engine */
 };
 
 /* A result under way to the broker. */
@@ -86,6 +87,8 @@ struct model {
     size_t group_count;
     uint64_t first[STREAMS], head[STREAMS];
     bool engines[ENGINES], draining[ENGINES];
+    char versions[ENGINES][32], calls[ENGINES][20];
+    uint64_t paused_until_ms[ENGINES];
     uint64_t runs_max[ENGINES];
     struct sim_worker crew[CREW_MAX];
     struct letter wire[WIRE_MAX];
@@ -137,7 +140,8 @@ static inline struct row_rollout *find_rollout(struct model *model, struct slice
 static inline void put_text(char *to, size_t size, struct slice from)
 {
     assert_true(from.len < size);
-    memcpy(to, from.data, from.len);
+    if (from.len)
+        memcpy(to, from.data, from.len);
     to[from.len] = '\0';
 }
 
@@ -296,6 +300,9 @@ static inline void persist(struct model *model, const struct effect *effect)
         model->engines[e] = effect->present;
         model->draining[e] = effect->present && effect->row.draining;
         model->runs_max[e] = effect->row.runs_max;
+        put_text(model->versions[e], sizeof(model->versions[e]), effect->row.version);
+        put_text(model->calls[e], sizeof(model->calls[e]), effect->row.calls);
+        model->paused_until_ms[e] = effect->row.paused_until_ms;
     }
         break;
     case PERSIST_TROUBLE: persist_trouble(model, effect); break;
@@ -352,7 +359,10 @@ static inline void start_broker(struct model *model)
             assert_true(core_restore_engine(
                 model->core, &(struct core_engine){.url = slice_from_str(url),
                                                    .draining = model->draining[e],
-                                                   .runs_max = model->runs_max[e]}));
+                                                   .runs_max = model->runs_max[e],
+                                                   .version = slice_from_str(model->versions[e]),
+                                                   .calls = slice_from_str(model->calls[e]),
+                                                   .paused_until_ms = model->paused_until_ms[e]}));
     }
     for (size_t i = 0; i < model->group_count; i++)
         restore_group(model, &model->groups[i]);

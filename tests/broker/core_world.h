@@ -34,6 +34,8 @@ struct seen {
     struct core_trouble trouble;
     uint64_t row_runs_max; /* PERSIST_ENGINE */
     bool row_draining;
+    char version[32], calls[16]; /* PERSIST_ENGINE, lane.engine */
+    uint64_t paused_until_ms;
     uint64_t lease_ms, accepted_ms;
     char end_detail[2048], end_engine[280], end_layer[96], end_rollout[160];
 };
@@ -129,6 +131,7 @@ static inline void world_read_lane(struct seen *seen, struct slice bytes)
         struct msg_result_ack ack;
         struct msg_lane_hello hello;
         struct msg_lane_drain drain;
+        struct msg_lane_engine engine;
     } in;
     struct refusal no;
     assert_true(message_peek(bytes, &seen->message, &no));
@@ -141,6 +144,12 @@ static inline void world_read_lane(struct seen *seen, struct slice bytes)
         seen->token = in.ack.token;
     } else if (seen->message == MSG_lane_drain) {
         seen->count = in.drain.has_grace_s ? in.drain.grace_s : 0;
+    } else if (seen->message == MSG_lane_engine) {
+        COPY(engine, in.engine.url);
+        COPY(version, in.engine.version);
+        COPY(calls, in.engine.calls);
+        seen->token = in.engine.state;
+        seen->ms = in.engine.resume_ms;
     } else {
         assert_int_equal(seen->message, MSG_lane_hello);
         seen->count = in.hello.epoch;
@@ -170,6 +179,9 @@ static inline void world_read_effect(struct seen *seen, const struct effect *eff
     seen->trouble = effect->trouble;
     seen->row_runs_max = effect->row.runs_max;
     seen->row_draining = effect->row.draining;
+    seen->paused_until_ms = effect->row.paused_until_ms;
+    COPY(version, effect->row.version);
+    COPY(calls, effect->row.calls);
     seen->lease_ms = effect->lease_ms;
     seen->accepted_ms = effect->accepted_ms;
     COPY(end_detail, effect->end.detail);
@@ -293,6 +305,7 @@ struct beat {
     bool draining;
     uint64_t epoch;     /* 0: this one */
     uint64_t progress;  /* 0: grows by itself */
+    uint64_t engines;   /* the newest lane.engine it has taken */
     const char *sandbox, *sandbox_why, *kernel;
     uint64_t sandboxes;
 };
@@ -312,6 +325,7 @@ static inline void world_beat_with(struct world *world, const char *worker, cons
         .lane = TEXT(beat.lane ? beat.lane : "tcp://10.0.0.7:20417"), .host = TEXT("node7"),
         .progress = beat.progress ? beat.progress : 1000 + ++world->progress,
         .draining = beat.draining, .epoch = beat.epoch ? beat.epoch : world->epoch,
+        .engines = beat.engines, .has_engines = beat.engines > 0,
         .sandbox = TEXT(beat.sandbox), .sandbox_why = TEXT(beat.sandbox_why), .kernel = TEXT(beat.kernel),
         .has_sandbox = beat.sandbox, .has_sandbox_why = beat.sandbox_why, .has_kernel = beat.kernel,
         .sandboxes = beat.sandboxes, .has_sandboxes = beat.sandbox,

@@ -92,6 +92,27 @@ static void change_engine(struct world *world)
         say(world, who(world), MSG_engine_add, &add);
 }
 
+static void change_policy(struct world *world)
+{
+    static const char *const versions[] = {"v1", "v2", "a b", "0123456789012345678901234567890"};
+    static const char *const calls[] = {"finish", "abort", "hold", "sing"};
+    struct slice url = slice_from_str(PICK(world, engines));
+    bool has_url = roll(world, 2);
+    struct msg_policy_set set = {.tag = 1, .version = slice_from_str(PICK(world, versions)),
+                                 .engine = url, .has_engine = has_url};
+    struct msg_policy_pause pause = {.tag = 1, .calls = slice_from_str(PICK(world, calls)),
+                                     .bound_ms = 1000 + number(world) * 100,
+                                     .engine = url, .has_engine = has_url};
+    struct msg_policy_resume resume = {.tag = 1, .engine = url, .has_engine = has_url};
+    unsigned what = roll(world, 3);
+    if (what == 0)
+        say(world, who(world), MSG_policy_set, &set);
+    else if (what == 1)
+        say(world, who(world), MSG_policy_pause, &pause);
+    else
+        say(world, who(world), MSG_policy_resume, &resume);
+}
+
 static void administer(struct world *world)
 {
     struct msg_status_get status = {.tag = number(world)};
@@ -166,7 +187,7 @@ static void (*const steps[])(struct world *) = {
     fetch,         ack,           renew,         subscribe,     change_engine,
     administer,    any_beat,      any_beat,      any_beat,      odd_beat,      any_sight,
     honest_answer, honest_answer, honest_answer, honest_answer, odd_answer,
-    hurt,          wait_a_little, wait_a_little, jump,          wait_until_due,
+    hurt,          wait_a_little, wait_a_little, jump,          wait_until_due, change_policy,
 };
 
 static struct core_settings pick_settings(struct world *world)
@@ -213,6 +234,7 @@ static void live_well(struct world *world)
     core_disk_is_low(world->core, false);
     say(world, &callers[0], MSG_engine_add,
         &(struct msg_engine_add){.url = slice_from_str(engines[0]), .has_runs_max = true});
+    say(world, &callers[0], MSG_policy_resume, &(struct msg_policy_resume){.tag = 1});
     for (unsigned i = 0; i < CREW; i++)
         hire(world, &world->crew[i], i % STAGE_COUNT, 8);
     unsigned round = 0;

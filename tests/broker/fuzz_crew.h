@@ -114,7 +114,9 @@ static inline void honest_beat(struct world *world, struct crew *worker)
                                  .slots = worker->slots,
                                  .progress = ++worker->progress,
                                  .draining = worker->draining,
-                                 .epoch = worker->epoch};
+                                 .epoch = worker->epoch,
+                                 .engines = worker->heard,
+                                 .has_engines = true};
     beat(world, worker, &in, false);
 }
 
@@ -131,7 +133,9 @@ static inline void odd_beat(struct world *world)
                                  .slots = worker->slots,
                                  .progress = worker->progress,
                                  .draining = worker->draining,
-                                 .epoch = how & 32 ? number(world) : worker->epoch};
+                                 .epoch = how & 32 ? number(world) : worker->epoch,
+                                 .engines = number(world),
+                                 .has_engines = how & 128};
     beat(world, worker, &in, how & 64);
 }
 

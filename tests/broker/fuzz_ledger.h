@@ -60,7 +60,8 @@ struct ledger_rows {
     struct row_stream streams[STREAMS];
     struct row_engine {
         bool is_known, draining;
-        uint64_t runs_max;
+        uint64_t runs_max, paused_until_ms;
+        char version[32], calls[20];
     } engines[ENGINES];
     struct row_tomb tombs[TOMBS_MAX];
     const struct core_task *tasks; /* TASKS of them; a submit's text is the index, a digit */
@@ -222,6 +223,16 @@ static inline void persist_tomb(struct ledger_rows *rows, const struct effect *e
     rows->tombs[at].wall_ms = effect->end.ended_ms;
 }
 
+static inline void persist_engine(struct row_engine *row, const struct effect *effect)
+{
+    *row = (struct row_engine){.is_known = effect->present,
+                               .draining = effect->row.draining,
+                               .runs_max = effect->row.runs_max,
+                               .paused_until_ms = effect->row.paused_until_ms};
+    put_text(row->version, sizeof(row->version), effect->row.version);
+    put_text(row->calls, sizeof(row->calls), effect->row.calls);
+}
+
 static inline void rows_persist(struct ledger_rows *rows, const struct effect *effect)
 {
     switch (effect->kind) {
@@ -242,8 +253,7 @@ static inline void rows_persist(struct ledger_rows *rows, const struct effect *e
         break;
     case PERSIST_ENGINE:
         must(slice_equal(effect->engine, effect->row.url));
-        rows->engines[index_of(rows->engine_urls, ENGINES, effect->engine)] =
-            (struct row_engine){effect->present, effect->row.draining, effect->row.runs_max};
+        persist_engine(&rows->engines[index_of(rows->engine_urls, ENGINES, effect->engine)], effect);
         break;
     case PERSIST_TROUBLE:
         persist_trouble(rows, effect);
@@ -322,7 +332,10 @@ static inline struct core *rows_restore(struct ledger_rows *rows,
             must(core_restore_engine(
                 core, &(struct core_engine){.url = slice_from_str(rows->engine_urls[e]),
                                             .draining = rows->engines[e].draining,
-                                            .runs_max = rows->engines[e].runs_max}));
+                                            .runs_max = rows->engines[e].runs_max,
+                                            .version = slice_from_str(rows->engines[e].version),
+                                            .calls = slice_from_str(rows->engines[e].calls),
+                                            .paused_until_ms = rows->engines[e].paused_until_ms}));
     for (size_t i = 0; i < rows->group_count; i++)
         restore_group(rows, core, &rows->groups[i]);
     for (size_t i = 0; i < rows->group_count; i++) {

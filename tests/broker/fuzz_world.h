@@ -22,7 +22,7 @@ struct crew {
     char id[16];
     enum stage stage;
     unsigned slots, number;
-    uint64_t progress, epoch;
+    uint64_t progress, epoch, heard;
     bool lane, draining;
     struct held held[HELD_MAX];
     size_t count;
@@ -140,12 +140,17 @@ static inline void hear(struct crew *worker, const struct effect *effect)
     union {
         struct msg_lane_hello hello;
         struct msg_lane_drain drain;
+        struct msg_lane_engine engine;
         struct msg_job_cancel cancel;
         struct msg_result_ack ack;
     } in;
     switch (read_message(effect->bytes, &in, sizeof(in))) {
     case MSG_lane_hello:
         worker->epoch = in.hello.epoch;
+        break;
+    case MSG_lane_engine:
+        must(worker->stage == STAGE_RUN && in.engine.has_calls == in.engine.has_resume_ms);
+        worker->heard = in.engine.state;
         break;
     case MSG_lane_drain:
         worker->draining = true;

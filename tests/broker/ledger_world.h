@@ -162,6 +162,11 @@ static inline bool tell_engine(void *context, const struct core_engine *row)
     buffer_printf(context, "engine %.*s", SLICE_ARG(row->url));
     if (row->runs_max)
         buffer_printf(context, " x%llu", (unsigned long long)row->runs_max);
+    if (row->version.len)
+        buffer_printf(context, " version=%.*s", SLICE_ARG(row->version));
+    if (row->calls.len)
+        buffer_printf(context, " %.*s until %llu", SLICE_ARG(row->calls),
+                      (unsigned long long)row->paused_until_ms);
     return buffer_printf(context, "%s\n", row->draining ? " draining" : "");
 }
 

@@ -166,6 +166,30 @@ static void change_engine(struct model *model)
         say(model, NULL, MSG_engine_remove, &out);
 }
 
+/* Trainers and admins say what engines serve, pause them, and forget to resume. */
+static void change_policy(struct model *model)
+{
+    static const char *const calls[] = {"finish", "abort", "hold"};
+    struct slice url = slice_from_str(roll(model, 2) ? "http://0" : "http://1");
+    bool has_url = roll(model, 2);
+    char version[16];
+    snprintf(version, sizeof(version), "v%u", roll(model, 5));
+    struct msg_policy_set set = {
+        .tag = 8, .version = slice_from_str(version), .engine = url, .has_engine = has_url};
+    struct msg_policy_pause pause = {.tag = 9, .calls = slice_from_str(calls[roll(model, 3)]),
+                                     .bound_ms = 1000 + roll(model, 20000),
+                                     .engine = url, .has_engine = has_url};
+    struct msg_policy_resume resume = {.tag = 10, .engine = url, .has_engine = has_url};
+    unsigned what = roll(model, 3);
+    const char *who = roll(model, 2) ? "alice" : NULL;
+    if (what == 0)
+        say(model, who, MSG_policy_set, &set);
+    else if (what == 1)
+        say(model, who, MSG_policy_pause, &pause);
+    else
+        say(model, who, MSG_policy_resume, &resume);
+}
+
 static void read_stream(struct model *model)
 {
     unsigned stream = roll(model, STREAMS);
@@ -213,7 +237,7 @@ static void spoil(struct model *model)
 
 static void (*const events[])(struct model *) = {submit, submit, submit, hire,   hire,
                                                  harm,   harm,   cancel, change_engine,
-                                                 read_stream, renew, spoil, drain};
+                                                 read_stream, renew, spoil, drain, change_policy};
 
 static void step(struct model *model, unsigned seed)
 {

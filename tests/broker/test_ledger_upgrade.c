@@ -119,7 +119,10 @@ static void version_1_gets_what_later_ones_know(void **state)
     assert_int_equal(groups, 5);
 }
 
-#define AS_VERSION_4 "ALTER TABLE engines DROP COLUMN runs_max;" \
+#define AS_VERSION_5 "ALTER TABLE engines DROP COLUMN version;" \
+                     "ALTER TABLE engines DROP COLUMN calls;" \
+                     "ALTER TABLE engines DROP COLUMN paused_until_ms; PRAGMA user_version = 5;"
+#define AS_VERSION_4 AS_VERSION_5 "ALTER TABLE engines DROP COLUMN runs_max;" \
                      "ALTER TABLE engines DROP COLUMN draining; PRAGMA user_version = 4;"
 #define AS_VERSION_3 AS_VERSION_4 "DROP INDEX inits_stored; DROP INDEX runs_stored; PRAGMA user_version = 3;"
 #define AS_VERSION_2 AS_VERSION_3 "ALTER TABLE troubles DROP COLUMN spent; PRAGMA user_version = 2;"

@@ -390,6 +390,10 @@ class Requests(Case):
         self.assertEqual(self.client.engines(), [])
         self.client.ack("train", 1)
         self.assertEqual(self.broker("acked"), "1")
+        self.client.policy_set("step-7")
+        with self.assertRaisesRegex(TimeoutError, "taken back"):
+            self.client.policy_pause(wait=0.1)
+        self.assertEqual(self.client.policy_resume(engine="http://127.0.0.1:9"), 3)
 
     def test_no_broker_is_an_error_that_says_where(self):
         with Client("tcp://127.0.0.1:9", timeout=0.1) as nobody, self.assertRaises(BrokerSilent) as caught:

@@ -257,6 +257,23 @@ static void the_small_requests_are_carried_out(void **state)
     assert_non_null(strstr(sluice_error(f->client), "url is 1 bytes, at least 8"));
 }
 
+static void a_pause_that_does_not_come_true_is_taken_back(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t count = 0;
+    unsigned before = fake_count(f->broker, MSG_policy_resume);
+    assert_int_equal(sluice_policy_set(f->client, "step-7", NULL), 0);
+    assert_int_equal(sluice_policy_set(f->client, "step-7", "http://e:1"), 0);
+    assert_int_equal(sluice_policy_pause(f->client, "finish", NULL, 60000, 200), -ETIMEDOUT);
+    assert_string_equal(sluice_error(f->client), "3 calls or workers did not stop in time; the pause "
+                                                 "was taken back");
+    assert_in_range(fake_count(f->broker, MSG_policy_pause), 2, 10);
+    assert_int_equal(fake_count(f->broker, MSG_policy_resume), before + 1);
+    assert_int_equal(sluice_policy_resume(f->client, NULL, &count), 0);
+    assert_int_equal(count, 3);
+    assert_int_equal(sluice_policy_pause(f->client, "finish", NULL, 10, 200), -EINVAL);
+}
+
 static void leases_are_renewed_and_workers_drained(void **state)
 {
     struct fixture *f = *state;
@@ -404,6 +421,7 @@ int main(void)
         CASE(a_full_broker_is_waited_for_no_longer_than_patience_says),
         CASE(what_can_never_fit_is_refused_at_once),
         CASE(a_disk_that_is_low_is_waited_for),
+        CASE(a_pause_that_does_not_come_true_is_taken_back),
         CASE(leases_are_renewed_and_workers_drained),
         CASE(a_back_up_is_asked_for_once),
         CASE(a_full_broker_says_when_to_try_again),

@@ -122,6 +122,26 @@ int engine_bridge(struct engine *engine, uint32_t last, struct slice content, st
     return take_ids(&action, engine_try(engine, act_bridge, &action, fail), ret, fail);
 }
 
+/* The call, and again if a pause aborted it. */
+static int sample(struct action *action, uint64_t max_tokens, struct fail *fail)
+{
+    struct engine *engine = action->engine;
+    struct engine_call call;
+    int64_t start_us;
+    int error;
+    do {
+        generation_finish(&action->generation);
+        error = engine_call_begin(engine, &call, fail);
+        if (error < 0)
+            return error;
+        start_us = clock_us();
+        error = engine->dialect->generate(engine, action->prompt, action->sampling, max_tokens,
+                                          action->seed_offset, &action->generation, fail);
+    } while (engine_call_end(engine, &call, error, &action->generation));
+    action->generation.seconds = (double)(clock_us() - start_us) / 1e6;
+    return error;
+}
+
 static int act_generate(void *arg, struct fail *fail)
 {
     struct action *action = arg;
@@ -135,14 +155,7 @@ static int act_generate(void *arg, struct fail *fail)
         return fail_set(fail, -E2BIG, "a prompt of %llu tokens leaves no room in a context of %llu",
                         (unsigned long long)prompt, (unsigned long long)context);
     uint64_t room = context - prompt;
-    int64_t start_us = clock_us();
-    engine_call_begins(engine);
-    error = engine->dialect->generate(engine, action->prompt, action->sampling,
-                                      action->max_tokens < room ? action->max_tokens : room,
-                                      action->seed_offset, &action->generation, fail);
-    engine_call_ended(engine);
-    action->generation.seconds = (double)(clock_us() - start_us) / 1e6;
-    return error;
+    return sample(action, action->max_tokens < room ? action->max_tokens : room, fail);
 }
 
 int engine_generate(struct engine *engine, const struct tokens *prompt,

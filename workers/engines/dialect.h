@@ -9,6 +9,7 @@
 #include "workers/engines/bridge.h"
 #include "workers/engines/engine.h"
 #include "workers/engines/once.h"
+#include "workers/engines/policy.h"
 #include "workers/engines/using.h"
 
 /* An engine may be slow: ten tokens a second are no fault. */
@@ -73,6 +74,7 @@ struct engine {
     int64_t pause_ms;  /* what its last refusal asked for; 0: nothing */
     struct engine_use use, told; /* using.h */
     bool is_told;
+    struct engine_policy policy;
     struct frame *frames; /* the newest first; older ones live on for fibers that use them */
 };
 

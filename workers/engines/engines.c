@@ -83,14 +83,12 @@ void engine_stay(struct engine_stay *stay, struct engine *engine, uint64_t token
     }
 }
 
-void engine_call_begins(struct engine *engine)
+bool engines_are_awaited(const struct engines *engines)
 {
-    engine->use.calls++;
-}
-
-void engine_call_ended(struct engine *engine)
-{
-    engine->use.calls--;
+    for (const struct engine *engine = engines->first; engine; engine = engine->next)
+        if (engine->policy.is_paused && engine->use.calls < engine->told.calls)
+            return true;
+    return false;
 }
 
 static bool is_told(const struct engine *engine)

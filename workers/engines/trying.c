@@ -33,7 +33,9 @@ int engine_try(struct engine *engine, int (*act)(void *arg, struct fail *fail), 
     struct fail why = {0};
     for (int tries = 0;; tries++) {
         struct fail now = {0};
-        int code = act(arg, &now);
+        int code = engine_await_resume(engine, &now);
+        if (code == 0)
+            code = act(arg, &now);
         if (code == -ETIMEDOUT && fiber_is_late())
             return fail_set(fail, why.code ? why.code : code, "%s", why.code ? why.text : now.text);
         if (code == -ENOTSUP) /* it would be the same again */

@@ -23,9 +23,6 @@ struct engine_stay {
 /* The rollout is on this engine from now on, with a context of so many tokens. */
 void engine_stay(struct engine_stay *stay, struct engine *engine, uint64_t tokens);
 
-void engine_call_begins(struct engine *engine);
-void engine_call_ended(struct engine *engine);
-
 /*
  * The next engine whose use is another than it was told of; *url is good for as long as the worker.
  * It counts as told once engines_tell_done is called, before the next call. False: there is none.

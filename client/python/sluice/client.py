@@ -244,6 +244,28 @@ class Client:
     def engine_remove(self, url):
         self._call("engine.remove", url=url)
 
+    def policy_set(self, version, engine=None):
+        """The engine (None: each) serves this version from now on: turns it samples are marked with it."""
+        self._call("policy.set", version=version, engine=engine)
+
+    def policy_pause(self, calls="finish", engine=None, bound=600.0, wait=300.0):
+        """The engine (None: each) is called no more, so that its weights may be updated.
+
+        calls: what becomes of calls in flight, "finish", "abort" (made again after it) or "hold" (they
+        stay open). Returns once nothing is in flight, but for held ones; after `wait` seconds of waiting
+        for that, the pause is taken back and TimeoutError raised. It ends by itself after `bound` seconds.
+        """
+        deadline = time.monotonic() + wait
+        while self._call("policy.pause", calls=calls, engine=engine, bound_ms=round(bound * 1000))["count"]:
+            if time.monotonic() >= deadline:
+                self.policy_resume(engine)
+                raise TimeoutError("calls did not stop in time; the pause was taken back")
+            time.sleep(0.05)
+
+    def policy_resume(self, engine=None):
+        """Ends a pause. Returns how many engines were paused; 0: none was, or its time was over."""
+        return self._call("policy.resume", engine=engine)["count"]
+
     def drain(self, worker=None, host=None, grace=None):
         """Lets a worker, or a host's workers, finish and end; returns how many were told.
 

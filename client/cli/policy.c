@@ -1,0 +1,140 @@
+/* policy.c - `sluice policy`: what engines serve, and pauses while that changes. */
+#include <string.h>
+
+#include "client/cli/command.h"
+#include "client/cli/duration.h"
+
+struct policy_options {
+    struct texts engines;
+    const char *calls;
+    uint64_t bound_ms, wait_ms;
+};
+
+/* Each engine that is named, or all of them at once. */
+static int each(struct sluice_client *client, const struct policy_options *options,
+                int (*act)(struct sluice_client *client, const char *engine, void *arg), void *arg)
+{
+    int failed = options->engines.count ? 0 : act(client, NULL, arg);
+    for (size_t i = 0; i < options->engines.count && !failed; i++)
+        failed = act(client, options->engines.items[i], arg);
+    return failed;
+}
+
+static int set_one(struct sluice_client *client, const char *engine, void *version)
+{
+    return sluice_policy_set(client, version, engine);
+}
+
+static int set_version(struct sluice_client *client, const struct policy_options *options,
+                       const char *version)
+{
+    int failed = each(client, options, set_one, (void *)version);
+    if (failed)
+        return cli_failed(client, failed);
+    printf("version %s\n", version);
+    return EXITS_OK;
+}
+
+static int resume_one(struct sluice_client *client, const char *engine, void *sum)
+{
+    uint64_t count = 0;
+    int failed = sluice_policy_resume(client, engine, &count);
+    *(uint64_t *)sum += count;
+    return failed;
+}
+
+static int resume(struct sluice_client *client, const struct policy_options *options,
+                  const char *version)
+{
+    uint64_t count = 0;
+    (void)version;
+    int failed = each(client, options, resume_one, &count);
+    if (failed)
+        return cli_failed(client, failed);
+    if (!count) {
+        cli_say("nothing was paused: a pause ends by itself when its time is over");
+        return EXITS_FAILED;
+    }
+    printf("resumed; engines: %llu\n", (unsigned long long)count);
+    return EXITS_OK;
+}
+
+static int pause_one(struct sluice_client *client, const char *engine, void *arg)
+{
+    const struct policy_options *options = arg;
+    return sluice_policy_pause(client, options->calls ? options->calls : "finish", engine,
+                               options->bound_ms, (int64_t)options->wait_ms);
+}
+
+/* All or nothing: what was paused before one that would not is let go again. */
+static int pause_all(struct sluice_client *client, const struct policy_options *options,
+                     const char *version)
+{
+    uint64_t count = 0;
+    (void)version;
+    int failed = each(client, options, pause_one, (void *)options);
+    if (failed) {
+        int status = cli_failed(client, failed);
+        each(client, options, resume_one, &count);
+        return status;
+    }
+    printf("paused for at most %llu s\n", (unsigned long long)(options->bound_ms / 1000));
+    return EXITS_OK;
+}
+
+static const struct {
+    const char *name;
+    size_t arguments; /* the verb itself included */
+    int (*run)(struct sluice_client *client, const struct policy_options *options,
+               const char *version);
+} verbs[] = {
+    {"pause", 1, pause_all},
+    {"resume", 1, resume},
+    {"set", 2, set_version},
+};
+
+static int run_policy(const struct invocation *in)
+{
+    for (size_t i = 0; i < ROWS(verbs); i++) {
+        if (strcmp(verbs[i].name, in->arguments[0]) != 0)
+            continue;
+        if (verbs[i].arguments != in->argument_count)
+            return cli_usage(in->command, "policy %s %s", verbs[i].name,
+                             verbs[i].arguments == 2 ? "wants one VERSION" : "takes no VERSION");
+        AUTO_CLIENT *client = cli_connect(in);
+        return client ? verbs[i].run(client, in->options, in->arguments[1]) : EXITS_FAILED;
+    }
+    return cli_usage(in->command, "'%s' is none of pause, resume, set", in->arguments[0]);
+}
+
+static const struct option options[] = {
+    {"engine", OPTION_LIST, offsetof(struct policy_options, engines), "URL",
+     "Only this engine; may be given again. Default: all that are registered."},
+    {"calls", OPTION_TEXT, offsetof(struct policy_options, calls), "finish|abort|hold",
+     "pause: what becomes of calls in flight. finish, the default: they do, and are waited for. abort:\n"
+     "they are made again after the pause. hold: they stay open; the engine stops and goes on itself."},
+    {"bound", OPTION_DURATION, offsetof(struct policy_options, bound_ms), "TIME",
+     "pause: it ends by itself after so long, whatever happens.", .preset = 600000, .min = 1000,
+     .max = 3600000},
+    {"wait", OPTION_DURATION, offsetof(struct policy_options, wait_ms), "TIME",
+     "pause: if calls are still in flight after so long it is taken back, exit status 1.",
+     .preset = 300000, .min = 0, .max = 3600000},
+};
+
+const struct command command_policy = {
+    .name = "policy",
+    .arguments = "set VERSION | pause | resume",
+    .brief = "Says which version of the policy engines serve, and pauses them while it changes",
+    .doc = "Turns are marked with the version that sampled them. A trainer pauses the engines, updates their\n"
+           "weights, sets the version and resumes: then no call spans two versions. Rollouts wait meanwhile\n"
+           "and lose nothing, no time either.\n",
+    .example = "sluice policy pause --bound 10m\n"
+               "sluice policy set step-120\n"
+               "sluice policy resume\n",
+    .options = options,
+    .option_count = ROWS(options),
+    .options_size = sizeof(struct policy_options),
+    .arguments_min = 1,
+    .arguments_max = 2,
+    .run = run_policy,
+};

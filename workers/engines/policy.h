@@ -1,0 +1,66 @@
+/*
+ * policy.h - which version of the policy an engine serves, and whether it may be called: what the
+ * broker says (lane.engine), for the fibers that call it.
+ *
+ * While an engine is paused whatever is asked of it waits before it begins, and the time of waiting is given back to its
+ * fiber's deadlines. A pause ends by itself when its time is over, though the broker be gone. Calls in
+ * flight go on, or, if the pause says abort, end with -ETIMEDOUT as of a deadline of their own
+ * and are made again after it.
+ */
+#ifndef SLUICE_WORKERS_POLICY_H
+#define SLUICE_WORKERS_POLICY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/fail.h"
+#include "common/slice.h"
+
+struct engine;
+struct engines;
+struct fiber;
+struct generation;
+
+enum { ENGINE_VERSION_MAX = 30 };
+
+/* A call in flight; on its fiber's stack. */
+struct engine_call {
+    struct engine_call *next;
+    struct fiber *fiber;
+    uint64_t aborts;                      /* there had been, when it began */
+    char version[ENGINE_VERSION_MAX + 1]; /* then */
+};
+
+/* A fiber that waits for a pause to end; on its stack. */
+struct engine_waiter {
+    struct engine_waiter *next;
+    struct fiber *fiber;
+};
+
+struct engine_policy {
+    char version[ENGINE_VERSION_MAX + 1]; /* "": nobody said */
+    bool is_paused;
+    int64_t resume_ms;
+    uint64_t aborts;
+    struct engine_call *calls;
+    struct engine_waiter *waiters;
+};
+
+/* As lane.engine says; `calls` is empty when it is not paused. */
+void engine_told(struct engine *engine, struct slice version, struct slice calls,
+                 int64_t resume_in_ms);
+/* Awaits the end of a pause, if there is one. */
+int engine_await_resume(struct engine *engine, struct fail *fail);
+/* The same; 0, and the call is in flight. Negative: it is not. */
+int engine_call_begin(struct engine *engine, struct engine_call *call, struct fail *fail);
+/*
+ * It ended with `error`. True: it was aborted by a pause, and is to be made again. Else
+ * ret->version, where the engine did not say, is what the broker says; two joined by '+' if that
+ * changed while it was in flight.
+ */
+bool engine_call_end(struct engine *engine, struct engine_call *call, int error,
+                     struct generation *ret);
+/* Whether a paused engine's calls are fewer than the broker was told: it waits for that. */
+bool engines_are_awaited(const struct engines *engines);
+
+#endif
