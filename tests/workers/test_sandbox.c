@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 
+#include "common/cleanup.h"
 #include "common/clock.h"
 
 static char *read_host(const char *path)
@@ -93,6 +94,25 @@ FIBER_TEST(two_sandboxes_do_not_see_each_other)
     sandbox_close(&a);
     expect_text(b, "echo still here", "still here\n");
     sandbox_close(&b);
+}
+
+static void read_pid_max(char ret[32])
+{
+    AUTO_FCLOSE FILE *file = fopen("/proc/sys/kernel/pid_max", "re");
+    assert_non_null(file);
+    assert_non_null(fgets(ret, 32, file));
+}
+
+/* Which root's sandboxes could, where the kernel has one for all pid namespaces. */
+FIBER_TEST(no_setting_of_the_machine_is_changed)
+{
+    char before[32], after[32];
+    read_pid_max(before);
+    struct sandbox *sandbox = open_host();
+    expect_status(sandbox, "true", 0);
+    read_pid_max(after);
+    assert_string_equal(before, after);
+    sandbox_close(&sandbox);
 }
 
 FIBER_TEST(nothing_is_mounted_on_the_host)
@@ -379,6 +399,7 @@ static int group(void)
         TEST(pid_1_is_out_of_reach),
         TEST(there_is_no_network_but_loopback),
         TEST(two_sandboxes_do_not_see_each_other),
+        TEST(no_setting_of_the_machine_is_changed),
         TEST(nothing_is_mounted_on_the_host),
         TEST(a_plan_that_cannot_be_is_refused_with_words),
         TEST(files_are_opened_as_inside_and_handed_out),

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 
 #include "common/buffer.h"
 #include "common/cleanup.h"
@@ -318,13 +319,22 @@ static int make_proc(const struct room_plan *plan, struct room *room, struct fai
     return code == 0 && plan->is_host_root ? cover_proc(room, fail) : code;
 }
 
-/* Not every kernel has one for each pid namespace; the last that is written there where root owns it. */
+/* Before Linux 6.14 there is one pid_max, the whole machine's, and where root runs the worker a sandbox may write it. */
+static bool has_own_pid_max(void)
+{
+    struct utsname it;
+    unsigned major = 0, minor = 0;
+    return uname(&it) == 0 && sscanf(it.release, "%u.%u", &major, &minor) == 2 &&
+           (major > 6 || (major == 6 && minor >= 14));
+}
+
+/* The last that is written there where root owns it. */
 static int finish_proc(const struct room_plan *plan, const struct room *room, struct fail *fail)
 {
     struct mount_attr read_only = {.attr_set = MOUNT_ATTR_RDONLY};
     char pids[32];
     snprintf(pids, sizeof(pids), "%lu", 301 + (unsigned long)plan->processes);
-    if (!plan->is_floor) /* it would hold for the sandboxes on it too */
+    if (!plan->is_floor && has_own_pid_max()) /* it would hold for the sandboxes on it too */
         write_text(room->proc, "sys/kernel/pid_max", pids);
     if (plan->is_host_root &&
         mount_setattr(room->proc, "", AT_EMPTY_PATH, &read_only, sizeof(read_only)) < 0)
