@@ -88,6 +88,13 @@ def chatml(messages, form="<|im_start|>{role}\n{content}<|im_end|>\n"):
     return turns + "<|im_start|>assistant\n"
 
 
+def without_thinking(message):
+    """As templates do: what a reply says behind </think>, where it says that."""
+    if message["role"] != "assistant":
+        return message
+    return dict(message, content=message["content"].split("</think>")[-1].lstrip("\n"))
+
+
 TEMPLATES = {
     "chatml": chatml,
     "trim": lambda messages: chatml([dict(m, content=m["content"].strip(" \t\n\v\f\r")) for m in messages]),
@@ -96,6 +103,9 @@ TEMPLATES = {
     "plain": lambda messages: chatml(messages, "{role}: {content}\n"),
     "history": lambda messages: chatml(
         [dict(m, content=m["content"] + ("" if i < 3 else " (again)")) for i, m in enumerate(messages)]),
+    # as models that think: history is without it, and a prompt begins it ("primed")
+    "thinking": lambda messages: chatml([without_thinking(m) for m in messages]),
+    "primed": lambda messages: chatml([without_thinking(m) for m in messages]) + "<think>\n",
     # doubles a digit: unchanged on sentinels, so that only the proof on contents finds it
     "subtle": lambda messages: chatml([dict(m, content=m["content"].replace("4", "44")) for m in messages]),
 }

@@ -122,24 +122,27 @@ static inline size_t assert_same_logprobs(const json_t *entries, const struct re
     return missing;
 }
 
-/*
- * Every sampled turn of the (only) trace: its prompt as sent is all of the trace before it, its
- * ids and log-probabilities are those of the answer. Returns tokens that had no entry.
- */
-static inline size_t assert_record_is_the_log(const struct record *record,
-                                              const struct world *world)
+/* The next line of the log that tells of sampling, and *at behind it; NULL: there is none. */
+static inline const json_t *next_sampling(const json_t *log, size_t *at)
 {
-    json_t *log = world_log(world);
-    assert_int_equal(record->trace_count, 1);
-    const struct record_trace *trace = &record->traces[0];
-    size_t at = 0, missing = 0;
+    while (*at < json_array_size(log)) {
+        const json_t *line = json_array_get(log, (*at)++);
+        if (is_sampling(line))
+            return line;
+    }
+    return NULL;
+}
+
+/* Returns the tokens that had no entry. */
+static inline size_t assert_trace_is_the_log(const struct record_trace *trace, const json_t *log,
+                                             size_t *at)
+{
+    size_t missing = 0;
     for (size_t i = 0; i < trace->turn_count; i++) {
         const struct record_turn *turn = &trace->turns[i];
         if (strcmp(turn->role, "assistant") != 0)
             continue;
-        while (at < json_array_size(log) && !is_sampling(json_array_get(log, at)))
-            at++;
-        const json_t *line = json_array_get(log, at++), *answer = json_object_get(line, "answer");
+        const json_t *line = next_sampling(log, at), *answer = json_object_get(line, "answer");
         assert_non_null(line);
         assert_same_ids(json_object_get(json_object_get(line, "request"), "prompt"),
                         trace->token_ids, turn->offset);
@@ -148,21 +151,37 @@ static inline size_t assert_record_is_the_log(const struct record *record,
         missing +=
             assert_same_logprobs(json_object_get(answer, "completion_probabilities"), trace, turn);
     }
-    while (at < json_array_size(log) && !is_sampling(json_array_get(log, at)))
-        at++;
-    assert_int_equal(at, json_array_size(log));
+    return missing;
+}
+
+/*
+ * Every sampled turn of every trace: its prompt as sent is all of the trace before it, its ids and
+ * log-probabilities are those of the answer, and nothing else was sampled. A trace but the first
+ * says why it starts. Returns tokens that had no entry.
+ */
+static inline size_t assert_record_is_the_log(const struct record *record,
+                                              const struct world *world)
+{
+    json_t *log = world_log(world);
+    size_t at = 0, missing = 0;
+    assert_true(record->trace_count > 0);
+    for (size_t i = 0; i < record->trace_count; i++) {
+        assert_true((record->traces[i].reason[0] != '\0') == (i > 0));
+        missing += assert_trace_is_the_log(&record->traces[i], log, &at);
+    }
+    assert_null(next_sampling(log, &at));
     json_decref(log);
     return missing;
 }
 
-/* The i-th turn of the first trace in this role. */
+/* The i-th turn in this role, of all traces. */
 static inline const struct record_turn *turn_in_role(const struct record *record, const char *role,
                                                      size_t which)
 {
-    const struct record_trace *trace = &record->traces[0];
-    for (size_t i = 0; i < trace->turn_count; i++)
-        if (strcmp(trace->turns[i].role, role) == 0 && which-- == 0)
-            return &trace->turns[i];
+    for (size_t t = 0; t < record->trace_count; t++)
+        for (size_t i = 0; i < record->traces[t].turn_count; i++)
+            if (strcmp(record->traces[t].turns[i].role, role) == 0 && which-- == 0)
+                return &record->traces[t].turns[i];
     return NULL;
 }
 

@@ -255,7 +255,7 @@ static void retell(void *arg)
     struct retelling *retelling = arg;
     struct fail fail = {0};
     retelling->code = engine_render(world_engine(fiber_world), retelling->messages,
-                                    retelling->count, &retelling->ids, &fail);
+                                    retelling->count, retelling->count, &retelling->ids, &fail);
 }
 
 static void retelling_add(struct retelling *retelling, const struct record *record)

@@ -43,14 +43,14 @@ static void encode_literals(struct frame *frame)
 }
 
 /* The bridge as text: specials as < and >. */
-static char *bridge_text(const struct frame *frame, uint32_t last, const char *content)
+static char *bridge_text(const struct frame *frame, const char *content)
 {
     AUTO_BUFFER text = {0}, out = {0};
     assert_true(frame_text(frame, slice_from_str(content), &text));
     AUTO_FREE char *whole = buffer_take_str(&text);
     struct tokens ids = bytes_of(whole), bridge = {0};
     struct fail fail = {0};
-    assert_int_equal(frame_assemble(frame, last, &ids, &bridge, &fail), 0);
+    assert_int_equal(frame_assemble(frame, &ids, &bridge, &fail), 0);
     for (size_t i = 0; i < bridge.count; i++)
         buffer_append(&out,
                       bridge.ids[i] == START ? "<"
@@ -62,10 +62,9 @@ static char *bridge_text(const struct frame *frame, uint32_t last, const char *c
     return buffer_take_str(&out);
 }
 
-static void assert_bridge(const struct frame *frame, uint32_t last, const char *content,
-                          const char *expected)
+static void assert_bridge(const struct frame *frame, const char *content, const char *expected)
 {
-    AUTO_FREE char *text = bridge_text(frame, last, content);
+    AUTO_FREE char *text = bridge_text(frame, content);
     assert_string_equal(text, expected);
 }
 
@@ -90,6 +89,18 @@ static void a_template_that_drops_or_repeats_a_sentinel_has_no_tail(void **state
         assert_false(frame_tail_find(slice_from_str(broken[i]), &tail));
 }
 
+static void the_head_is_what_stands_before_the_last_reply(void **state)
+{
+    (void)state;
+    struct slice head;
+    const char *text = "[" FRAME_USER "](" FRAME_REPLY ")-[" FRAME_USER "]+(" FRAME_REPLY
+                       "))<" FRAME_USER ">!";
+    assert_true(frame_head_find(slice_from_str(text), &head));
+    assert_true(slice_is(head, "]+("));
+    assert_false(frame_head_find(slice_from_str(FRAME_REPLY FRAME_USER), &head));
+    assert_false(frame_head_find(slice_from_str(FRAME_USER), &head));
+}
+
 static void a_frame_is_cut_at_special_tokens_only(void **state)
 {
     (void)state;
@@ -102,19 +113,19 @@ static void a_frame_is_cut_at_special_tokens_only(void **state)
     assert_string_equal(frame.parts[3].text, "user\n");
     assert_string_equal(frame.parts[3].text_after, " tail");
     encode_literals(&frame);
-    assert_bridge(&frame, 'x', "C", ">\n<user\nC tail>\n<assistant\n");
+    assert_bridge(&frame, "C", "\n<user\nC tail>\n<assistant\n");
     frame_finish(&frame);
 }
 
-static void an_end_token_the_model_sampled_itself_is_not_said_twice(void **state)
+static void a_bridge_follows_the_end_token_that_the_model_sampled(void **state)
 {
     (void)state;
     struct frame frame = {0};
     struct fail fail = {0};
     assert_int_equal(build(&frame, "<|end|>\n<|start|>user\n", "<|end|><|end|>", &fail), 0);
     encode_literals(&frame);
-    assert_bridge(&frame, END, "C", "\n<user\nC>>");
-    assert_bridge(&frame, START, "C", ">\n<user\nC>>");
+    assert_int_equal(frame_end(&frame), END);
+    assert_bridge(&frame, "C", "\n<user\nC>>");
     frame_finish(&frame);
 }
 
@@ -168,10 +179,14 @@ static void blanks_are_stripped_where_the_template_strips_them(void **state)
     assert_true(frame.trims_left && !frame.trims_right);
     assert_false(frame_learn_trim(&frame, &plain, &odd, "  ", " \n"));
     assert_true(frame_learn_trim(&frame, &plain, &both, "  ", " \n"));
+    frame.blanks = 0x3f; /* the first six: those of ASCII */
     assert_int_equal(frame_build(&frame, &plain, specials, 3, &fail), 0);
     encode_literals(&frame);
-    assert_bridge(&frame, END, " \t\n C D \r\n", "u:C D>");
-    assert_bridge(&frame, END, " \n ", "u:>");
+    assert_bridge(&frame, " \t\n C D \r\n", "u:C D>");
+    assert_bridge(&frame, " \n ", "u:>");
+    assert_bridge(&frame, "\u3000C\u00a0 ", "u:\u3000C\u00a0>");
+    frame.blanks = ~UINT32_C(0);
+    assert_bridge(&frame, " \u3000C\u00a0 ", "u:C>");
     frame_finish(&frame);
 }
 
@@ -182,8 +197,8 @@ static void content_whose_ids_hold_a_special_of_the_frame_is_refused(void **stat
     struct fail fail = {0};
     assert_int_equal(build(&frame, "<|end|>u:", "<|start|>", &fail), 0);
     struct tokens bridge = {0}, content = {.ids = (uint32_t[]){'u', ':', START, 'x'}, .count = 4};
-    assert_int_equal(frame_assemble(&frame, END, &content, &bridge, &fail), -ENOTSUP);
-    assert_non_null(strstr(fail.text, "special token 256"));
+    assert_int_equal(frame_assemble(&frame, &content, &bridge, &fail), -ENOTSUP);
+    assert_non_null(strstr(fail.text, "token 256"));
     assert_int_equal(bridge.count, 0);
     frame_finish(&frame);
 }
@@ -193,8 +208,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_tail_is_what_stands_around_the_last_sentinels),
         cmocka_unit_test(a_template_that_drops_or_repeats_a_sentinel_has_no_tail),
+        cmocka_unit_test(the_head_is_what_stands_before_the_last_reply),
         cmocka_unit_test(a_frame_is_cut_at_special_tokens_only),
-        cmocka_unit_test(an_end_token_the_model_sampled_itself_is_not_said_twice),
+        cmocka_unit_test(a_bridge_follows_the_end_token_that_the_model_sampled),
         cmocka_unit_test(of_two_specials_the_longer_name_wins),
         cmocka_unit_test(a_reply_that_no_special_token_ends_cannot_be_bridged),
         cmocka_unit_test(too_many_parts_are_refused_and_nothing_leaks),

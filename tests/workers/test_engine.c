@@ -204,7 +204,6 @@ static void every_fault_gets_the_code_it_was_promised_and_a_sentence(void **stat
         {.user = "negative_ids", .expected = -EPROTO, .words = "is no id"},
         {.user = "no_tokens", .expected = -EPROTO, .words = "no token ids"},
         {.user = "no_end", .expected = -EPROTO, .words = "which is plain text"},
-        {.user = "end_at_limit", .expected = -EPROTO, .words = "cut at an end of turn"},
         {.user = "stop_word", .expected = -EPROTO, .words = "stopped for another reason"},
         {.user = "prompt_length", .expected = -EPROTO, .words = "where 23 were sent"},
         {.user = "too_many", .expected = -EPROTO, .words = "where at most 64"},
@@ -221,6 +220,19 @@ static void every_fault_gets_the_code_it_was_promised_and_a_sentence(void **stat
         }
     ask_all(askings, COUNT(askings));
     finish_all(askings, COUNT(askings));
+    world_close(&world);
+}
+
+/* What it sampled says that the turn is whole. */
+static void a_turn_cut_exactly_at_its_end_has_ended(void **state)
+{
+    (void)state;
+    world_open(&world, "{'rules': [{'fault': 'end_at_limit'}]}", NULL);
+    struct asking asking = {.user = "hi"};
+    ask_all(&asking, 1);
+    assert_string_equal(asking.generation.finish, "stop");
+    assert_int_equal(asking.generation.sampled.ids[asking.generation.sampled.count - 1], BYTE_END);
+    finish_all(&asking, 1);
     world_close(&world);
 }
 
@@ -412,6 +424,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_generation_is_what_the_engine_sampled_with_its_logprobs),
         cmocka_unit_test(every_setting_that_shapes_the_distribution_is_sent),
+        cmocka_unit_test(a_turn_cut_exactly_at_its_end_has_ended),
         cmocka_unit_test(a_turn_that_does_not_fit_is_asked_for_only_as_far_as_it_does),
         cmocka_unit_test(a_prompt_that_fills_the_context_is_too_big_and_is_not_sent),
         cmocka_unit_test(every_fault_gets_the_code_it_was_promised_and_a_sentence),

@@ -7,6 +7,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "workers/fiber.h"
+#include "workers/text.h"
 
 /* A call that outlasts the longest answered one this many times is the engine's fault. */
 enum { STALL_FACTOR = 4, STALL_SLACK_S = 1 };
@@ -47,9 +48,10 @@ static int describe(struct dialogue *dialogue, struct fail *fail)
     return 0;
 }
 
-static int record_prompt(struct dialogue *dialogue, const char *reason, struct fail *fail)
+static int record_prompt(struct dialogue *dialogue, const char *reason, double seconds,
+                         struct fail *fail)
 {
-    struct record_turn turn = {.role = "prompt"};
+    struct record_turn turn = {.role = "prompt", .seconds = seconds};
     return record_start_trace(dialogue->run->record, reason) &&
                    record_append(dialogue->run->record, &turn, dialogue->ids.ids, NULL,
                                  dialogue->ids.count, false)
@@ -66,11 +68,16 @@ static int open_with(struct dialogue *dialogue, const struct task_message *messa
                      struct fail *fail)
 {
     int error = say_messages(dialogue->run->record, messages, count, fail);
+    for (size_t i = 0; i < count && error == 0; i++)
+        if (!history_add(&dialogue->history, messages[i].role, slice_from_str(messages[i].content)))
+            error = out_of_memory(fail);
+    dialogue->history.text_from = count;
     if (error == 0)
         error = describe(dialogue, fail);
     if (error == 0)
-        error = engine_render(dialogue->run->engine, messages, count, &dialogue->ids, fail);
-    return error < 0 ? error : record_prompt(dialogue, "", fail);
+        error =
+            engine_render(dialogue->run->engine, messages, count, count, &dialogue->ids, fail);
+    return error < 0 ? error : record_prompt(dialogue, "", 0, fail);
 }
 
 /* The system message as it is sent: its own words or `system`, then `block`; "" when all are none. */
@@ -118,6 +125,7 @@ void dialogue_close(struct dialogue *dialogue)
 {
     engine_stay(&dialogue->stay, NULL, 0);
     tokens_finish(&dialogue->ids);
+    history_finish(&dialogue->history);
 }
 
 /* ---- the model it began with ------------------------------------------------------------- */
@@ -142,8 +150,7 @@ static int confirm_model(const struct dialogue *dialogue, struct fail *fail)
 
 /* ---- a turn ------------------------------------------------------------------------------ */
 
-/* The record's last trace must be the prompt, id for id; should it ever not be, a new one starts.
- */
+/* The last trace must be the prompt, id for id; should it ever not be, a new one starts. */
 static int keep_in_step(struct dialogue *dialogue, struct fail *fail)
 {
     const struct record *record = dialogue->run->record;
@@ -152,7 +159,7 @@ static int keep_in_step(struct dialogue *dialogue, struct fail *fail)
         memcmp(trace->token_ids, dialogue->ids.ids,
                dialogue->ids.count * sizeof(*trace->token_ids)) == 0)
         return 0;
-    return record_prompt(dialogue, "the prompt did not extend the record", fail);
+    return record_prompt(dialogue, "prompt: it did not extend the record", 0, fail);
 }
 
 static int record_generation(struct dialogue *dialogue, const struct generation *generation,
@@ -174,6 +181,8 @@ static int record_generation(struct dialogue *dialogue, const struct generation 
                          true) &&
                    record_say(run->record, "assistant", slice_from_str(generation->text), NULL,
                               0) &&
+                   history_add(&dialogue->history, "assistant",
+                               slice_from_str(generation->text)) &&
                    tokens_append(&dialogue->ids, sampled->ids, sampled->count)
                ? 0
                : out_of_memory(fail);
@@ -224,25 +233,109 @@ int dialogue_sample(struct dialogue *dialogue, struct fail *fail)
     return error;
 }
 
-int dialogue_bridge(struct dialogue *dialogue, struct slice content, double seconds,
-                    struct fail *fail)
+/* ---- what is said to a reply --------------------------------------------------------------- */
+
+static const char *const role_words[TELL_ROLES] = {"user", "tool"};
+
+/* What one more trace would be beyond, if anything. */
+static int check_room(const struct dialogue *dialogue, const char *reason, size_t count,
+                      struct fail *fail)
+{
+    const struct record *record = dialogue->run->record;
+    const uint64_t most = dialogue->run->task->max_traces;
+    size_t tokens = count;
+    for (size_t i = 0; i < record->trace_count; i++)
+        tokens += record->traces[i].token_count;
+    if (record->trace_count >= most)
+        return fail_set(fail, -E2BIG, "agent.max_traces is %llu, and another would start: %s",
+                        (unsigned long long)most, reason);
+    return tokens < RECORD_TOKENS_MAX
+               ? 0
+               : fail_set(fail, -E2BIG, "the traces would hold more than %d tokens together",
+                          RECORD_TOKENS_MAX);
+}
+
+static int start_trace(struct dialogue *dialogue, const char *reason, double seconds,
+                       struct fail *fail)
+{
+    struct tokens ids = {0};
+    const struct history *history = &dialogue->history;
+    char words[sizeof(((struct record_trace *)0)->reason)];
+    const struct slice fits = text_cut(reason, sizeof(words) - 1);
+    snprintf(words, sizeof(words), "%.*s", SLICE_ARG(fits));
+    int error = engine_render(dialogue->run->engine, history->messages, history->count,
+                              history->text_from, &ids, fail);
+    if (error == 0)
+        error = check_room(dialogue, words, ids.count, fail);
+    if (error < 0) {
+        tokens_finish(&ids);
+        return error;
+    }
+    tokens_finish(&dialogue->ids);
+    dialogue->ids = ids;
+    return record_prompt(dialogue, words, seconds, fail);
+}
+
+static int extend_trace(struct dialogue *dialogue, const struct tokens *bridge, double seconds,
+                        struct fail *fail)
+{
+    struct record_turn turn = {.role = "tool", .seconds = seconds};
+    return record_append(dialogue->run->record, &turn, bridge->ids, NULL, bridge->count, false) &&
+                   tokens_append(&dialogue->ids, bridge->ids, bridge->count)
+               ? 0
+               : out_of_memory(fail);
+}
+
+static int go_on(struct dialogue *dialogue, enum tell_role role, struct slice content,
+                 double seconds, struct fail *fail)
 {
     struct agent_run *run = dialogue->run;
     struct tokens bridge = {0};
-    struct record_turn turn = {.role = "tool", .seconds = seconds};
+    const struct telling telling = {.role = role,
+                                    .last = dialogue->ids.ids[dialogue->ids.count - 1],
+                                    .reply = history_reply(&dialogue->history),
+                                    .content = content};
+    int error = dialogue->is_cut
+                    ? fail_set(fail, -ENOTSUP, "cut: the reply before ended by its length")
+                    : engine_bridge(run->engine, &telling, &bridge, fail);
+    if (error == -ENOTSUP) {
+        const struct fail why = *fail;
+        error = start_trace(dialogue, why.text, seconds, fail);
+    } else if (error == 0) {
+        error = extend_trace(dialogue, &bridge, seconds, fail);
+    }
+    tokens_finish(&bridge);
+    return error;
+}
+
+int dialogue_bridge_as(struct dialogue *dialogue, enum tell_role role, struct slice content,
+                       double seconds, struct fail *fail)
+{
+    if (!history_add(&dialogue->history, role_words[role], content))
+        return out_of_memory(fail);
     dialogue->call_start_ms = clock_ms();
     int error = confirm_model(dialogue, fail);
     if (error == 0)
-        error = engine_bridge(run->engine, dialogue->ids.ids[dialogue->ids.count - 1], content,
-                              &bridge, fail);
+        error = go_on(dialogue, role, content, seconds, fail);
     if (error == 0)
         error = refuse_another_model(dialogue, fail);
-    if (error == 0 && (!record_append(run->record, &turn, bridge.ids, NULL, bridge.count, false) ||
-                       !tokens_append(&dialogue->ids, bridge.ids, bridge.count)))
-        error = out_of_memory(fail);
     if (error == 0)
         dialogue->call_start_ms = 0;
-    tokens_finish(&bridge);
+    return error;
+}
+
+int dialogue_bridge(struct dialogue *dialogue, struct slice content, double seconds,
+                    struct fail *fail)
+{
+    return dialogue_bridge_as(dialogue, TELL_USER, content, seconds, fail);
+}
+
+int dialogue_has_role(struct dialogue *dialogue, enum tell_role role, bool *ret, struct fail *fail)
+{
+    dialogue->call_start_ms = clock_ms();
+    int error = engine_can_tell(dialogue->run->engine, role, ret, fail);
+    if (error == 0)
+        dialogue->call_start_ms = 0;
     return error;
 }
 

@@ -1,7 +1,8 @@
 /*
  * dialogue.h - what all agents that talk to an engine do: one growing array of ids that is at
- * once the record's trace and the next turn's prompt. Nothing is ever taken from it, so a turn's
- * prompt extends the turn before by construction.
+ * once the record's last trace and the next turn's prompt. Nothing is ever taken from it, so a
+ * turn's prompt extends the turn before by construction. Where the engine's template would not
+ * extend it, a new trace starts: the whole conversation, rendered anew, and the reason.
  *
  * Errors are those of engine.h; dialogue_end turns one into the agent's outcome.
  */
@@ -9,12 +10,14 @@
 #define SLUICE_WORKERS_DIALOGUE_H
 
 #include "workers/agents/agent.h"
+#include "workers/agents/history.h"
 #include "workers/blame.h"
 #include "workers/engines/using.h"
 
 struct dialogue {
     struct agent_run *run;
     struct tokens ids;       /* the last trace, and the next prompt */
+    struct history history;  /* the same in words */
     char model_digest[80];   /* of the model that sampled it, and alone may go on */
     uint64_t context_tokens; /* of the engine or the task, whichever is less */
     size_t turns;            /* sampled */
@@ -49,6 +52,10 @@ int dialogue_tell(struct dialogue *dialogue, struct slice content, const char *t
 /* The same without a message in the record, which has it already in other words. */
 int dialogue_bridge(struct dialogue *dialogue, struct slice content, double seconds,
                     struct fail *fail);
+/* In another role, which must be one that dialogue_has_role says the template has. */
+int dialogue_bridge_as(struct dialogue *dialogue, enum tell_role role, struct slice content,
+                       double seconds, struct fail *fail);
+int dialogue_has_role(struct dialogue *dialogue, enum tell_role role, bool *ret, struct fail *fail);
 
 /* The outcome of an error (or 0: OK), and run->detail. */
 enum outcome dialogue_end(const struct dialogue *dialogue, int error, const struct fail *fail);

@@ -5,14 +5,17 @@
 #include "common/clock.h"
 #include "workers/engines/framing.h"
 #include "workers/engines/knowing.h"
+#include "workers/engines/rendering.h"
+#include "workers/engines/replies.h"
 #include "workers/engines/trying.h"
 
 struct action {
     struct engine *engine;
     const struct task_message *messages;
-    size_t message_count;
-    uint32_t last;
-    struct slice content;
+    size_t message_count, text_from;
+    const struct telling *telling;
+    enum tell_role role;
+    struct fail unfit;            /* of bridge and can_tell: not "" when it cannot be */
     const struct tokens *prompt;
     const struct task_sampling *sampling;
     uint64_t max_tokens, seed_offset;
@@ -52,6 +55,13 @@ static bool has_prefix(const struct tokens *ids, const struct tokens *prefix)
             memcmp(ids->ids, prefix->ids, prefix->count * sizeof(*ids->ids)) == 0);
 }
 
+bool engine_take_rendered(const struct engine *engine, const struct tokens *ids, struct tokens *ret)
+{
+    const struct tokens *prefix = &engine->facts.prefix;
+    return (has_prefix(ids, prefix) || tokens_append(ret, prefix->ids, prefix->count)) &&
+           tokens_append(ret, ids->ids, ids->count);
+}
+
 static int render_text(struct engine *engine, const struct task_message *messages, size_t count,
                        struct tokens *ret, struct fail *fail)
 {
@@ -61,10 +71,7 @@ static int render_text(struct engine *engine, const struct task_message *message
     if (error == 0)
         error =
             engine->dialect->tokenize(engine, buffer_peek(&text), TOKENIZE_SPECIALS, &ids, fail);
-    const struct tokens *prefix = &engine->facts.prefix;
-    if (error == 0 && !has_prefix(&ids, prefix) && !tokens_append(ret, prefix->ids, prefix->count))
-        error = fail_set(fail, -ENOMEM, "out of memory");
-    if (error == 0 && !tokens_append(ret, ids.ids, ids.count))
+    if (error == 0 && !engine_take_rendered(engine, &ids, ret))
         error = fail_set(fail, -ENOMEM, "out of memory");
     tokens_finish(&ids);
     return error;
@@ -82,22 +89,63 @@ static int act_render(void *arg, struct fail *fail)
     struct action *action = arg;
     action->ids.count = 0;
     int error = engine_learn(action->engine, fail);
-    return error < 0 ? error
-                     : engine_render_once(action->engine, action->messages, action->message_count,
-                                          &action->ids, fail);
+    if (error < 0)
+        return error;
+    return action->text_from < action->message_count
+               ? rendering_render(action->engine, action->messages, action->message_count,
+                                  action->text_from, &action->ids, fail)
+               : engine_render_once(action->engine, action->messages, action->message_count,
+                                    &action->ids, fail);
 }
 
+/* *ret stays NULL when there is none: action->unfit says why. */
+static int find_frame(struct action *action, enum tell_role role, const struct frame **ret,
+                      struct fail *fail)
+{
+    const struct frame *frame;
+    action->unfit = (struct fail){0};
+    *ret = NULL;
+    int error = engine_learn(action->engine, fail);
+    if (error == 0)
+        error = engine_learn_frame(action->engine, role, &frame, fail);
+    if (error < 0)
+        return error;
+    action->unfit = frame->unfit;
+    if (frame->unfit.code == 0)
+        *ret = frame;
+    return 0;
+}
+
+static int act_can_tell(void *arg, struct fail *fail)
+{
+    struct action *action = arg;
+    const struct frame *frame;
+    return find_frame(action, action->role, &frame, fail);
+}
+
+static int bridge(struct action *action, const struct frame *frame, struct fail *fail)
+{
+    const struct telling *telling = action->telling;
+    if (telling->last != frame_end(frame))
+        return fail_set(fail, -ENOTSUP,
+                        "end: the reply before ended with token %u, the template writes %u",
+                        telling->last, frame_end(frame));
+    int error = replies_check(action->engine, frame, telling->reply, fail);
+    return error < 0 ? error
+                     : framing_bridge(action->engine, frame, telling->content, &action->ids, fail);
+}
+
+/* That it cannot be is an answer, too: it would be the same again. */
 static int act_bridge(void *arg, struct fail *fail)
 {
     struct action *action = arg;
-    struct engine *engine = action->engine;
+    const struct frame *frame;
     action->ids.count = 0;
-    int error = engine_learn(engine, fail);
-    if (error == 0)
-        error = engine_learn_frame(engine, fail);
-    return error < 0 ? error
-                     : framing_bridge(engine, engine->frames, action->last, action->content,
-                                      &action->ids, fail);
+    int error = find_frame(action, action->telling->role, &frame, fail);
+    if (error < 0 || !frame)
+        return error;
+    error = bridge(action, frame, &action->unfit);
+    return error == 0 || error == -ENOTSUP ? 0 : fail_set(fail, error, "%s", action->unfit.text);
 }
 
 static int take_ids(struct action *action, int error, struct tokens *ret, struct fail *fail)
@@ -109,17 +157,31 @@ static int take_ids(struct action *action, int error, struct tokens *ret, struct
 }
 
 int engine_render(struct engine *engine, const struct task_message *messages, size_t count,
-                  struct tokens *ret, struct fail *fail)
+                  size_t text_from, struct tokens *ret, struct fail *fail)
 {
-    struct action action = {.engine = engine, .messages = messages, .message_count = count};
+    struct action action = {.engine = engine,
+                            .messages = messages,
+                            .message_count = count,
+                            .text_from = text_from};
     return take_ids(&action, engine_try(engine, act_render, &action, fail), ret, fail);
 }
 
-int engine_bridge(struct engine *engine, uint32_t last, struct slice content, struct tokens *ret,
+int engine_bridge(struct engine *engine, const struct telling *telling, struct tokens *ret,
                   struct fail *fail)
 {
-    struct action action = {.engine = engine, .last = last, .content = content};
-    return take_ids(&action, engine_try(engine, act_bridge, &action, fail), ret, fail);
+    struct action action = {.engine = engine, .telling = telling};
+    int error = engine_try(engine, act_bridge, &action, fail);
+    if (error == 0 && action.unfit.code < 0)
+        error = fail_set(fail, -ENOTSUP, "%s", action.unfit.text);
+    return take_ids(&action, error, ret, fail);
+}
+
+int engine_can_tell(struct engine *engine, enum tell_role role, bool *ret, struct fail *fail)
+{
+    struct action action = {.engine = engine, .role = role};
+    int error = engine_try(engine, act_can_tell, &action, fail);
+    *ret = error == 0 && action.unfit.code == 0;
+    return error;
 }
 
 /* The call, and again if a pause aborted it. */

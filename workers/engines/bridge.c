@@ -43,6 +43,19 @@ bool frame_tail_find(struct slice rendered, struct frame_tail *ret)
     return true;
 }
 
+bool frame_head_find(struct slice rendered, struct slice *ret)
+{
+    struct slice rest = rendered;
+    if (!slice_cut_last(&rest, FRAME_REPLY))
+        return false;
+    size_t end = (size_t)(rest.data - rendered.data) - strlen(FRAME_REPLY);
+    struct slice head = slice_of(rendered.data, end);
+    if (!slice_cut_last(&head, FRAME_USER))
+        return false;
+    *ret = head;
+    return true;
+}
+
 /* Whether `longer` is `shorter` with `more` at its end (or start). */
 static bool slice_has_more(struct slice longer, struct slice shorter, const char *more, bool at_end)
 {
@@ -65,8 +78,8 @@ bool frame_learn_trim(struct frame *frame, const struct frame_tail *plain,
 
 /* ---- cutting it -------------------------------------------------------------------------- */
 
-static const struct frame_special *special_at(struct slice text,
-                                              const struct frame_special *specials, size_t count)
+const struct frame_special *frame_special_at(struct slice text,
+                                             const struct frame_special *specials, size_t count)
 {
     const struct frame_special *longest = NULL;
     for (size_t i = 0; i < count; i++) {
@@ -107,7 +120,7 @@ static bool push_pieces(struct frame *frame, struct slice text,
     size_t start = 0;
     for (size_t at = 0; at < text.len;) {
         const struct frame_special *special =
-            special_at(slice_of(text.data + at, text.len - at), specials, count);
+            frame_special_at(slice_of(text.data + at, text.len - at), specials, count);
         if (!special) {
             at++;
             continue;
@@ -128,7 +141,7 @@ static struct slice until_special(struct slice text, const struct frame_special 
                                   size_t count)
 {
     size_t at = 0;
-    while (at < text.len && !special_at(slice_of(text.data + at, text.len - at), specials, count))
+    while (at < text.len && !frame_special_at(slice_of(text.data + at, text.len - at), specials, count))
         at++;
     return slice_of(text.data, at);
 }
@@ -148,11 +161,10 @@ int frame_build(struct frame *frame, const struct frame_tail *tail,
     if (!push_pieces(frame, tail->before, specials, count, &left) ||
         !push_content(frame, left, joined) || !push_pieces(frame, after, specials, count, &right) ||
         !push_literal(frame, right))
-        return fail_set(fail, -ENOTSUP, "the chat template writes too many parts around a turn");
+        return fail_set(fail, -ENOTSUP, "template: it writes too many parts around a turn");
     if (frame->parts[0].kind != FRAME_SPECIAL)
         return fail_set(fail, -ENOTSUP,
-                        "the chat template does not end a reply with a special token, so a turn "
-                        "cannot follow it exactly");
+                        "template: it does not end a reply with a special token");
     return 0;
 }
 
@@ -163,22 +175,37 @@ void frame_finish(struct frame *frame)
         free(frame->parts[i].text_after);
         tokens_finish(&frame->parts[i].ids);
     }
+    free(frame->head);
+    free(frame->tail);
     *frame = (struct frame){0};
 }
 
 /* ---- using it ---------------------------------------------------------------------------- */
 
-static bool is_blank(uint8_t byte)
+const char *const frame_blanks[] = {
+    " ", "\t", "\n", "\v", "\f", "\r", "\x1c", "\x1d", "\x1e", "\x1f", "\u00a0", "\u1680",
+    "\u2000", "\u2001", "\u2002", "\u2003", "\u2004", "\u2005", "\u2006", "\u2007", "\u2008", "\u2009",
+    "\u200a", "\u2028", "\u2029", "\u202f", "\u205f", "\u3000", "\xc2\x85", NULL};
+
+/* Bytes of a blank of the frame that the text starts (or ends) with; 0: it does not. */
+static size_t blank_at(const struct frame *frame, struct slice text, bool at_end)
 {
-    return byte == ' ' || (byte >= '\t' && byte <= '\r');
+    for (size_t i = 0; frame_blanks[i]; i++) {
+        size_t len = strlen(frame_blanks[i]);
+        if ((frame->blanks >> i & 1) && len <= text.len &&
+            memcmp(at_end ? text.data + text.len - len : text.data, frame_blanks[i], len) == 0)
+            return len;
+    }
+    return 0;
 }
 
 static struct slice content_trim(const struct frame *frame, struct slice content)
 {
-    while (frame->trims_left && content.len > 0 && is_blank(content.data[0]))
-        content = slice_of(content.data + 1, content.len - 1);
-    while (frame->trims_right && content.len > 0 && is_blank(content.data[content.len - 1]))
-        content.len--;
+    size_t len;
+    while (frame->trims_left && (len = blank_at(frame, content, false)) > 0)
+        content = slice_of(content.data + len, content.len - len);
+    while (frame->trims_right && (len = blank_at(frame, content, true)) > 0)
+        content.len -= len;
     return content;
 }
 
@@ -202,21 +229,24 @@ static bool frame_has_special(const struct frame *frame, uint32_t id)
     return false;
 }
 
-int frame_assemble(const struct frame *frame, uint32_t last, const struct tokens *content,
-                   struct tokens *ret, struct fail *fail)
+uint32_t frame_end(const struct frame *frame)
+{
+    return frame->parts[0].id;
+}
+
+int frame_assemble(const struct frame *frame, const struct tokens *content, struct tokens *ret,
+                   struct fail *fail)
 {
     for (size_t i = 0; i < content->count; i++)
         if (frame_has_special(frame, content->ids[i]))
-            return fail_set(fail, -ENOTSUP, "the tokenizer made special token %u of plain content",
+            return fail_set(fail, -ENOTSUP, "special: the tokenizer made token %u of plain content",
                             content->ids[i]);
     bool ok = true;
-    for (size_t i = 0; ok && i < frame->part_count; i++) {
+    for (size_t i = 1; ok && i < frame->part_count; i++) {
         const struct frame_part *part = &frame->parts[i];
         const struct tokens *ids = part->kind == FRAME_CONTENT ? content : &part->ids;
-        if (part->kind != FRAME_SPECIAL)
-            ok = tokens_append(ret, ids->ids, ids->count);
-        else if (i > 0 || part->id != last) /* unless the model ended its turn itself */
-            ok = tokens_append(ret, &part->id, 1);
+        ok = part->kind == FRAME_SPECIAL ? tokens_append(ret, &part->id, 1)
+                                         : tokens_append(ret, ids->ids, ids->count);
     }
     return ok ? 0 : fail_set(fail, -ENOMEM, "out of memory");
 }

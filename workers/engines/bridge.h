@@ -1,8 +1,8 @@
 /*
- * bridge.h - the frame of a chat template: what it writes between a reply and the next one,
- * around the content of a user's turn. Learnt from the template's own output on sentinels;
- * cut at special tokens, the only places where text may be cut without changing its ids.
- * Pure: no engine, no fiber.
+ * bridge.h - the frame of a chat template for one role: what it writes between a reply and the
+ * next one, around the content of a turn in that role. Learnt from the template's own output on
+ * sentinels; cut at special tokens, the only places where text may be cut without changing its
+ * ids. Pure: no engine, no fiber.
  *
  * For ChatML the frame is
  *     special <|im_end|>, literal "\n", special <|im_start|>, content "user\n" _ "",
@@ -41,13 +41,27 @@ struct frame_part {
 
 struct frame {
     struct frame *next; /* the owner's */
+    enum tell_role role;
+    struct fail unfit; /* its code is 0, or there is no frame, and why */
     struct frame_part parts[FRAME_PARTS_MAX];
     size_t part_count;
-    bool trims_left, trims_right; /* the template strips blanks at the content's ends */
+    bool trims_left, trims_right; /* the template strips blanks at the content's ends: */
+    uint32_t blanks;              /* bit i: frame_blanks[i] is one that it strips */
+    uint32_t rewrites;            /* replies that it does not keep as they were: replies.h */
+    char *head, *tail;            /* as text: before a reply that is history, and behind it */
 };
+
+/* The one whose name the text starts with, the longest of several; NULL: none. */
+const struct frame_special *frame_special_at(struct slice text,
+                                             const struct frame_special *specials, size_t count);
+
+/* What some template language or other takes for blank, in UTF-8; NULL ends the table. */
+extern const char *const frame_blanks[];
 
 /* False when the sentinels did not come back once each and in order. */
 bool frame_tail_find(struct slice rendered, struct frame_tail *ret);
+/* What is written between the turn before the last FRAME_REPLY and it. */
+bool frame_head_find(struct slice rendered, struct slice *ret);
 /*
  * What became of blanks put around the content: `plain` and `padded` are tails of the same
  * messages without and with `left`/`right` around the sentinel. False when neither kept nor
@@ -62,11 +76,13 @@ void frame_finish(struct frame *frame);
 
 /* The text to encode, in one piece and with special tokens off, for this content. */
 bool frame_text(const struct frame *frame, struct slice content, struct buffer *ret);
+/* The special token that the template ends a reply with; the bridge follows it. */
+uint32_t frame_end(const struct frame *frame);
 /*
- * The bridge after `last`, with that text's ids in their place. -ENOTSUP when they hold a
- * special token of the frame: content must never become a role.
+ * The bridge, with that text's ids in their place. -ENOTSUP when they hold a special token of the
+ * frame: content must never become a role.
  */
-int frame_assemble(const struct frame *frame, uint32_t last, const struct tokens *content,
-                   struct tokens *ret, struct fail *fail);
+int frame_assemble(const struct frame *frame, const struct tokens *content, struct tokens *ret,
+                   struct fail *fail);
 
 #endif

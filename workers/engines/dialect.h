@@ -68,7 +68,7 @@ struct engine {
     char *url; /* without a slash at the end */
     struct http *http;
     const struct dialect *dialect; /* NULL until described */
-    struct once described, framed;
+    struct once described, framed[TELL_ROLES];
     struct engine_facts facts;
     int64_t looked_ms; /* when it last said what it serves */
     int64_t pause_ms;  /* what its last refusal asked for; 0: nothing */
@@ -83,6 +83,9 @@ void engine_facts_finish(struct engine_facts *facts);
 /* One try of engine_render. */
 int engine_render_once(struct engine *engine, const struct task_message *messages, size_t count,
                        struct tokens *ret, struct fail *fail);
+/* The ids of rendered text, behind what the tokenizer puts in front; false: no memory. */
+bool engine_take_rendered(const struct engine *engine, const struct tokens *ids,
+                          struct tokens *ret);
 
 /* Whether the tokenizer knows `id` as a special token: read as such, but never from plain text. */
 int engine_is_special(struct engine *engine, uint32_t id, bool *ret, struct fail *fail);

@@ -1,6 +1,7 @@
 #include "workers/engines/ends.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 bool ends_have(const struct tokens *ends, uint32_t id)
 {
@@ -10,15 +11,13 @@ bool ends_have(const struct tokens *ends, uint32_t id)
     return false;
 }
 
-int ends_check(struct engine *engine, const struct generation *generation, struct fail *fail)
+int ends_check(struct engine *engine, struct generation *generation, struct fail *fail)
 {
     uint32_t last = generation->sampled.ids[generation->sampled.count - 1];
     bool is_end = ends_have(&engine->facts.ends, last);
-    if (strcmp(generation->finish, "stop") != 0)
-        return is_end ? fail_set(fail, -EPROTO, "the engine was cut at an end of turn (token %u)",
-                                 last)
-                      : 0;
     if (is_end)
+        snprintf(generation->finish, sizeof(generation->finish), "stop");
+    if (is_end || strcmp(generation->finish, "stop") != 0)
         return 0;
     int error = engine_is_special(engine, last, &is_end, fail);
     if (error == 0 && !is_end)

@@ -6,9 +6,10 @@
 
 bool ends_have(const struct tokens *ends, uint32_t id);
 /*
- * The last id ends the turn exactly when the engine says so. An end that is new must be a special
- * token, and is learnt. -EPROTO with a sentence; awaits.
+ * The last id ends the turn exactly when the engine says so, but for a turn whose last token allowed
+ * was its end: some engines call that cut, and it becomes "stop". An end that is new must be a
+ * special token, and is learnt. -EPROTO with a sentence; awaits.
  */
-int ends_check(struct engine *engine, const struct generation *generation, struct fail *fail);
+int ends_check(struct engine *engine, struct generation *generation, struct fail *fail);
 
 #endif

@@ -7,6 +7,7 @@
  *   -ESTALE    another model than before (dialogue.h)            (infra)
  *   -E2BIG     the prompt does not fit the context               (agent)
  *   -EINVAL    it will never take this request                   (task)
+ *   -ENOTSUP   engine_bridge alone: a new trace is needed
  *   -ECANCELED the fiber was cancelled
  * Retries with back-off for the first three happen inside (trying.h), bounded by the fiber's
  * deadline and ENGINE_TRIES. Time in the engine's own queue is time of the call; not every engine
@@ -52,19 +53,35 @@ int engine_describe(struct engine *engine, struct engine_about *ret, struct fail
 /* Whether that was it when the engine was last asked. */
 bool engine_serves(const struct engine *engine, const char *model_digest);
 
-/* The chat template applied, generation prompt included, as ids. */
+/*
+ * The chat template applied, generation prompt included, as ids. The messages from `text_from` on
+ * are text whatever they say: the names of special tokens in them do not become such (in those
+ * before they do: whoever wrote the task may want them).
+ */
 int engine_render(struct engine *engine, const struct task_message *messages, size_t count,
-                  struct tokens *ret, struct fail *fail);
+                  size_t text_from, struct tokens *ret, struct fail *fail);
+
+enum tell_role { TELL_USER, TELL_TOOL, TELL_ROLES }; /* as messages have it: "user", "tool" */
+
+/* A reply, and what is said to it. */
+struct telling {
+    enum tell_role role;
+    uint32_t last;     /* the reply's last sampled id */
+    const char *reply; /* its text */
+    struct slice content;
+};
 
 /*
- * What stands between an assistant's last sampled id and its next turn: the ids that, after
- * `prompt + sampled`, say `content` in the role of the user (tool output as the template has
- * it). Text between two special tokens is encoded in one pass, and content with special
- * tokens off, so that output cannot inject a role. `last` is the last sampled id: the turn's
- * end token is included only if the model did not sample it itself.
+ * What stands between a reply and the next one: the ids that, after `prompt + sampled`, say
+ * `content` in that role as the template has it. Text between two special tokens is encoded in one
+ * pass, and content with special tokens off, so that output cannot inject a role.
+ * -ENOTSUP: what the template makes of this conversation does not begin with the ids so far; the
+ * sentence begins with a word of docs/trajectory.md ("Why a trace starts").
  */
-int engine_bridge(struct engine *engine, uint32_t last, struct slice content, struct tokens *ret,
+int engine_bridge(struct engine *engine, const struct telling *telling, struct tokens *ret,
                   struct fail *fail);
+/* Whether there are bridges in that role at all. */
+int engine_can_tell(struct engine *engine, enum tell_role role, bool *ret, struct fail *fail);
 
 struct generation {
     struct tokens sampled;

@@ -9,12 +9,19 @@
 
 /*
  * *ret is empty before; frame_finish it also after an error. -ENOTSUP: this template cannot be
- * bridged exactly, and the sentence says why.
+ * bridged exactly in this role, and the sentence says why.
  */
-int framing_learn(struct engine *engine, struct frame *ret, struct fail *fail);
+int framing_learn(struct engine *engine, enum tell_role role, struct frame *ret, struct fail *fail);
 
-/* One bridge with a given frame; the engine's tokenizer is asked once. */
-int framing_bridge(struct engine *engine, const struct frame *frame, uint32_t last,
-                   struct slice content, struct tokens *ret, struct fail *fail);
+/* One bridge with a frame that is fit; the engine's tokenizer is asked once. */
+int framing_bridge(struct engine *engine, const struct frame *frame, struct slice content,
+                   struct tokens *ret, struct fail *fail);
+
+/*
+ * The template on `rounds` times a reply and a turn in that role, after a user's turn. The last
+ * turn says `content`, the other words are sentinels. -ENOTSUP when it refuses them.
+ */
+int framing_render(struct engine *engine, enum tell_role role, size_t rounds, const char *reply,
+                   const char *content, struct buffer *ret, struct fail *fail);
 
 #endif

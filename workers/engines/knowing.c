@@ -22,7 +22,8 @@ static void take_facts(struct engine *engine, const struct dialect *dialect,
                        struct engine_facts *facts)
 {
     if (strcmp(facts->model_digest, engine->facts.model_digest) != 0)
-        once_reset(&engine->framed);
+        for (size_t role = 0; role < TELL_ROLES; role++)
+            once_reset(&engine->framed[role]);
     engine_facts_finish(&engine->facts);
     engine->dialect = dialect;
     engine->facts = *facts;
@@ -70,25 +71,43 @@ int engine_confirm(struct engine *engine, struct fail *fail)
     return engine_learn(engine, fail);
 }
 
+struct framing {
+    struct engine *engine;
+    enum tell_role role;
+};
+
+/* That there is no frame is worth knowing, too. */
 static int frame(void *arg, struct fail *fail)
 {
-    struct engine *engine = arg;
+    struct framing *framing = arg;
+    struct engine *engine = framing->engine;
     AUTO_FREE struct frame *learnt = calloc(1, sizeof(*learnt));
     if (!learnt)
         return fail_set(fail, -ENOMEM, "out of memory");
-    int error = framing_learn(engine, learnt, fail);
-    if (error < 0) {
+    int error = framing_learn(engine, framing->role, learnt, fail);
+    if (error < 0)
         frame_finish(learnt);
+    if (error == -ENOTSUP)
+        learnt->unfit = *fail;
+    else if (error < 0)
         return fail_wrap(fail, "%s", engine->url);
-    }
+    learnt->role = framing->role;
     learnt->next = engine->frames;
     engine->frames = take_ptr(&learnt);
     return 0;
 }
 
-int engine_learn_frame(struct engine *engine, struct fail *fail)
+int engine_learn_frame(struct engine *engine, enum tell_role role, const struct frame **ret,
+                       struct fail *fail)
 {
-    return once_run(&engine->framed, frame, engine, fail);
+    struct framing framing = {engine, role};
+    int error = once_run(&engine->framed[role], frame, &framing, fail);
+    if (error < 0)
+        return error;
+    *ret = engine->frames;
+    while ((*ret)->role != role)
+        *ret = (*ret)->next;
+    return 0;
 }
 
 void engine_doubt(struct engine *engine)

@@ -17,8 +17,9 @@ int engine_learn(struct engine *engine, struct fail *fail);
  */
 enum { LOOK_EVERY_MS = 2000, LOOK_WAIT_MS = 2000, LOOK_REST_MS = 30000 };
 int engine_confirm(struct engine *engine, struct fail *fail);
-/* The newest of engine->frames is the frame of its template. */
-int engine_learn_frame(struct engine *engine, struct fail *fail);
+/* The frame of its template for this role, which may be unfit; good for as long as the engine. */
+int engine_learn_frame(struct engine *engine, enum tell_role role, const struct frame **ret,
+                       struct fail *fail);
 /* It may come back as another: asks anew next time. */
 void engine_doubt(struct engine *engine);
 

@@ -1,0 +1,53 @@
+#include "workers/agents/history.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/utf8.h"
+
+static bool has_room(struct history *history)
+{
+    if (history->count < history->capacity)
+        return true;
+    const size_t capacity = history->capacity ? history->capacity * 2 : 16;
+    struct task_message *grown = reallocarray(history->messages, capacity, sizeof(*grown));
+    if (!grown)
+        return false;
+    history->messages = grown;
+    history->capacity = capacity;
+    return true;
+}
+
+bool history_add(struct history *history, const char *role, struct slice content)
+{
+    struct buffer text = {0};
+    if (!has_room(history))
+        return false;
+    utf8_append_repaired(&text, content);
+    struct task_message message = {strdup(role), buffer_take_str(&text)};
+    if (!message.role || !message.content) {
+        free(message.role);
+        free(message.content);
+        return false;
+    }
+    history->messages[history->count++] = message;
+    return true;
+}
+
+const char *history_reply(const struct history *history)
+{
+    for (size_t i = history->count; i > 0; i--)
+        if (strcmp(history->messages[i - 1].role, "assistant") == 0)
+            return history->messages[i - 1].content;
+    return "";
+}
+
+void history_finish(struct history *history)
+{
+    while (history->count > 0) {
+        free(history->messages[--history->count].role);
+        free(history->messages[history->count].content);
+    }
+    free(history->messages);
+    *history = (struct history){0};
+}
