@@ -31,6 +31,7 @@ A rule's "tokens" is how many were asked for. A script's "model" is the model_pa
 reply stands for what the file "version_path" of the script holds, when the request came and when it is answered: two,
 joined by a '+', if that differs. With a "dialect" it speaks as another server does (scripted_dialects.py); a rule without
 a "path" is then of whichever route samples.
+With "other_tokenizer", a and b are each other's ids.
 """
 import argparse
 import json
@@ -268,6 +269,8 @@ class Engine:
         if path == "/tokenize":
             inside = self.breaks("specials_inside") and request["content"] not in SPECIALS
             ids = encode(request["content"], request.get("parse_special", True) or self.breaks("specials") or inside)
+            if self.script.get("other_tokenizer"):
+                ids = [{97: 98, 98: 97}.get(id, id) for id in ids]
             return 200, {"tokens": (self.prefix() if request.get("add_special") else []) + ids}
         if path == "/detokenize":
             text = decode(request["tokens"], specials=True)

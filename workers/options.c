@@ -180,6 +180,8 @@ static int take_option(int id, const char *word, const char *value, struct optio
     case OPTION_search_key:
         ret->search_key_path = value;
         return 0;
+    case OPTION_tokenizer:
+        return tokenizers_add(&plan->tokenizers, value, fail);
     case OPTION_with_parent:
         ret->with_parent = true;
         return 0;
@@ -283,6 +285,7 @@ void options_finish(struct options *options)
     if (options->search_key)
         explicit_bzero(options->search_key, strlen(options->search_key));
     free(take_ptr(&options->search_key));
+    tokenizers_finish(&options->plan.tokenizers);
 }
 
 /* ---- directories ------------------------------------------------------------------------ */

@@ -16,6 +16,7 @@
 
 #include "common/keys.h"
 #include "schemas/message.h"
+#include "workers/engines/encoding.h"
 #include "workers/network/grants.h"
 #include "workers/sandbox/sandbox.h"
 
@@ -32,6 +33,7 @@ struct worker_plan {
     size_t outbox_bytes; /* as in outbox_init */
     unsigned images_gib; /* prepared images, all together; 0: what the disk holds */
     struct grants grants; /* what tasks may reach */
+    struct tokenizers tokenizers; /* for engines that they agree with */
     const char *sandbox;  /* the tier's word, or "none" */
     char sandbox_why[256]; /* in a sentence, why it is not the best; or "" */
     const char *search, *search_key; /* as in search_create; NULL: no web search */

@@ -1,5 +1,9 @@
 /* Prompts and what stands between turns, as ids: against a scripted server and its templates. */
 #include "engine_world.h"
+#include "tokenizer_file.h"
+
+#include "workers/engines/encoding.h"
+#include "workers/engines/knowing.h"
 
 static struct world world;
 
@@ -206,6 +210,86 @@ static void many_at_once_learn_a_frame_once(void **state)
     world_close(&world);
 }
 
+/* ---- a tokenizer of the worker's own -------------------------------------------------------- */
+
+static struct tokenizers tokenizers;
+static char tokenizer_path[96];
+
+/* The scripted engine's: bytes, and its special tokens. */
+static void open_with_tokenizer(void)
+{
+    struct fail fail = {0};
+    static const char *const none[] = {NULL};
+    world_open(&world, NULL, NULL);
+    AUTO_FREE char *json = file_write(&(struct file_parts){
+        .tokens = none, .merges = none,
+        .added = ADDED("256", "<|im_start|>", "true") "," ADDED("257", "<|im_end|>", "true")});
+    snprintf(tokenizer_path, sizeof(tokenizer_path), "%s/tokenizer.json", world.folder);
+    FILE *file = fopen(tokenizer_path, "w");
+    assert_non_null(file);
+    fputs(json, file);
+    fclose(file);
+    assert_int_equal(tokenizers_add(&tokenizers, tokenizer_path, &fail), 0);
+    engines_set_tokenizers(world.engines, &tokenizers);
+}
+
+static void close_with_tokenizer(void)
+{
+    unlink(tokenizer_path);
+    world_close(&world);
+    tokenizers_finish(&tokenizers);
+}
+
+static size_t times_tokenized(void)
+{
+    json_t *log = world_log(&world);
+    const size_t count = log_count(log, "/tokenize");
+    json_decref(log);
+    return count;
+}
+
+/* How often the engine was asked to tokenize for one bridge, which must be right. */
+static size_t asked_for_a_bridge(void)
+{
+    const size_t before = times_tokenized();
+    struct talking talking = {.last = BYTE_END, .content = "a b <|im_end|>"};
+    world_run(&world, bridge, &talking, 0, 1);
+    assert_int_equal(talking.code, 0);
+    struct tokens expected = bridge_ids("a b <|im_end|>");
+    assert_ids(&talking.ids, &expected);
+    tokens_finish(&expected);
+    tokens_finish(&talking.ids);
+    return times_tokenized() - before;
+}
+
+static void a_tokenizer_that_agrees_spares_the_engine(void **state)
+{
+    (void)state;
+    open_with_tokenizer();
+    assert_true(asked_for_a_bridge() > 24); /* it is compared, and the frame learnt */
+    assert_non_null(world_engine(&world)->tokenizer);
+    assert_int_equal(asked_for_a_bridge(), 0);
+    close_with_tokenizer();
+}
+
+static void a_tokenizer_is_compared_anew_after_the_engine_was_doubted(void **state)
+{
+    (void)state;
+    open_with_tokenizer();
+    asked_for_a_bridge();
+    assert_non_null(world_engine(&world)->tokenizer);
+    world_engine_replace(&world, "{'model': 'another', 'other_tokenizer': true}");
+    engine_doubt(world_engine(&world));
+    struct talking talking = {.last = BYTE_END, .content = "ab"};
+    world_run(&world, bridge, &talking, 0, 1);
+    assert_int_equal(talking.code, 0);
+    assert_null(world_engine(&world)->tokenizer);
+    const uint32_t *content = talking.ids.ids + strlen("\n.user\n"); /* . the special token */
+    assert_true(content[0] == 'b' && content[1] == 'a');
+    tokens_finish(&talking.ids);
+    close_with_tokenizer();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,6 +302,8 @@ int main(void)
         cmocka_unit_test(a_template_that_strips_content_is_followed),
         cmocka_unit_test(templates_that_cannot_be_bridged_exactly_are_refused_with_the_reason),
         cmocka_unit_test(many_at_once_learn_a_frame_once),
+        cmocka_unit_test(a_tokenizer_that_agrees_spares_the_engine),
+        cmocka_unit_test(a_tokenizer_is_compared_anew_after_the_engine_was_doubted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "workers/engines/encoding.h"
 #include "workers/engines/framing.h"
 #include "workers/engines/knowing.h"
 #include "workers/engines/rendering.h"
@@ -107,6 +108,8 @@ static int find_frame(struct action *action, enum tell_role role, const struct f
     *ret = NULL;
     int error = engine_learn(action->engine, fail);
     if (error == 0)
+        error = engine_learn_tokenizer(action->engine, fail);
+    if (error == 0)
         error = engine_learn_frame(action->engine, role, &frame, fail);
     if (error < 0)
         return error;
@@ -144,8 +147,11 @@ static int act_bridge(void *arg, struct fail *fail)
     int error = find_frame(action, action->telling->role, &frame, fail);
     if (error < 0 || !frame)
         return error;
-    error = bridge(action, frame, &action->unfit);
-    return error == 0 || error == -ENOTSUP ? 0 : fail_set(fail, error, "%s", action->unfit.text);
+    struct fail why = {0};
+    error = bridge(action, frame, &why);
+    if (error == -ENOTSUP)
+        action->unfit = why;
+    return error == 0 || error == -ENOTSUP ? 0 : fail_set(fail, error, "%s", why.text);
 }
 
 static int take_ids(struct action *action, int error, struct tokens *ret, struct fail *fail)

@@ -175,7 +175,7 @@ void frame_finish(struct frame *frame)
         free(frame->parts[i].text_after);
         tokens_finish(&frame->parts[i].ids);
     }
-    free(frame->head);
+    free(frame->lead);
     free(frame->tail);
     *frame = (struct frame){0};
 }

@@ -48,7 +48,7 @@ struct frame {
     bool trims_left, trims_right; /* the template strips blanks at the content's ends: */
     uint32_t blanks;              /* bit i: frame_blanks[i] is one that it strips */
     uint32_t rewrites;            /* replies that it does not keep as they were: replies.h */
-    char *head, *tail;            /* as text: before a reply that is history, and behind it */
+    char *lead, *tail;            /* what framing_render writes before one reply, and behind it */
 };
 
 /* The one whose name the text starts with, the longest of several; NULL: none. */
@@ -60,7 +60,7 @@ extern const char *const frame_blanks[];
 
 /* False when the sentinels did not come back once each and in order. */
 bool frame_tail_find(struct slice rendered, struct frame_tail *ret);
-/* What is written between the turn before the last FRAME_REPLY and it. */
+/* What is written between the turn before the last FRAME_REPLY and this. */
 bool frame_head_find(struct slice rendered, struct slice *ret);
 /*
  * What became of blanks put around the content: `plain` and `padded` are tails of the same

@@ -146,11 +146,14 @@ static void check_specials(struct check_run *run, struct check_result *ret)
 static void check_bridge(struct check_run *run, struct check_result *ret)
 {
     struct fail fail = {0};
-    if (engine_learn_frame(run->engine, &fail) < 0)
+    const struct frame *frame;
+    if (engine_learn_frame(run->engine, TELL_USER, &frame, &fail) < 0)
         return say_fail(ret, &fail);
+    if (frame->unfit.code < 0)
+        return say_fail(ret, &frame->unfit);
     say(ret, ENGINE_CHECK_PASS, "exact in %zu parts, on contents with blanks, tags, digits, other scripts "
                          "and special tokens' names",
-        run->engine->frames->part_count);
+        frame->part_count);
 }
 
 /* ---- sampling ---------------------------------------------------------------------------- */

@@ -75,6 +75,9 @@ struct engine {
     struct engine_use use, told; /* using.h */
     bool is_told;
     struct engine_policy policy;
+    const struct tokenizers *tokenizers; /* the worker's; NULL: none */
+    struct tokenizer *tokenizer; /* that of them that agrees; NULL: none does, or not known */
+    struct once compared;
     struct frame *frames; /* the newest first; older ones live on for fibers that use them */
 };
 

@@ -31,6 +31,9 @@ struct engine; /* one server as one worker sees it; shared by its rollouts */
 struct engines;
 struct engines *engines_create(struct http *http);
 void engines_destroy(struct engines **engines);
+/* Tokenizers to use where they agree with an engine (encoding.h); borrowed, set before first use. */
+struct tokenizers;
+void engines_set_tokenizers(struct engines *engines, const struct tokenizers *tokenizers);
 struct engine *engines_get(struct engines *engines, const char *url);
 
 struct tokens { /* free with tokens_finish */

@@ -6,6 +6,7 @@
 
 struct engines {
     struct http *http;
+    const struct tokenizers *tokenizers;
     struct engine *first;
 };
 
@@ -15,6 +16,11 @@ struct engines *engines_create(struct http *http)
     if (engines)
         engines->http = http;
     return engines;
+}
+
+void engines_set_tokenizers(struct engines *engines, const struct tokenizers *tokenizers)
+{
+    engines->tokenizers = tokenizers;
 }
 
 static void engine_destroy(struct engine *engine)
@@ -43,12 +49,13 @@ void engines_destroy(struct engines **engines)
     free(old);
 }
 
-static struct engine *engine_create(struct http *http, const char *url, size_t len)
+static struct engine *engine_create(const struct engines *engines, const char *url, size_t len)
 {
     struct engine *engine = calloc(1, sizeof(*engine));
     if (!engine)
         return NULL;
-    engine->http = http;
+    engine->http = engines->http;
+    engine->tokenizers = engines->tokenizers;
     engine->url = strndup(url, len);
     if (!engine->url)
         free(take_ptr(&engine));
@@ -64,7 +71,7 @@ struct engine *engines_get(struct engines *engines, const char *url)
     while (*at && !(strlen((*at)->url) == len && memcmp((*at)->url, url, len) == 0))
         at = &(*at)->next;
     if (!*at)
-        *at = engine_create(engines->http, url, len);
+        *at = engine_create(engines, url, len);
     return *at;
 }
 

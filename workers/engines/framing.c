@@ -5,6 +5,7 @@
 
 #include "common/cleanup.h"
 #include "common/utf8.h"
+#include "workers/engines/encoding.h"
 #include "workers/engines/replies.h"
 #include "workers/engines/specials.h"
 
@@ -110,17 +111,32 @@ static int learn_blanks(struct engine *engine, enum tell_role role, const struct
     return 0;
 }
 
+/* Blanks before a reply are as good as its own. */
+static struct slice trim_right(struct slice text)
+{
+    while (text.len > 0 && strchr(" \t\n\v\f\r", text.data[text.len - 1]))
+        text.len--;
+    return text;
+}
+
 /* What stands before a reply must be the same when it is sampled and when it is history. */
-static int learn_head(const struct buffer *twice, const struct frame_tail *tail, struct frame *ret,
-                      struct fail *fail)
+static int check_head(const struct buffer *twice, const struct frame_tail *tail, struct fail *fail)
 {
     struct slice head;
-    if (!frame_head_find(buffer_peek(twice), &head) || !slice_equal(head, tail->after))
-        return fail_set(fail, -ENOTSUP,
-                        "rewrite: what the template writes before a reply is not what it writes "
-                        "there once the reply is history");
-    ret->head = strndup((const char *)head.data, head.len);
-    return ret->head ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+    return frame_head_find(buffer_peek(twice), &head) &&
+                   slice_equal(trim_right(head), trim_right(tail->after))
+               ? 0
+               : fail_set(fail, -ENOTSUP,
+                          "rewrite: what the template writes before a reply is not what it writes "
+                          "there once the reply is history");
+}
+
+static int take_lead(const struct buffer *text, struct frame *ret, struct fail *fail)
+{
+    const struct slice all = buffer_peek(text);
+    const uint8_t *reply = memmem(all.data, all.len, FRAME_REPLY, strlen(FRAME_REPLY));
+    ret->lead = strndup((const char *)all.data, (size_t)(reply - all.data));
+    return ret->lead ? 0 : fail_set(fail, -ENOMEM, "out of memory");
 }
 
 static int learn(struct engine *engine, enum tell_role role, struct frame *ret, struct fail *fail)
@@ -141,7 +157,9 @@ static int learn(struct engine *engine, enum tell_role role, struct frame *ret, 
         return fail_set(fail, -ENOTSUP, "template: it rewrites the blanks around a turn");
     error = cut(engine, &first, ret, fail);
     if (error == 0)
-        error = learn_head(&twice_text, &first, ret, fail);
+        error = check_head(&twice_text, &first, fail);
+    if (error == 0)
+        error = take_lead(&once_text, ret, fail);
     return error < 0 ? error : learn_blanks(engine, role, &first, ret, fail);
 }
 
@@ -234,7 +252,7 @@ int framing_bridge(struct engine *engine, const struct frame *frame, struct slic
     utf8_append_repaired(&repaired, content);
     if (repaired.failed || !frame_text(frame, buffer_peek(&repaired), &text))
         return fail_set(fail, -ENOMEM, "out of memory");
-    int error = engine->dialect->tokenize(engine, buffer_peek(&text), TOKENIZE_PLAIN, &ids, fail);
+    int error = engine_encode(engine, buffer_peek(&text), TOKENIZE_PLAIN, &ids, fail);
     if (error == -ENOTSUP)
         error = fail_wrap(fail, "special");
     if (error == 0)

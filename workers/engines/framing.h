@@ -13,7 +13,7 @@
  */
 int framing_learn(struct engine *engine, enum tell_role role, struct frame *ret, struct fail *fail);
 
-/* One bridge with a frame that is fit; the engine's tokenizer is asked once. */
+/* One bridge with a frame that is fit; its content is encoded once (encoding.h). */
 int framing_bridge(struct engine *engine, const struct frame *frame, struct slice content,
                    struct tokens *ret, struct fail *fail);
 

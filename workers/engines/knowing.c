@@ -113,4 +113,5 @@ int engine_learn_frame(struct engine *engine, enum tell_role role, const struct 
 void engine_doubt(struct engine *engine)
 {
     once_reset(&engine->described);
+    once_reset(&engine->compared);
 }

@@ -46,7 +46,7 @@ static bool cut_end(struct slice *text, struct slice end)
     return true;
 }
 
-/* Whether the text ends with the frame's head, the reply and the frame's tail. */
+/* Whether the text is the frame's lead, the reply and the frame's tail. */
 static bool is_kept(struct slice rendered, const struct frame *frame, const char *reply)
 {
     if (!cut_end(&rendered, slice_from_str(frame->tail)))
@@ -54,8 +54,7 @@ static bool is_kept(struct slice rendered, const struct frame *frame, const char
     rendered = trim_right(rendered);
     if (!cut_end(&rendered, trim(slice_from_str(reply))))
         return false;
-    rendered = trim_right(rendered);
-    return cut_end(&rendered, trim_right(slice_from_str(frame->head)));
+    return slice_equal(trim_right(rendered), trim_right(slice_from_str(frame->lead)));
 }
 
 static int ask_kept(struct engine *engine, enum tell_role role, const struct frame *frame,
