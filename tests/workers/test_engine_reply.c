@@ -242,6 +242,48 @@ static void an_entry_is_not_given_to_the_same_token_inside_a_character(void **st
     generation_finish(&generation);
 }
 
+/* A crown is f0 9f | 91 | 91: its one entry, with all its bytes, is of the second of two equal tokens. */
+static void an_entry_is_of_the_last_of_equal_tokens_inside_a_character(void **state)
+{
+    (void)state;
+    AUTO_JSON json_t *answer = json_pack(
+        "{s:s,s:[i,i,i,i,i,i],s:s,s:i,s:[{s:i,s:f,s:[i,i,i,i]},{s:i,s:f,s:[i]},{s:i,s:f,s:[i]},{s:i,s:f,s:[]}]}",
+        "content", "?", "tokens", 10813, 242, 242, 242, 242, 2, "stop_type", "eos",
+        "tokens_evaluated", 0, "completion_probabilities", "id", 242, "logprob", -3.0, "bytes",
+        0xf0, 0x9f, 0x98, 0x98, "id", 242, "logprob", -4.0, "bytes", 0x98, "id", 242, "logprob",
+        -5.0, "bytes", 0x98, "id", 2, "logprob", -0.25, "bytes");
+    struct generation generation = {0};
+    struct asked asked = {0};
+    struct fail fail = {0};
+    struct llama_scorer scorer = {&asked, answer_emoji};
+    assert_int_equal(read_json(answer, 0, 10, &scorer, &generation, &fail), 0);
+    static const size_t missing[] = {0, 1};
+    assert_int_equal(asked.count, 2);
+    assert_memory_equal(asked.at, missing, sizeof(missing));
+    static const float expected[] = {-2.5f, -1.5f, -3.0f, -4.0f, -5.0f, -0.25f};
+    assert_memory_equal(generation.logprobs, expected, sizeof(expected));
+    generation_finish(&generation);
+}
+
+/* Lone bytes are whole characters to the server: one that might be inside one is asked for, and is not. */
+static void a_whole_token_that_might_be_inside_a_character_keeps_its_entry(void **state)
+{
+    (void)state;
+    AUTO_JSON json_t *answer =
+        json_pack("{s:s,s:[i,i,i],s:s,s:i,s:[{s:i,s:f,s:[i]},{s:i,s:f,s:[i]}]}", "content", "?",
+                  "tokens", 242, 242, 10813, "stop_type", "limit", "tokens_evaluated", 0,
+                  "completion_probabilities", "id", 242, "logprob", -3.0, "bytes", 0x98, "id", 242,
+                  "logprob", -4.0, "bytes", 0x98);
+    struct generation generation = {0};
+    struct asked asked = {0};
+    struct fail fail = {0};
+    struct llama_scorer scorer = {&asked, answer_emoji};
+    assert_int_equal(read_json(answer, 0, 10, &scorer, &generation, &fail), 0);
+    static const float expected[] = {-3.0f, -4.0f, -2.5f};
+    assert_memory_equal(generation.logprobs, expected, sizeof(expected));
+    generation_finish(&generation);
+}
+
 static void an_answer_without_any_entry_is_asked_for_whole(void **state)
 {
     (void)state;
@@ -420,6 +462,8 @@ int main(void)
         cmocka_unit_test(logprobs_do_not_depend_on_the_temperature),
         cmocka_unit_test(tokens_inside_a_character_are_asked_for_and_the_rest_stay_in_step),
         cmocka_unit_test(an_entry_is_not_given_to_the_same_token_inside_a_character),
+        cmocka_unit_test(an_entry_is_of_the_last_of_equal_tokens_inside_a_character),
+        cmocka_unit_test(a_whole_token_that_might_be_inside_a_character_keeps_its_entry),
         cmocka_unit_test(an_answer_without_any_entry_is_asked_for_whole),
         cmocka_unit_test(a_missing_entry_for_a_whole_character_is_the_servers_fault),
         cmocka_unit_test(a_question_that_fails_fails_the_answer),

@@ -71,6 +71,7 @@ struct walk {
     uint32_t left;
     uint8_t tail[TAIL]; /* of the text so far */
     size_t tail_len;
+    size_t open_bytes; /* of the tokens since the last entry */
 };
 
 static void walk_say(struct walk *walk, const struct llama_score *token)
@@ -79,6 +80,7 @@ static void walk_say(struct walk *walk, const struct llama_score *token)
     memcpy(joined, walk->tail, walk->tail_len);
     memcpy(joined + walk->tail_len, token->bytes, token->byte_count);
     size_t len = walk->tail_len + token->byte_count;
+    walk->open_bytes += token->byte_count;
     walk->tail_len = len < TAIL ? len : TAIL;
     memcpy(walk->tail, joined + len - walk->tail_len, walk->tail_len);
 }
@@ -98,37 +100,57 @@ static bool walk_is_cut(const struct walk *walk)
     return false;
 }
 
-/* An entry from here on that tells what `id` says; NULL: none, so this occurrence has none. */
-static const struct tree_node *walk_find(const struct walk *walk, uint32_t id)
+/*
+ * Whether the next entry, which is of a token like this, may be of a later one, whose character this
+ * one is only a part of. Its bytes are all since the last entry, so they say how many may follow.
+ */
+static bool walk_is_unsure(const struct walk *walk, const struct tokens *ids, size_t at,
+                           const struct llama_score *entry)
 {
-    const struct tree_node *entry = walk->next;
-    for (uint32_t i = 0; i < walk->left; i++, entry = tree_behind(walk->tree, entry)) {
-        uint32_t found;
-        if (tree_id(tree_get(walk->tree, entry, "id"), &found) && found == id)
-            return entry;
-    }
-    return NULL;
+    size_t left = entry->byte_count > walk->open_bytes ? entry->byte_count - walk->open_bytes : 0;
+    if (walk->left == ids->count - at || left < 2 || entry->bytes[entry->byte_count - 1] < 0x80)
+        return false;
+    for (size_t i = at + 1; i < ids->count && i < at + (left < TAIL ? left : TAIL); i++)
+        if (ids->ids[i] == ids->ids[at])
+            return true;
+    return false;
 }
 
-/* Sets *ret when the next entry is this token's; else leaves ret->logprob NaN. */
-static int walk_step(struct walk *walk, uint32_t id, struct llama_score *ret, struct fail *fail)
+/* As `score`, which is of a token inside a character if no entry is of it. */
+static int walk_ask(struct walk *walk, const struct tokens *ids, size_t at,
+                    const struct llama_scorer *scorer, struct llama_score *ret, struct fail *fail)
 {
+    int error = scorer->score(scorer->arg, ids, at, ret, fail);
+    if (error == 0)
+        walk_say(walk, ret);
+    return error;
+}
+
+/* The log-probability of ids[at], by its entry or, if it has none, by asking. */
+static int walk_step(struct walk *walk, const struct tokens *ids, size_t at,
+                     const struct llama_scorer *scorer, struct llama_score *ret, struct fail *fail)
+{
+    const uint32_t id = ids->ids[at];
     uint32_t found = 0;
-    const struct tree_node *known = walk_find(walk, id);
-    ret->logprob = NAN;
-    if (!known)
-        return 0;
-    if (!read_entry(walk->tree, known, &found, ret))
+    const struct walk before = *walk;
+    if (walk->left && !read_entry(walk->tree, walk->next, &found, ret))
         return fail_set(fail, -EPROTO, "an entry for token %u is not a log-probability", id);
-    struct walk after = *walk;
-    walk_say(&after, ret);
-    ret->logprob = NAN;
-    if (walk_is_cut(&after))
-        return 0;
-    if (!read_entry(walk->tree, walk->next, &found, ret) || found != id)
+    bool has_entry = walk->left && found == id;
+    if (!has_entry && walk->left >= ids->count - at)
         return fail_set(fail, -EPROTO,
-                        "the engine's log-probabilities are of other tokens: %u, not %u", found,
-                        id);
+                        "the engine's log-probabilities are of other tokens: %u, not %u", found, id);
+    if (!has_entry || walk_is_unsure(walk, ids, at, ret)) {
+        int error = walk_ask(walk, ids, at, scorer, ret, fail);
+        if (error < 0 || walk_is_cut(walk))
+            return error;
+        if (!has_entry)
+            return fail_set(fail, -EPROTO,
+                            "the engine gave no log-probability for token %u at %zu", id, at);
+        *walk = before;
+        (void)read_entry(walk->tree, walk->next, &found, ret);
+    }
+    walk_say(walk, ret);
+    walk->open_bytes = 0;
     walk->next = tree_behind(walk->tree, walk->next);
     walk->left--;
     return 0;
@@ -143,19 +165,10 @@ static int read_logprobs(const struct tree *reply, const struct tokens *ids,
     if (entries && entries->kind != TREE_ARRAY)
         return fail_set(fail, -EPROTO, "the engine's log-probabilities are no list");
     for (size_t i = 0; i < ids->count; i++) {
-        struct llama_score token;
-        token.byte_count = 0;
-        int error = walk_step(&walk, ids->ids[i], &token, fail);
-        float reported = token.logprob;
-        if (error == 0 && isnan(reported))
-            error = scorer->score(scorer->arg, ids, i, &token, fail);
+        struct llama_score token = {.byte_count = 0};
+        int error = walk_step(&walk, ids, i, scorer, &token, fail);
         if (error < 0)
             return error;
-        bool scored = isnan(reported);
-        walk_say(&walk, &token);
-        if (scored && !walk_is_cut(&walk))
-            return fail_set(fail, -EPROTO, "the engine gave no log-probability for token %u at %zu",
-                            ids->ids[i], i);
         ret[i] = token.logprob;
     }
     if (walk.left > 0)

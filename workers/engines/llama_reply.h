@@ -3,9 +3,8 @@
  * `score`, which is called for tokens that the server reports no probability for.
  *
  * The server writes an entry into completion_probabilities only when the text so far ends in
- * a whole character: of the three byte tokens of an emoji, only the last has one. The entries
- * are therefore aligned by the same rule, on the tokens' own bytes, and what is missing is
- * asked for.
+ * a whole character: of the three byte tokens of an emoji, only the last has one, with the bytes of
+ * all three. The entries are therefore aligned by the same rule, and what is missing is asked for.
  */
 #ifndef SLUICE_WORKERS_LLAMA_REPLY_H
 #define SLUICE_WORKERS_LLAMA_REPLY_H
