@@ -26,9 +26,10 @@ class Policy(Case):
         fleet = Fleet(slots=slots, settings=dict(SOON, **(settings or {})))
         self.version_path = os.path.join(fleet.root, "version")
         self.serve("step-0")
-        turn = "policy {version}.\n```bash\necho turn >>turns\n```\n"
-        script = {"version_path": self.version_path, "rules": [
-            {"path": "/completion", "delay_ms": delay_ms, "replies": [turn] * TURNS + ["policy {version}. Done."]}]}
+        blocks = [f"echo turn {k} >>turns" for k in range(TURNS)] + ["echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"]
+        replies = [f"policy {{version}}.\n```bash\n{block}\n```\n" for block in blocks]
+        script = {"version_path": self.version_path,
+                  "rules": [{"path": "/completion", "delay_ms": delay_ms, "replies": replies}]}
         self.engines = [fleet.add_engine(script, name=f"engine-{k}", host=f"127.0.0.{k + 1}") for k in range(engines)]
         self.enter(fleet)
         return fleet, self.client(fleet, timeout=60)
