@@ -88,7 +88,7 @@ static void measure_namespaces(void)
     for (size_t i = 0; i < count; i++) {
         int status, pidfd = -1;
         int64_t began_us = clock_us();
-        pid_t pid = apart_clone(APART_ROOM, &pidfd);
+        pid_t pid = apart_clone(APART_ROOM, -1, &pidfd);
         if (pid == 0)
             _exit(0);
         if (pid < 0)

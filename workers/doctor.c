@@ -18,6 +18,7 @@ enum { COMMAND_MS = 10000, OUTPUT_MAX = 256, REMOVE_DEPTH = 4096 };
 
 struct trial {
     enum tier tier;
+    const struct cgroups *cgroups;
     struct spawner *spawner;
     struct loop *loop;
     int code;
@@ -56,7 +57,7 @@ static void run_trial(struct trial *trial, const char *scratch, enum tier tier)
     if (mkdir(mount_point, 0700) < 0)
         fail_set(&trial->fail, -errno, "%s: %s", mount_point, strerror(errno));
     else
-        trial->spawner = spawner_start_tier(mount_point, tier, disks, &trial->fail);
+        trial->spawner = spawner_start_bounded(mount_point, tier, disks, trial->cgroups, &trial->fail);
     trial->loop = trial->spawner ? loop_create() : NULL;
     if (!trial->loop || !spawner_attach(trial->spawner, trial->loop) ||
         !fiber_start(trial->loop, use_sandbox, end_trial, trial))
@@ -67,9 +68,9 @@ static void run_trial(struct trial *trial, const char *scratch, enum tier tier)
     loop_destroy(&trial->loop);
 }
 
-static void try_sandbox(struct doctor_report *report)
+static void try_sandbox(struct doctor_report *report, const struct cgroups *cgroups)
 {
-    struct trial trial = {.tier = report->tier};
+    struct trial trial = {.tier = report->tier, .cgroups = cgroups};
     char scratch[sizeof(report->cache) + 32];
     snprintf(scratch, sizeof(scratch), "%s/.doctor.XXXXXX", report->cache);
     if (!mkdtemp(scratch))
@@ -125,7 +126,8 @@ static int choose(struct doctor_report *report, const char *tier, struct fail *f
     return report->tier == TIER_NONE ? probe_refuse(&report->probe, (enum tier)0, fail) : 0;
 }
 
-enum doctor_status doctor_run(const char *cache, const char *tier, bool is_json, FILE *out)
+enum doctor_status doctor_run(const char *cache, const char *tier, const struct cgroups *cgroups, bool is_json,
+                              FILE *out)
 {
     static struct doctor_report report;
     struct fail fail = {0};
@@ -133,11 +135,11 @@ enum doctor_status doctor_run(const char *cache, const char *tier, bool is_json,
     find_cache(cache, near, sizeof(near));
     AUTO_FREE char *absolute = realpath(near, NULL);
     snprintf(report.cache, sizeof(report.cache), "%s", absolute ? absolute : near);
-    int code = probe_run(report.cache, &report.probe, &fail);
+    int code = probe_run(report.cache, cgroups, &report.probe, &fail);
     if (code == 0)
         code = choose(&report, tier, &fail);
     if (code == 0)
-        try_sandbox(&report);
+        try_sandbox(&report, cgroups);
     else {
         report.sandbox_code = code;
         snprintf(report.sandbox_text, sizeof(report.sandbox_text), "%s", fail.text);

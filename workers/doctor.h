@@ -39,7 +39,8 @@ struct doctor_report {
 };
 
 /* What `sluice-worker --doctor` does; prints to `out` as text or JSON. */
-enum doctor_status doctor_run(const char *cache, const char *tier, bool is_json, FILE *out);
+enum doctor_status doctor_run(const char *cache, const char *tier, const struct cgroups *cgroups, bool is_json,
+                              FILE *out);
 
 /* ---- parts --------------------------------------------------------- */
 

@@ -12,6 +12,7 @@
 #include "workers/doctor.h"
 #include "workers/engines/check.h"
 #include "workers/options.h"
+#include "workers/sandbox/cgroup.h"
 #include "workers/sandbox/probe.h"
 #include "workers/text.h"
 
@@ -64,10 +65,10 @@ static void note_tier(struct worker_plan *plan, enum tier tier, const struct fai
 }
 
 /* Where nothing can be made the worker works all the same: its jobs say why, and some need none. */
-static int choose_tier(struct options *options, enum tier *ret, struct fail *fail)
+static int choose_tier(struct options *options, const struct cgroups *cgroups, enum tier *ret, struct fail *fail)
 {
     static struct probe probe;
-    int code = probe_run(options->cache, &probe, fail);
+    int code = probe_run(options->cache, cgroups, &probe, fail);
     if (code < 0)
         return code;
     bool is_forced = tier_parse(options->sandbox, ret);
@@ -93,17 +94,28 @@ static int choose_tier(struct options *options, enum tier *ret, struct fail *fai
     return 0;
 }
 
+/* Which limits the kernel holds: where it cannot, they are watched, which is no fault. */
+static void open_cgroups(const struct options *options, struct cgroups *ret)
+{
+    if (options->cgroup_off)
+        cgroups_refuse(ret, "switched off by --cgroup off");
+    else if (cgroups_open(ret))
+        log_event(LOG_INFO, "sandbox.cgroup", "path=%s", ret->path);
+    else
+        log_event(LOG_DEBUG, "sandbox.watched", "reason=\"%s\"", ret->why.text);
+}
+
 /* The spawner is forked while this process is small and single. */
-static int run(struct options *options)
+static int run(struct options *options, const struct cgroups *cgroups)
 {
     struct fail fail;
     bool is_clean = true;
     if (options_make_directories(options, &fail) < 0)
         return complain(END_NO_DIRECTORY, &fail);
     enum tier tier;
-    if (choose_tier(options, &tier, &fail) < 0)
+    if (choose_tier(options, cgroups, &tier, &fail) < 0)
         return complain(END_NO_SPAWNER, &fail);
-    struct spawner *spawner = spawner_start_tier(options->mount_point, tier, options->disks, &fail);
+    struct spawner *spawner = spawner_start_bounded(options->mount_point, tier, options->disks, cgroups, &fail);
     int status =
         spawner ? work(&options->plan, spawner, &is_clean) : complain(END_NO_SPAWNER, &fail);
     if (!is_clean)
@@ -114,7 +126,9 @@ static int run(struct options *options)
 int main(int argc, char **argv)
 {
     struct options options;
+    struct cgroups cgroups;
     struct fail fail;
+    cgroups_refuse(&cgroups, "not asked for");
     log_open("worker", LOG_INFO);
     int status = 0;
     if (options_parse(argc, argv, &options, &fail) < 0) {
@@ -125,11 +139,14 @@ int main(int argc, char **argv)
     } else if (options.engine_check) {
         status = (int)engine_check(options.engine_check, options.json, stdout);
     } else if (options.doctor) {
-        status = (int)doctor_run(options.cache, options.sandbox, options.json, stdout);
+        open_cgroups(&options, &cgroups);
+        status = (int)doctor_run(options.cache, options.sandbox, &cgroups, options.json, stdout);
     } else if (!options.with_parent || follow_parent()) {
         raise_descriptor_limit();
-        status = run(&options);
+        open_cgroups(&options, &cgroups);
+        status = run(&options, &cgroups);
     }
+    cgroups_close(&cgroups);
     options_finish(&options);
     return status;
 }

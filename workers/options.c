@@ -102,6 +102,14 @@ static int take_tier(const char *word, struct options *ret, struct fail *fail)
     return 0;
 }
 
+static int take_cgroup(const char *word, struct options *ret, struct fail *fail)
+{
+    ret->cgroup_off = strcmp(word, "off") == 0;
+    if (!ret->cgroup_off && strcmp(word, "auto") != 0)
+        return fail_set(fail, -EINVAL, "--cgroup %s: neither auto nor off", word);
+    return 0;
+}
+
 static int take_option(int id, const char *word, const char *value, struct options *ret,
                        const char **data, struct fail *fail)
 {
@@ -163,6 +171,8 @@ static int take_option(int id, const char *word, const char *value, struct optio
         return 0;
     case OPTION_sandbox:
         return take_tier(value, ret, fail);
+    case OPTION_cgroup:
+        return take_cgroup(value, ret, fail);
     case OPTION_doctor:
         ret->doctor = true;
         return 0;

@@ -11,6 +11,7 @@ struct options {
     bool with_parent, doctor, json, help;
     const char *engine_check; /* a URL, or NULL */
     const char *sandbox; /* a tier's word, or "auto" */
+    bool cgroup_off;     /* limits are watched, also where the kernel could hold them */
     const char *key_path;
     struct key key; /* plan.key points here, where there is one */
     const char *search_key_path;

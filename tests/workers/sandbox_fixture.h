@@ -25,12 +25,20 @@
 #include <unistd.h>
 
 #include "workers/fiber.h"
+#include "workers/sandbox/cgroup.h"
 #include "workers/sandbox/sandbox.h"
 
-enum { FIXTURE_USER = 1001, FIXTURE_LIMIT_MS = 60000, COMMAND_MS = 20000 };
+#ifndef FIXTURE_LIMIT_MS
+#define FIXTURE_LIMIT_MS 60000
+#endif
+#ifndef FIXTURE_COMMAND_MS
+#define FIXTURE_COMMAND_MS 20000
+#endif
+enum { FIXTURE_USER = 1001, COMMAND_MS = FIXTURE_COMMAND_MS };
 
 static struct spawner *spawner;
 static struct loop *loop;
+static struct cgroups cgroups; /* where the machine has them for us */
 static char directory[64];
 static enum tier fixture_tier; /* of the sandboxes that set_up's spawner makes */
 
@@ -52,7 +60,8 @@ static inline int set_up(void **state)
     make_dir(scratch, sizeof(scratch), "scratch");
     char disks[128];
     snprintf(disks, sizeof(disks), "%s/disks", directory);
-    spawner = spawner_start_tier(scratch, fixture_tier, disks, &fail);
+    cgroups_open(&cgroups);
+    spawner = spawner_start_bounded(scratch, fixture_tier, disks, &cgroups, &fail);
     loop = loop_create();
     return spawner && loop && spawner_attach(spawner, loop) ? 0 : -1;
 }
@@ -68,6 +77,7 @@ static inline int tear_down(void **state)
     (void)state;
     spawner_stop(&spawner);
     loop_destroy(&loop);
+    cgroups_close(&cgroups);
     return nftw(directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 

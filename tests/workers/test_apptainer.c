@@ -479,7 +479,7 @@ static bool has_apptainer(void)
 {
     struct fail fail = {0};
     char cache[] = "/tmp/sluice-test-XXXXXX";
-    if (!mkdtemp(cache) || probe_run(cache, &probe, &fail) < 0)
+    if (!mkdtemp(cache) || probe_run(cache, NULL, &probe, &fail) < 0)
         return false;
     rmdir(cache);
     const struct probe_result *result = &probe.results[CHECK_apptainer];

@@ -48,7 +48,7 @@ static void probe_after(bool (*spoil)(void))
     int status;
     pid_t pid = fork_bare();
     if (pid == 0)
-        _exit(!spoil() ? 2 : probe_run(directory, probe, &fail) < 0);
+        _exit(!spoil() ? 2 : probe_run(directory, NULL, probe, &fail) < 0);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
 }
@@ -85,7 +85,7 @@ static void where_all_is_well_the_best_tier_is_chosen_and_nothing_is_left(void *
 {
     struct fail fail = {0};
     (void)state;
-    assert_int_equal(probe_run(directory, probe, &fail), 0);
+    assert_int_equal(probe_run(directory, NULL, probe, &fail), 0);
     for (int i = 0; i < CHECK_COUNT; i++)
         if ((tier_needs((enum tier)0) & (1u << i)) && !probe->results[i].is_ok)
             fail_msg("%s: %s", probe_title((enum probe_check)i), probe->results[i].text);
@@ -99,7 +99,7 @@ static void a_directory_that_cannot_be_written_is_named(void **state)
 {
     struct fail fail = {0};
     (void)state;
-    assert_int_equal(probe_run("/does/not/exist", probe, &fail), -ENOENT);
+    assert_int_equal(probe_run("/does/not/exist", NULL, probe, &fail), -ENOENT);
     assert_non_null(strstr(fail.text, "cannot write to /does/not/exist"));
 }
 
@@ -205,7 +205,7 @@ static void the_cache_on_a_tmpfs_is_no_disk(void **state)
     char path[] = "/dev/shm/sluice-test-XXXXXX";
     (void)state;
     assert_non_null(mkdtemp(path));
-    int code = probe_run(path, probe, &fail);
+    int code = probe_run(path, NULL, probe, &fail);
     assert_int_equal(rmdir(path), 0);
     assert_int_equal(code, 0);
     expect_no(CHECK_overlay_disk, "itself on a tmpfs", "--cache on a local disk");
@@ -338,7 +338,7 @@ static void the_doctor_makes_a_sandbox_and_says_so(void **state)
     size_t size = 0;
     (void)state;
     FILE *out = open_memstream(&text, &size);
-    enum doctor_status status = doctor_run(directory, "auto", true, out);
+    enum doctor_status status = doctor_run(directory, "auto", NULL, true, out);
     fclose(out);
     assert_true(status == DOCTOR_WELL || status == DOCTOR_WEAK); /* this machine's limits may be low */
     json_t *all = json_loads(text, 0, NULL);
@@ -362,7 +362,7 @@ static int doctor_without_namespaces(const char *tier, char *said, size_t size)
     pid_t pid = fork_bare();
     if (pid == 0) {
         FILE *out = fopen(path, "w");
-        enum doctor_status end = forbid_user_namespaces() ? doctor_run(directory, tier, false, out) : 99;
+        enum doctor_status end = forbid_user_namespaces() ? doctor_run(directory, tier, NULL, false, out) : 99;
         fclose(out);
         _exit((int)end);
     }

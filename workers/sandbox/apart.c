@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "workers/sandbox/cgroup.h"
 #include "workers/sandbox/room.h"
 
 /* ---- who we are --------------------------------------------------------------------- */
@@ -41,7 +42,7 @@ int apart_take_identity(uid_t uid, gid_t gid, struct fail *fail)
 
 /* ---- the fork ----------------------------------------------------------------------- */
 
-pid_t apart_clone(unsigned how, int *ret_pidfd)
+pid_t apart_clone(unsigned how, int cgroup, int *ret_pidfd)
 {
     bool is_sibling = how & APART_SIBLING; /* the kernel takes our own exit signal then */
     struct clone_args args = {
@@ -51,7 +52,7 @@ pid_t apart_clone(unsigned how, int *ret_pidfd)
         .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
         .exit_signal = is_sibling ? 0 : SIGCHLD,
     };
-    return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+    return cgroup_clone(&args, cgroup);
 }
 
 static pid_t clone_apart(void)

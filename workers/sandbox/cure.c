@@ -79,6 +79,8 @@ static bool is_invalid(const struct facts *f, int code) { return f && code == -E
 static bool is_off(const struct facts *f, int code) { return f && code == -EOPNOTSUPP; }
 static bool is_root(const struct facts *f, int code) { return f && code == -ENOTSUP; }
 static bool is_switched_off(const struct facts *f, int code) { return f && code == -EPROTO; }
+static bool is_busy(const struct facts *f, int code) { return f && code == -EBUSY; }
+static bool is_container_without(const struct facts *f, int code) { return f->is_container && (is_forbidden(code) || code == -EROFS); }
 static bool is_tmpfs_cache(const struct facts *f, int code) { return f && code == -ENOTSUP; }
 
 /* ---- the table ------------------------------------------------------------------------ */
@@ -142,8 +144,18 @@ static const struct {
      "apptainer 1.2 or newer, set-user-ID root (the package apptainer-suid) where user namespaces are forbidden; what it "
      "says of: apptainer exec --containall --pid --net --network none DIRECTORY COMMAND"},
     {BIT(seccomp), is_invalid, "the kernel was built without it", "a kernel with CONFIG_SECCOMP_FILTER"},
+    {BIT(cgroup), is_busy, NULL,
+     "nothing, limits are watched; for the kernel's own, the worker in a group of its own, without a shell beside it: "
+     "systemd-run --user --scope -p Delegate=yes sluice-worker run ..."},
+    {BIT(cgroup), is_container_without, NULL,
+     "nothing, limits are watched; for the kernel's own: podman run --cgroupns=private --security-opt unmask=/sys/fs/cgroup, "
+     "or docker run --cgroupns=private -v /sys/fs/cgroup:/sys/fs/cgroup:rw, and the worker as the container's only process"},
+    {BIT(cgroup), is_refused, NULL,
+     "nothing, limits are watched; for the kernel's own: systemd-run --user --scope -p Delegate=yes sluice-worker run ..., or "
+     "Delegate=yes in the [Service] of its unit; Slurm gives jobs no groups of theirs"},
     {BIT(cgroup), NULL, NULL,
-     "nothing, limits are watched; for the kernel's own: systemd-run --user --scope -p Delegate=yes COMMAND"},
+     "nothing, limits are watched; for the kernel's own: cgroup v2 with memory and pids, which is "
+     "systemd.unified_cgroup_hierarchy=1 on the kernel's command line, and Delegate=yes for the worker's unit"},
 };
 
 static void write_cure(const char *text, char *ret, size_t size)

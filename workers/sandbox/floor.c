@@ -16,6 +16,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "workers/sandbox/apart.h"
+#include "workers/sandbox/cgroup.h"
 #include "workers/sandbox/launch.h"
 #include "workers/sandbox/proc.h"
 #include "workers/sandbox/wire.h"
@@ -144,7 +145,7 @@ static int open_floor(const struct room_plan *like, struct floor *ret)
         return -errno;
     AUTO_CLOSE int its_end = ends[1];
     AUTO_CLOSE int server = ends[0];
-    pid_t pid = apart_clone(APART_FLOOR, &pidfd);
+    pid_t pid = apart_clone(APART_FLOOR, -1, &pidfd);
     if (pid == 0)
         floor_main(&plan, its_end);
     if (pid < 0)
@@ -260,10 +261,10 @@ static pid_t read_pid(int pidfd)
 }
 
 /* In a process in between: only from inside the floor can a pid namespace on it be made. */
-static pid_t step_in(int tell)
+static pid_t step_in(int cgroup, int tell)
 {
     int pidfd = -1;
-    pid_t pid = apart_clone(APART_ROOM | APART_SIBLING, &pidfd);
+    pid_t pid = apart_clone(APART_ROOM | APART_SIBLING, cgroup, &pidfd);
     if (pid == 0)
         return 0;
     struct wire_head head = {.number = {pid < 0 ? -errno : 0}};
@@ -271,7 +272,7 @@ static pid_t step_in(int tell)
     _exit(0);
 }
 
-pid_t floor_clone(const struct floor *floor, int *ret_pidfd)
+pid_t floor_clone(const struct floor *floor, int cgroup, int *ret_pidfd)
 {
     static struct wire_message said;
     int ends[2];
@@ -284,7 +285,7 @@ pid_t floor_clone(const struct floor *floor, int *ret_pidfd)
         return -errno;
     pid_t step = fork();
     if (step == 0)
-        return step_in(tell);
+        return step_in(cgroup, tell);
     int code = step < 0 ? -errno : 0;
     if (setns(home, CLONE_NEWPID) < 0)
         abort(); /* our own namespace: it cannot fail, and all that follow would be lost */
@@ -312,10 +313,16 @@ int floor_fork_kernel(struct floor *floor, const struct room_plan *limits, const
         len += snprintf(text + len, sizeof(text) - (size_t)len, "%s[%d,%llu]", i ? "," : "",
                         most.each[i].what, (unsigned long long)most.each[i].most);
     len += snprintf(text + len, sizeof(text) - (size_t)len, "]");
-    struct wire_head head = {0};
+    AUTO_CLOSE int door = limits->cgroup < 0 ? -1 : cgroup_open_door(limits->cgroup);
+    struct wire_head head = {.number = {door >= 0}};
+    int all[WIRE_FDS_MAX];
+    if (fd_count >= WIRE_FDS_MAX || (limits->cgroup >= 0 && door < 0))
+        return -ENOENT;
+    memcpy(all, fds, fd_count * sizeof(*fds));
+    all[fd_count] = door; /* the last, where there is one: the fork goes through it into the sandbox's group */
     int sent = floor->server < 0 ? -EPIPE
-                                 : wire_send(floor->server, &head, slice_of(text, (size_t)len),
-                                             fds, fd_count);
+                                 : wire_send(floor->server, &head, slice_of(text, (size_t)len), all,
+                                             fd_count + (door >= 0));
     if (sent == 0)
         return 0;
     if (sent != -EAGAIN) { /* else it is stuck, perhaps only now */

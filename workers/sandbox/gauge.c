@@ -92,6 +92,7 @@ void gauge_see_disk(struct gauge *gauge, int dir)
     uint64_t bytes, inodes;
     if (!read_disk(dir, &disk, &bytes, &inodes))
         return;
+    atomic_store(&gauge->disk_now, bytes);
     uint64_t room_bytes = atomic_load(&gauge->room_bytes), room = atomic_load(&gauge->room_inodes);
     gauge_peak(&gauge->disk_bytes, bytes > room_bytes ? bytes - room_bytes : 0);
     gauge_peak(&gauge->inodes, inodes > room ? inodes - room : 0);

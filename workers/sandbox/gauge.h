@@ -18,9 +18,12 @@ struct gauge {
     bool taken; /* the worker's alone */
     _Atomic uint64_t memory_kib, processes, disk_bytes, inodes; /* the most that was seen */
     _Atomic uint64_t room_bytes, room_inodes;                   /* of the room itself, not counted */
+    _Atomic uint64_t disk_now;                                  /* bytes, the room's own too */
+    _Atomic uint64_t kernel_peak, aside;                        /* of the last look: cgroup.c */
     _Atomic uint64_t cpu_us;                                    /* of processes that have ended */
     _Atomic uint32_t breaches[LIMIT_COUNT];
     _Atomic bool is_beyond[LIMIT_COUNT];
+    _Atomic bool is_starved; /* the kernel killed it for memory that others took */
 };
 
 /* GAUGE_COUNT of them for this process and those it forks from now on, and with `fd` (or NULL) for whom

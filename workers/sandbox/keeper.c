@@ -90,6 +90,7 @@ static void look_at(const struct keeper *keeper, struct keeper_order *room)
     add_dir(&written, AT_FDCWD, path, S_IFDIR | 0700, room->inodes + room_inodes);
     written.bytes -= room_bytes < written.bytes ? room_bytes : written.bytes;
     written.inodes -= room_inodes < written.inodes ? room_inodes : written.inodes;
+    atomic_store(&room->gauge->disk_now, written.bytes);
     gauge_peak(&room->gauge->disk_bytes, written.bytes);
     gauge_peak(&room->gauge->inodes, written.inodes);
     bool is_full = written.bytes > room->bytes + SLACK_BYTES, is_many = written.inodes > room->inodes;

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include <sys/wait.h>
 
 #include "common/cleanup.h"
+#include "workers/sandbox/cgroup.h"
 #include "workers/sandbox/landlock.h"
 #include "workers/sandbox/wire.h"
 
@@ -20,19 +22,11 @@ static int refuse(struct fail *fail, const char *what)
     return fail_set(fail, -errno, "%s: %s", what, strerror(errno));
 }
 
-pid_t plain_room_fork(int *ret_pidfd)
+pid_t plain_room_fork(int cgroup, int *ret_pidfd)
 {
-    pid_t pid = fork();
-    if (pid <= 0)
-        return pid;
-    *ret_pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-    if (*ret_pidfd >= 0)
-        return pid;
-    int error = errno;
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
-    errno = error;
-    return -1;
+    struct clone_args args = {
+        .flags = CLONE_PIDFD, .pidfd = (uint64_t)(uintptr_t)ret_pidfd, .exit_signal = SIGCHLD};
+    return cgroup_clone(&args, cgroup);
 }
 
 /* ---- what there is none of ---------------------------------------------------------- */

@@ -118,9 +118,9 @@ static int open_place(const char *cache, struct probe_place *ret, struct fail *f
     return code;
 }
 
-int probe_run(const char *cache, struct probe *ret, struct fail *fail)
+int probe_run(const char *cache, const struct cgroups *cgroups, struct probe *ret, struct fail *fail)
 {
-    struct probe_place place;
+    struct probe_place place = {.cgroups = cgroups};
     AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     *ret = (struct probe){0};
     facts_read(root, &ret->facts);

@@ -12,6 +12,8 @@
 #include "workers/sandbox/facts.h"
 #include "workers/sandbox/tier.h"
 
+struct cgroups;
+
 /* A check that starts another program has longer: that may come from a network's disk. */
 enum { PROBE_LIMIT_MS = 2000, PROBE_PROGRAM_LIMIT_MS = 12000, PROBE_TEXT_MAX = 256, PROBE_CURE_MAX = 640 };
 
@@ -21,6 +23,7 @@ struct probe_place {
     char path[512];
     uid_t uid; /* ours, as seen from here */
     gid_t gid;
+    const struct cgroups *cgroups; /* or NULL */
 };
 
 struct probe_result {
@@ -35,8 +38,9 @@ struct probe {
     struct probe_result results[CHECK_COUNT];
 };
 
-/* Tries everything, with files in a fresh directory below `cache`, which must be there. */
-int probe_run(const char *cache, struct probe *ret, struct fail *fail);
+/* Tries everything, with files in a fresh directory below `cache`, which must be there, and a group of `cgroups`,
+ * where that is not NULL. */
+int probe_run(const char *cache, const struct cgroups *cgroups, struct probe *ret, struct fail *fail);
 /* The checks that `tier` needs and that do not hold, as bits; 0: it can be used. */
 uint32_t probe_missing(const struct probe *probe, enum tier tier);
 /* The best that can be used, or TIER_NONE. */

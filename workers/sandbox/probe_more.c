@@ -3,15 +3,20 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/filter.h>
+#include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
+#include <sys/wait.h>
 
 #include "common/cleanup.h"
+#include "workers/sandbox/cgroup.h"
+#include "workers/sandbox/gauge.h"
 #include "workers/sandbox/landlock.h"
 #include "workers/sandbox/probe.h"
 
@@ -69,35 +74,46 @@ int probe_try_landlock(const struct probe_place *place, struct fail *fail)
 
 /* ---- cgroups -------------------------------------------------------------------------- */
 
-/* The directory of our own cgroup in the v2 hierarchy. */
-static bool find_cgroup(char *ret, size_t size)
+/* More than its group may have: it should not live to say so. */
+static _Noreturn void take_too_much(void)
 {
-    char line[PATH_MAX + 256], point[PATH_MAX] = "", own[PATH_MAX] = "";
-    AUTO_FCLOSE FILE *mounts = fopen("/proc/self/mounts", "re");
-    while (mounts && !point[0] && fgets(line, sizeof(line), mounts))
-        if (sscanf(line, "%*s %4095s cgroup2", point) != 1 || !strstr(line, " cgroup2 "))
-            point[0] = '\0';
-    AUTO_FCLOSE FILE *cgroups = fopen("/proc/self/cgroup", "re");
-    while (cgroups && !own[0] && fgets(line, sizeof(line), cgroups))
-        if (sscanf(line, "0::%4095s", own) != 1)
-            own[0] = '\0';
-    return point[0] && own[0] && snprintf(ret, size, "%s%s", point, own) < (int)size;
+    enum { MUCH = 64 << 20 };
+    char *much = mmap(NULL, MUCH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (size_t at = 0; much != MAP_FAILED && at < MUCH; at += 4096)
+        ((volatile char *)much)[at] = 1;
+    _exit(0);
+}
+
+static int expect_killed(int group, struct gauge *gauge, const struct cgroup_limits *limits, struct fail *fail)
+{
+    int status = 0;
+    struct clone_args args = {.exit_signal = SIGCHLD};
+    pid_t pid = cgroup_clone(&args, group);
+    if (pid == 0)
+        take_too_much();
+    if (pid < 0)
+        return refuse(fail, "a process in a group of its own");
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (WIFEXITED(status) || cgroup_look(group, limits, gauge) != LIMIT_MEMORY)
+        return fail_set(fail, -EIO, "a process took more memory than its group may have, and lives");
+    return 0;
 }
 
 int probe_try_cgroup(const struct probe_place *place, struct fail *fail)
 {
-    char path[PATH_MAX], name[2 * PATH_MAX], controllers[256] = "";
-    (void)place;
-    if (!find_cgroup(path, sizeof(path)))
-        return fail_set(fail, -ENOTSUP, "there is no cgroup v2 hierarchy");
-    if (access(path, W_OK) < 0)
-        return fail_set(fail, -errno, "%.200s: %s", path, strerror(errno));
-    snprintf(name, sizeof(name), "%s/cgroup.controllers", path);
-    AUTO_FCLOSE FILE *file = fopen(name, "re");
-    if (!file || !fgets(controllers, sizeof(controllers), file) || !strstr(controllers, "memory") ||
-        !strstr(controllers, "pids"))
-        return fail_set(fail, -ENOTSUP, "%.200s has no controllers memory and pids", path);
-    return note(fail, path);
+    static struct gauge gauge;
+    struct cgroup_limits limits = {.memory_mib = 1, .processes = 1};
+    if (!cgroups_are_there(place->cgroups))
+        return place->cgroups ? fail_set(fail, place->cgroups->why.code, "%s", place->cgroups->why.text)
+                              : fail_set(fail, -ENOTSUP, "not asked for");
+    AUTO_CLOSE int group = cgroup_make(place->cgroups, 0, fail);
+    int code = group < 0 ? group : cgroup_bound(group, &limits, fail);
+    if (code == 0)
+        code = expect_killed(group, &gauge, &limits, fail);
+    if (group >= 0 && !cgroup_remove(place->cgroups, 0) && code == 0)
+        code = fail_set(fail, -EBUSY, "a group cannot be removed");
+    return code < 0 ? code : note(fail, place->cgroups->path);
 }
 
 /* ---- programs ------------------------------------------------------------------------- */

@@ -33,6 +33,7 @@ struct room_plan {
     uint64_t gauge_number; /* its place among all */
     int brought[ROOM_BROUGHT_MAX];
     size_t brought_count;
+    int cgroup; /* cgroup.h; -1 */
     struct listener listeners[LISTENERS_MAX];
     size_t listener_count;
     enum tier tier;

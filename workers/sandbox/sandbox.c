@@ -42,6 +42,7 @@ void sandbox_release(struct sandbox *sandbox)
         return;
     forget_processes(sandbox);
     cleanup_close(&sandbox->pidfd);
+    cleanup_close(&sandbox->cgroup);
     cleanup_close(&sandbox->commands);
     cleanup_close(&sandbox->outputs);
     for (size_t i = 0; i < LISTENERS_MAX; i++)
@@ -79,12 +80,24 @@ static void stop_using(struct sandbox *sandbox)
     wake_waiters(sandbox);
 }
 
+/* The kernel says nothing when it kills: it is asked, or the spawner, which asked before it removed the group. */
+static void find_kernels_kill(struct sandbox *sandbox)
+{
+    if (sandbox->cgroup < 0 || !sandbox->gauge)
+        return;
+    cgroup_look(sandbox->cgroup, &sandbox->limits, sandbox->gauge);
+    if (!sandbox->breach[0] && atomic_load(&sandbox->gauge->breaches[LIMIT_MEMORY]) > 0)
+        strcpy(sandbox->breach, limit_get(LIMIT_MEMORY)->name);
+    sandbox->is_starved = !sandbox->breach[0] && atomic_load(&sandbox->gauge->is_starved);
+}
+
 /* The breach was said on the spawner's channel before the kill: read that first. */
 static void on_lost(void *arg)
 {
     struct sandbox *sandbox = arg;
     if (sandbox->spawner)
         channel_drain(&sandbox->spawner->channel);
+    find_kernels_kill(sandbox);
     stop_using(sandbox);
 }
 
@@ -115,6 +128,9 @@ int sandbox_check(const struct sandbox *sandbox, struct fail *fail)
                         (unsigned long)sandbox->processes_max);
     if (sandbox->closed)
         return fail_set(fail, -ECANCELED, "the sandbox was closed");
+    if (sandbox->is_starved)
+        return fail_set(fail, -EIO, "the kernel killed the sandbox, which was within its limit: no memory was left on "
+                                    "the node or in the worker's own cgroup");
     return sandbox->alive ? 0 : fail_set(fail, -EIO, "the sandbox ended unexpectedly");
 }
 
@@ -144,6 +160,8 @@ void sandbox_get_usage(const struct sandbox *sandbox, struct sandbox_usage *ret)
     *ret = sandbox->usage;
     if (!gauge)
         return;
+    if (sandbox->cgroup >= 0)
+        cgroup_look(sandbox->cgroup, &sandbox->limits, gauge);
     ret->peak_memory_kib = atomic_load(&gauge->memory_kib);
     ret->peak_processes = atomic_load(&gauge->processes);
     ret->peak_disk_bytes = atomic_load(&gauge->disk_bytes);
@@ -182,6 +200,12 @@ struct spawner *spawner_start(const char *scratch, struct fail *fail)
 
 struct spawner *spawner_start_tier(const char *scratch, enum tier tier, const char *disks, struct fail *fail)
 {
+    return spawner_start_bounded(scratch, tier, disks, NULL, fail);
+}
+
+struct spawner *spawner_start_bounded(const char *scratch, enum tier tier, const char *disks,
+                                      const struct cgroups *cgroups, struct fail *fail)
+{
     int sockets[2];
     if (access(scratch, F_OK) < 0) {
         fail_set(fail, -errno, "scratch directory %s: %s", scratch, strerror(errno));
@@ -205,8 +229,13 @@ struct spawner *spawner_start_tier(const char *scratch, enum tier tier, const ch
                                   .tier = tier,
                                   .gauges = spawner->gauges,
                                   .gauges_fd = gauges_fd,
+                                  /* inside of a bound fuse-overlayfs stalls; the others' own programs need much */
+                                  .cgroups = tier == TIER_overlay_tmpfs || tier == TIER_overlay_disk ? cgroups : NULL,
+                                  .is_in_memory = !tier_is_on_disk(tier) || cgroup_is_memory(scratch),
                                   .is_host_root = geteuid() == 0};
     spawner->tier = tier;
+    spawner->cgroups = setup.cgroups;
+    spawner->is_in_memory = setup.is_in_memory;
     spawner->pid = tier_is_apart(tier) ? apart_fork(&setup.is_apart) : apart_fork_plainly();
     if (spawner->pid == 0) {
         close(sockets[0]);
@@ -277,6 +306,7 @@ void spawner_stop(struct spawner **spawner)
         kill(it->pid, SIGKILL);
     while (waitpid(it->pid, NULL, 0) < 0 && errno == EINTR)
         ;
+    cgroups_clear(it->cgroups);
     gauges_destroy(&it->gauges);
     free(it);
 }
@@ -367,6 +397,8 @@ static struct sandbox *make_sandbox(struct spawner *spawner, const struct sandbo
         gauge_give_back(gauge);
         close(made->fds[0]);
         close(made->fds[1]);
+        if (made->fds[2] >= 0)
+            close(made->fds[2]);
         return NULL;
     }
     *sandbox = (struct sandbox){.next = spawner->sandboxes,
@@ -380,6 +412,8 @@ static struct sandbox *make_sandbox(struct spawner *spawner, const struct sandbo
                                 .memory_mib = plan->memory_mib,
                                 .processes_max = plan->processes,
                                 .pidfd = made->fds[0],
+                                .cgroup = made->fds[2],
+                                .limits = {plan->memory_mib, plan->processes, spawner->is_in_memory ? plan->disk_mib : 0},
                                 .commands = -1,
                                 .outputs = -1,
                                 .channel = {.heard = on_message, .lost = on_lost, .arg = sandbox}};

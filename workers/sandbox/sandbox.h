@@ -27,6 +27,7 @@
 
 struct spawner;
 struct sandbox;
+struct cgroups;
 
 /*
  * Forks the spawner. Call before any thread, ZeroMQ context or large allocation.
@@ -37,6 +38,10 @@ struct spawner *spawner_start(const char *scratch, struct fail *fail);
  * is missing, for tiers that write to a disk (workers with one cache share it). */
 struct spawner *spawner_start_tier(const char *scratch, enum tier tier, const char *disks,
                                    struct fail *fail);
+/* The same, each sandbox in a group of `cgroups` (cgroup.h), which outlives the spawner; NULL, or where there are
+ * none: limits are watched. */
+struct spawner *spawner_start_bounded(const char *scratch, enum tier tier, const char *disks,
+                                      const struct cgroups *cgroups, struct fail *fail);
 /* Binds it to the loop that its calls will await on. */
 bool spawner_attach(struct spawner *spawner, struct loop *loop);
 /* For whoever watches it: a child of the process that started it. */

@@ -6,6 +6,7 @@
 #define SLUICE_WORKERS_SANDBOX_SANDBOX_INSIDE_H
 
 #include "workers/sandbox/channel.h"
+#include "workers/sandbox/cgroup.h"
 #include "workers/sandbox/gauge.h"
 #include "workers/sandbox/process.h"
 #include "workers/sandbox/room.h"
@@ -17,6 +18,8 @@ struct spawner {
     struct channel channel;
     struct sandbox *sandboxes;
     struct gauge *gauges;
+    const struct cgroups *cgroups; /* or NULL */
+    bool is_in_memory; /* what sandboxes write */
     uint32_t last_gauge;
 };
 
@@ -35,9 +38,12 @@ struct sandbox {
     uint32_t id;             /* the spawner's name for it */
     unsigned holds;          /* the owner's and one for each call under way */
     bool closed, alive, kernels;
+    bool is_starved; /* killed for memory that others took */
     char breach[16];
     uint64_t memory_mib, processes_max, numbers;
     struct gauge *gauge; /* given back with the sandbox */
+    int cgroup;          /* -1 */
+    struct cgroup_limits limits; /* of that */
     struct sandbox_usage usage; /* what is counted here: commands and their output */
     int pidfd, end_signal, commands, outputs;
     char run_path[ROOM_PATH_SIZE];

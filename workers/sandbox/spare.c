@@ -6,32 +6,47 @@
 
 #include "common/cleanup.h"
 #include "workers/sandbox/apart.h"
+#include "workers/sandbox/cgroup.h"
 #include "workers/sandbox/floor.h"
 #include "workers/sandbox/init.h"
 #include "workers/sandbox/plain_room.h"
 
-static pid_t clone_one(const struct floor *floor, const struct init_setup *setup, int *ret_pidfd)
+static pid_t clone_one(const struct floor *floor, const struct init_setup *setup, int cgroup, int *ret_pidfd)
 {
     if (floor)
-        return floor_clone(floor, ret_pidfd);
-    pid_t pid = tier_is_apart(setup->spawner->tier) ? apart_clone(APART_ROOM, ret_pidfd) : plain_room_fork(ret_pidfd);
+        return floor_clone(floor, cgroup, ret_pidfd);
+    pid_t pid = tier_is_apart(setup->spawner->tier) ? apart_clone(APART_ROOM, cgroup, ret_pidfd)
+                                                    : plain_room_fork(cgroup, ret_pidfd);
     return pid < 0 ? -errno : pid;
+}
+
+static int make_group(const struct cgroups *cgroups, uint32_t *ret_number)
+{
+    static uint32_t made;
+    *ret_number = ++made;
+    return cgroups_are_there(cgroups) ? cgroup_make(cgroups, made, NULL) : -1;
 }
 
 int spare_make(struct spare *spare, const struct floor *floor, const struct init_setup *setup)
 {
     int control[2], pidfd = -1;
+    uint32_t group;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0)
         return -errno;
-    pid_t pid = clone_one(floor, setup, &pidfd);
+    const struct cgroups *cgroups = setup->spawner->cgroups;
+    AUTO_CLOSE int cgroup = make_group(cgroups, &group);
+    bool is_bounded = cgroups_are_there(cgroups);
+    pid_t pid = is_bounded && cgroup < 0 ? cgroup : clone_one(floor, setup, cgroup, &pidfd);
     if (pid == 0)
         init_wait(setup, control[1]);
     close(control[1]);
     if (pid < 0) {
         close(control[0]);
+        if (is_bounded)
+            cgroup_remove(cgroups, group);
         return (int)pid;
     }
-    *spare = (struct spare){.pid = pid, .pidfd = pidfd, .control = control[0]};
+    *spare = (struct spare){.pid = pid, .pidfd = pidfd, .control = control[0], .cgroup = take_fd(&cgroup), .group = group};
     return 0;
 }
 
@@ -49,5 +64,6 @@ void spare_drop(struct spare *spare)
     kill(spare->pid, SIGKILL);
     cleanup_close(&spare->pidfd);
     cleanup_close(&spare->control);
+    cleanup_close(&spare->cgroup);
     *spare = (struct spare){0};
 }

@@ -6,6 +6,7 @@
 #define SLUICE_WORKERS_SANDBOX_SPARE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct floor;
@@ -14,6 +15,8 @@ struct init_setup;
 struct spare {
     pid_t pid; /* a child of ours; 0: there is none */
     int pidfd, control;
+    int cgroup;        /* -1 */
+    uint32_t group;    /* its number */
     bool is_wanted; /* the last one was taken */
 };
 
@@ -21,7 +24,7 @@ struct spare {
 int spare_make(struct spare *spare, const struct floor *floor, const struct init_setup *setup);
 /* Takes it, out of `spare`. */
 struct spare spare_take(struct spare *spare);
-/* Kills it, if there is one; its end is the caller's to hear of. */
+/* Kills it, if there is one; its end is the caller's to hear of, and then to remove its group. */
 void spare_drop(struct spare *spare);
 
 #endif

@@ -30,7 +30,8 @@
 
 enum {
     WATCH_EVERY_MS = 100,
-    WATCH_SHARE = 10 /* at most a tenth of one core goes into watching */
+    WATCH_SHARE = 10, /* at most a tenth of one core goes into watching */
+    SWEEP_AFTER_MS = 20 /* nobody says when a group has become empty */
 };
 
 struct spawner_state {
@@ -48,6 +49,7 @@ struct spawner_state {
     struct spare spare; /* on no floor */
     struct tenant *tenants;
     size_t count, capacity;
+    bool is_unswept; /* there may be groups that nobody is in */
     int64_t watch_at_ms;
     struct wire_message message;
 };
@@ -88,7 +90,7 @@ static int fork_kernel(struct spawner_state *state)
     int code = -ENOENT;
     for (size_t i = 0; i < state->count; i++) {
         const struct tenant *tenant = &state->tenants[i];
-        struct room_plan limits = {.processes = tenant->processes, .file_mib = tenant->file_mib};
+        struct room_plan limits = {.processes = tenant->processes, .file_mib = tenant->file_mib, .cgroup = tenant->cgroup};
         if (tenant->id == (uint32_t)message->head.number[0] && tenant->floor)
             code = floor_fork_kernel(tenant->floor, &limits, message->fds, message->fd_count);
     }
@@ -132,9 +134,15 @@ static int settle(struct spawner_state *state, const struct room_plan *plan, str
                             .processes = plan->processes,
                             .file_mib = plan->file_mib,
                             .floor = floor,
+                            .cgroup = spare->cgroup,
+                            .group = spare->group,
+                            .limits = {plan->memory_mib, plan->processes,
+                                       state->setup->is_in_memory ? plan->disk_mib : 0},
                             .gauge = plan->gauge};
     cpus_choose(&state->cpus, plan_cpus(&state->message), &tenant.cpus);
-    int code = instruct(state, spare, &tenant.cpus);
+    int code = spare->cgroup < 0 ? 0 : cgroup_bound(spare->cgroup, &tenant.limits, NULL);
+    if (code == 0)
+        code = instruct(state, spare, &tenant.cpus);
     if (code < 0) {
         if (floor)
             floors_leave(floor);
@@ -176,7 +184,7 @@ static int open_room(struct spawner_state *state)
         disks_remove(&state->disks, id);
         return refuse(state, id, code, "cannot make a process or its namespaces (are those switched off on this machine?)");
     }
-    int said = answer(state, id, 0, "", (int[]){spare.pidfd, spare.control}, 2);
+    int said = answer(state, id, 0, "", (int[]){spare.pidfd, spare.control, spare.cgroup}, spare.cgroup < 0 ? 2 : 3);
     close(spare.pidfd);
     close(spare.control);
     return said;
@@ -224,6 +232,7 @@ static void end_for(struct spawner_state *state, struct tenant *tenant, enum lim
     struct wire_head head = {.verb = WIRE_BREACH, .id = tenant->id};
     wire_send(state->worker, &head, slice_from_str(limit_get(limit)->name), NULL, 0);
     kill(tenant->pid, state->way->end_signal);
+    cgroup_kill(tenant->cgroup);
     tenant->breached = true;
 }
 
@@ -253,8 +262,19 @@ static void take_birth(struct spawner_state *state)
     wire_close_fds(message);
 }
 
+/* The last look; a group in which something is still ending is removed later. */
+static void leave_group(struct spawner_state *state, struct tenant *tenant)
+{
+    if (tenant->cgroup < 0)
+        return;
+    cgroup_look(tenant->cgroup, &tenant->limits, tenant->gauge);
+    close(tenant->cgroup);
+    state->is_unswept |= !cgroup_remove(state->setup->cgroups, tenant->group);
+}
+
 static void drop_tenant(struct spawner_state *state, struct tenant *tenant)
 {
+    leave_group(state, tenant);
     cpus_load(&state->cpus, &tenant->cpus, -1);
     cleanup_close(&tenant->proc);
     cleanup_close(&tenant->disk);
@@ -295,6 +315,7 @@ static void reap(struct spawner_state *state)
         size_t i = 0;
         while (i < state->count && state->tenants[i].pid != pid)
             i++;
+        state->is_unswept |= i == state->count;
         if (i < state->count)
             drop_tenant(state, &state->tenants[i]);
         else if (pid == state->spare.pid)
@@ -397,10 +418,19 @@ static int until_next_ms(struct spawner_state *state)
     const struct floor *floor;
     if (makes_spares(state) && find_wanted(state, &floor))
         return 0;
+    int most = state->is_unswept && cgroups_are_there(state->setup->cgroups) ? SWEEP_AFTER_MS : -1;
     if (state->count == 0)
-        return -1;
+        return most;
     int64_t left = state->watch_at_ms - clock_ms();
-    return left > 0 ? (int)left : 0;
+    return most >= 0 && left > most ? most : left > 0 ? (int)left : 0;
+}
+
+static void sweep_groups(struct spawner_state *state)
+{
+    size_t living = state->count + (state->spare.pid > 0);
+    for (size_t i = 0; i < FLOORS_MAX; i++)
+        living += state->floors.each[i].spare.pid > 0;
+    state->is_unswept = cgroups_are_there(state->setup->cgroups) && cgroups_sweep_rooms(state->setup->cgroups) > living;
 }
 
 /* Who loses his parent is ours to end. */
@@ -442,8 +472,11 @@ _Noreturn void spawner_run(int socket, const struct spawner_setup *setup)
                               {state.births[0], POLLIN, 0},
                               {state.children, POLLIN, 0},
                               {keeper, POLLOUT, 0}};
-        if (poll(on, 4, until_next_ms(&state)) == 0 && makes_spares(&state))
+        bool is_idle = poll(on, 4, until_next_ms(&state)) == 0;
+        if (is_idle && makes_spares(&state))
             make_spare(&state);
+        if (is_idle && state.is_unswept)
+            sweep_groups(&state);
         if (on[2].revents)
             reap(&state);
         if (on[1].revents)

@@ -15,13 +15,16 @@
 #include "workers/sandbox/tier.h"
 
 struct gauge;
+struct cgroups;
 
 struct spawner_setup {
     const char *scratch, *disks; /* disks: where tiers that write to a disk do so */
     enum tier tier;
     struct gauge *gauges;
     int gauges_fd; /* -1: for those that are forked alone */
+    const struct cgroups *cgroups; /* or NULL */
     bool is_apart, is_host_root;
+    bool is_in_memory; /* what sandboxes write */
 };
 /* Serves `socket` (wire.h) until its other end is gone; then kills every sandbox and ends. */
 _Noreturn void spawner_run(int socket, const struct spawner_setup *setup);

@@ -37,14 +37,14 @@ static uint64_t weigh_exactly_kib(const struct tenant *tenant, const pid_t *pids
     return total.kib + (segments > total.shared_kib ? segments - total.shared_kib : 0);
 }
 
-enum limit_id tenant_look(const struct tenant *tenant)
+/* Where the kernel holds no limit: all processes are looked at. */
+static enum limit_id weigh_all(const struct tenant *tenant)
 {
     static pid_t pids[PROC_SEEN_MAX];
     size_t count = proc_inside(tenant->proc, tenant->first, pids, PROC_SEEN_MAX);
     struct weight weight = weigh(tenant, pids, count);
     gauge_peak(&tenant->gauge->processes, weight.threads);
     gauge_see(tenant->gauge, LIMIT_PROCESSES, weight.threads >= tenant->processes);
-    gauge_see_disk(tenant->gauge, tenant->disk);
     if (weight.threads > tenant->processes + PROCESSES_SLACK)
         return LIMIT_PROCESSES;
     if (weight.kib > tenant->memory_kib)
@@ -52,4 +52,10 @@ enum limit_id tenant_look(const struct tenant *tenant)
     gauge_peak(&tenant->gauge->memory_kib, weight.kib);
     gauge_see(tenant->gauge, LIMIT_MEMORY, weight.kib > tenant->memory_kib);
     return weight.kib > tenant->memory_kib ? LIMIT_MEMORY : LIMIT_COUNT;
+}
+
+enum limit_id tenant_look(const struct tenant *tenant)
+{
+    gauge_see_disk(tenant->gauge, tenant->disk);
+    return tenant->cgroup < 0 ? weigh_all(tenant) : cgroup_look(tenant->cgroup, &tenant->limits, tenant->gauge);
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "workers/sandbox/cgroup.h"
 #include "workers/sandbox/floor.h"
 #include "workers/sandbox/gauge.h"
 
@@ -20,6 +21,9 @@ struct tenant {
     struct gauge *gauge;
     bool breached;
     struct floor *floor; /* or NULL */
+    int cgroup;          /* -1 */
+    uint32_t group;      /* its number */
+    struct cgroup_limits limits; /* of that */
 };
 
 /* Notes what it uses. The limit that it must be killed for, or LIMIT_COUNT. */

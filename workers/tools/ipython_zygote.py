@@ -2,8 +2,8 @@
 
     python3 /run/sluice/ipython_zygote.py SOCKET
 
-Each message on SOCKET brings a channel, an output and the namespaces of a sandbox: a fork of us enters that
-sandbox, gives up what any process there has given up, and becomes its driver (ipython_driver.py). Where the sandbox
+Each message on SOCKET brings a channel, an output, the namespaces of a sandbox and, where its number says so, the
+door to its cgroup: a fork of us enters that sandbox, gives up what any process there has given up, and becomes its driver (ipython_driver.py). Where the sandbox
 has other files than those imported here, it says so instead, and the worker starts a Python of the sandbox's own.
 """
 import ctypes
@@ -22,7 +22,7 @@ import time
 
 import ipython_driver as driver
 
-HEAD = 32  # of wire.h
+HEAD, NUMBER = 32, 8  # of wire.h: a head, and where in it the first number is
 PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_PDEATHSIG, SECCOMP_FILTER = 4, 22, 24, 1, 2
 WARM = ("1/0", "print(1)", "x = [1]\nx", "def f(:", "None")
 
@@ -180,6 +180,9 @@ def take_grants():
 
 
 def become_kernel(server, message, fds):
+    if struct.unpack_from("q", message, NUMBER)[0]:
+        os.write(fds[-1], b"0")
+        os.close(fds.pop())
     channel, output, *namespaces = fds
     enter(namespaces)
     server.close()
