@@ -15,8 +15,8 @@ static const char *const seed_replies[] = {
     "<think>a</think>\n<tool_call>\n<function=edit>\n<parameter=path>\na\n</parameter>\n"
     "<parameter=view_range>\n[1, -1]\n</parameter>\n<parameter=insert_line>\n3\n</parameter>\n"
     "</function>\n</tool_call>\n<function=bash>\n<parameter=tty>\nTrue\n</parameter>\n</function>",
-    "Here:\n<|python_tag|>{\"name\": \"bash\", \"parameters\": {\"command\": \"ls\"}}; {\"type\": "
-    "\"function\", \"name\": \"submit\", \"parameters\": null}",
+    ("Here:\n<|python_tag|>{\"name\": \"bash\", \"parameters\": {\"command\": \"ls\"}}; {\"type\": "
+     "\"function\", \"name\": \"submit\", \"parameters\": null}"),
     "```json\n{\"name\": \"bash\",\n \"parameters\": {\"command\": \"ls\",}}\n```",
     "<function=edit>\n<parameter=command>view</parameter>\n<parameter=file_text>\n a\n</parameter>\n</funct",
 };
