@@ -126,7 +126,6 @@ static void every_fault_of_sglangs_answers_is_told(void **state)
         {"sgl_positive", -EPROTO, "is not a log-probability"},
         {"sgl_prompt", -EPROTO, "read a prompt of 1 tokens"},
         {"sgl_aborted", -EAGAIN, "aborted the call"},
-        {"sgl_at_limit", -EPROTO, "cut at an end of turn"},
         {"sgl_too_many", -EPROTO, "at most 64 were asked for"},
         {"sgl_no_meta", -EPROTO, "no meta_info"},
         {"not_an_object", -EPROTO, "no meta_info"},
