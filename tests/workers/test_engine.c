@@ -196,7 +196,7 @@ static void every_fault_gets_the_code_it_was_promised_and_a_sentence(void **stat
          .words = "the log-probability of token 257"},
         {.user = "one_entry_more", .expected = -EPROTO, .words = "of which 6 fit"},
         {.user = "no_entries", .expected = -EPROTO, .words = "the log-probability of token 104"},
-        {.user = "other_id", .expected = -EPROTO, .words = "no log-probability for token 104"},
+        {.user = "other_id", .expected = -EPROTO, .words = "log-probabilities are of other tokens: 255, not 104"},
         {.user = "positive", .expected = -EPROTO, .words = "not a log-probability"},
         {.user = "null", .expected = -EPROTO, .words = "not a log-probability"},
         {.user = "huge", .expected = -EPROTO, .words = "not a log-probability"},
