@@ -361,8 +361,8 @@ static void a_models_name_says_its_form(void **state)
             fail_msg("%s: %s", rows[i].model, form_of_model(rows[i].model)->name);
 }
 
-/* AddressSanitizer's strstr measures all of its text each time: there the replies are short. */
-#ifdef __SANITIZE_ADDRESS__
+/* The sanitizers' strstr measures all of its text each time: there the replies are short. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { HOSTILE_BYTES = 1 << 14 };
 #else
 enum { HOSTILE_BYTES = 1 << 20 };

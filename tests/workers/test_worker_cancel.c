@@ -32,7 +32,9 @@ static pid_t parent_of(pid_t pid)
     return end && sscanf(end + 1, " %c %d", &state, &parent) == 2 && state != 'Z' ? parent : 0;
 }
 
-/* Every process the worker made, through any number of others; its spawner is one. */
+enum { IDLE = 2 }; /* processes of a worker without a sandbox: its spawner and, after the first one, the next one's first */
+
+/* Every process the worker made, through any number of others. */
 static int count_processes(void)
 {
     int count = 0;
@@ -120,7 +122,7 @@ static void expect_nothing_left(const char *cancelled)
     assert_true(clock_ms() - began_ms < 5000);
     say_ack(next, token);
     hear_beat_until(heard.beat.jobs.count == 0);
-    wait_for_processes(1, 1);
+    wait_for_processes(IDLE - 1, IDLE);
     assert_int_equal(worker_stop(&worker), 0);
     world_close(&engine);
 }
@@ -173,9 +175,9 @@ static void a_cancel_ends_a_tool_with_all_it_started(void **state)
     start_worker("run", "{'rules': [{'reply': '" BASH(MANY) "'}]}");
     uint64_t token = start("run:g/0", "{\"task\":\"t\",\"prompt\":\"p\",\"agent\":{\"kind\":\"bash\"},"
                                       "\"limits\":{\"command_s\":600}}");
-    wait_for_processes(1 + 1 + 4, 99); /* the spawner, pid 1, and what sleeps */
+    wait_for_processes(IDLE + 1 + 4, 99); /* pid 1, and what sleeps */
     say_cancel("run:g/0", token);
-    wait_for_processes(1, 1);
+    wait_for_processes(IDLE, IDLE);
     expect_nothing_left("run:g/0");
 }
 
@@ -184,9 +186,9 @@ static void a_cancel_ends_a_set_up(void **state)
     (void)state;
     start_worker("init", NULL);
     uint64_t token = start("init:g", "{\"task\":\"t\",\"prompt\":\"p\",\"setup\":[\"" MANY "\"]}");
-    wait_for_processes(1 + 1 + 4, 99);
+    wait_for_processes(IDLE + 1 + 4, 99);
     say_cancel("init:g", token);
-    wait_for_processes(1, 1);
+    wait_for_processes(IDLE, IDLE);
     expect_nothing_left("init:g");
 }
 
@@ -198,9 +200,9 @@ static void a_cancel_ends_an_evaluator(void **state)
         start("eval:g/0", "{\"task\":\"t\",\"prompt\":\"p\",\"eval\":{\"kind\":\"command\","
                           "\"command\":\"" MANY "\",\"files\":{\"a\":\"x\"}},"
                           "\"limits\":{\"command_s\":600}}");
-    wait_for_processes(1 + 1 + 4, 99);
+    wait_for_processes(IDLE + 1 + 4, 99);
     say_cancel("eval:g/0", token);
-    wait_for_processes(1, 1);
+    wait_for_processes(IDLE, IDLE);
     expect_nothing_left("eval:g/0");
     assert_false(dir_has("cache", ".tmp."));
 }
@@ -217,7 +219,7 @@ static void cancels_while_sandboxes_open_leave_none_behind(void **state)
         hear(i % 12); /* so that each finds it a little further on */
         say_cancel(job, token);
     }
-    wait_for_processes(1, 1);
+    wait_for_processes(IDLE, IDLE);
     expect_nothing_left("run:g/0");
 }
 

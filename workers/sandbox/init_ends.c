@@ -6,11 +6,13 @@
 #include <time.h>
 
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "workers/sandbox/gauge.h"
 #include "workers/sandbox/init_inside.h"
 #include "workers/sandbox/proc.h"
 
-enum { KILL_PASSES = 64, KILL_PAUSE_US = 500 };
+/* KILL_PASSES: in which processes appear; those that were killed may take KILL_WAIT_MS to end. */
+enum { KILL_PASSES = 64, KILL_PAUSE_US = 500, KILL_WAIT_MS = 10000 };
 
 /* ---- what they use ------------------------------------------------------------------ */
 
@@ -76,14 +78,30 @@ static void reap(struct init *init, int flags)
 
 void init_reap(struct init *init) { reap(init, WNOHANG); }
 
-/* One signal to every living process but ours and the spared; how many there were. */
-static size_t kill_once(const struct init *init, const struct proc_spared *spared)
+struct pass {
+    pid_t pids[PROC_SEEN_MAX];
+    size_t count;
+};
+
+/* One signal to every living process but ours and the spared. */
+static void kill_once(const struct init *init, const struct proc_spared *spared, struct pass *pass)
 {
-    static pid_t pids[PROC_SEEN_MAX];
-    size_t count = proc_others(init->room.proc, init->pid, spared, pids, PROC_SEEN_MAX);
-    for (size_t i = 0; i < count; i++)
-        kill(pids[i], SIGKILL);
-    return count;
+    pass->count = proc_others(init->room.proc, init->pid, spared, pass->pids, PROC_SEEN_MAX);
+    for (size_t i = 0; i < pass->count; i++)
+        kill(pass->pids[i], SIGKILL);
+}
+
+/* Whether there are any that had no signal in the pass before; /proc lists them in order. */
+static bool has_news(const struct pass *pass, const struct pass *before)
+{
+    size_t b = 0;
+    for (size_t i = 0; i < pass->count; i++) {
+        while (b < before->count && before->pids[b] < pass->pids[i])
+            b++;
+        if (b == before->count || before->pids[b] != pass->pids[i])
+            return true;
+    }
+    return false;
 }
 
 static void pause_briefly(void) { nanosleep(&(struct timespec){0, KILL_PAUSE_US * 1000}, NULL); }
@@ -110,11 +128,16 @@ static void kill_all(struct init *init)
 
 bool init_kill_but(struct init *init, const struct proc_spared *spared)
 {
-    for (int pass = 0; pass < KILL_PASSES; pass++) {
-        size_t living = kill_once(init, spared);
+    static struct pass passes[2];
+    const int64_t until_ms = clock_ms() + KILL_WAIT_MS;
+    int with_news = 0;
+    passes[1].count = 0;
+    for (int turn = 0; with_news < KILL_PASSES && clock_ms() < until_ms; turn = !turn) {
+        kill_once(init, spared, &passes[turn]);
         init_reap(init);
-        if (living == 0)
+        if (passes[turn].count == 0)
             return true;
+        with_news += has_news(&passes[turn], &passes[!turn]);
         pause_briefly();
     }
     return false;

@@ -32,7 +32,7 @@ static void answer_killed(struct init *init, bool is_done)
         init_answer(init, 0, NULL, 0);
         return;
     }
-    fail_set(&fail, -EBUSY, "new processes keep appearing");
+    fail_set(&fail, -EBUSY, "processes keep appearing, or do not end");
     init_refuse(init, &fail);
 }
 

@@ -1,0 +1,51 @@
+/*
+ * The first process of a sandbox has a copy of a terminal that it hands out until it closes it, and when
+ * the last copy is closed, bash is told. Here it is slow to.
+ */
+#include <unistd.h>
+
+#include "shell_world.h"
+#include "workers/sandbox/init_inside.h"
+
+enum { SLOW_US = 300000 };
+
+void __real_init_answer(struct init *init, int64_t result, const int *fds, size_t fd_count);
+void __wrap_init_answer(struct init *init, int64_t result, const int *fds, size_t fd_count);
+
+/* A terminal is answered with its number and one descriptor. */
+void __wrap_init_answer(struct init *init, int64_t result, const int *fds, size_t fd_count)
+{
+    __real_init_answer(init, result, fds, fd_count);
+    if (fd_count == 1 && isatty(fds[0]))
+        usleep(SLOW_US);
+}
+
+static int run_on_terminal(struct shell *shell, const char *text)
+{
+    struct shell_command command = {.text = text, .timeout_ms = 20000, .output_max = 1000, .tty = true};
+    struct sandbox_output output;
+    struct fail fail = {0};
+    if (shell_run_as(shell, &command, &output, &fail) < 0)
+        fail_msg("%s: %s", text, fail.text);
+    free(output.text);
+    return output.status;
+}
+
+FIBER_TEST(a_terminal_ends_with_its_command_and_not_in_the_next_one)
+{
+    struct sandbox *sandbox = open_host();
+    struct shell *shell = open_shell(sandbox);
+    assert_int_equal(run_on_terminal(shell, "true"), 0);
+    expect(shell, "sleep 0.6; echo here", 0, "here\n");
+    assert_int_equal(run_on_terminal(shell, "sleep 0.6"), 0);
+    shell_close(&shell);
+    sandbox_close(&sandbox);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_terminal_ends_with_its_command_and_not_in_the_next_one, set_up, tear_down),
+    };
+    return cmocka_run_group_tests_name("hangup", tests, NULL, NULL);
+}
