@@ -110,6 +110,9 @@ int request_call(struct sluice_client *client, enum message_id id, const void *i
 /* The same for what must not be asked twice: nothing is sent again. */
 int request_call_once(struct sluice_client *client, enum message_id id, const void *in,
                       uint64_t tag, struct answer *ret);
+/* One that `done` answers; *ret_count, if wanted, is how many things it touched. */
+int request_done(struct sluice_client *client, enum message_id id, const void *in, uint64_t tag,
+                 uint64_t *ret_count);
 /* -EPROTO: the broker answered with something else than what the request asks for. */
 int client_unexpected(struct sluice_client *client, const struct answer *answer);
 

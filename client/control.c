@@ -3,33 +3,18 @@
 
 #include <errno.h>
 
-/* Asks what `done` answers; *count, if wanted, is how many things it touched. */
-static int call_done(struct sluice_client *client, enum message_id id, const void *in, uint64_t tag,
-                     uint64_t *count)
-{
-    AUTO_ANSWER answer = {0};
-    int failed = request_call(client, id, in, tag, &answer);
-    if (failed)
-        return failed;
-    if (answer.id != MSG_done)
-        return client_unexpected(client, &answer);
-    if (count)
-        *count = answer.as.done.count;
-    return 0;
-}
-
 int sluice_ack(struct sluice_client *client, const char *stream, uint64_t seq)
 {
     struct msg_stream_ack message = {
         .tag = ++client->last_tag, .stream = slice_from_str(stream), .seq = seq};
-    return call_done(client, MSG_stream_ack, &message, message.tag, NULL);
+    return request_done(client, MSG_stream_ack, &message, message.tag, NULL);
 }
 
 int sluice_renew(struct sluice_client *client, const char *stream, uint64_t *count)
 {
     struct msg_stream_renew message = {.tag = ++client->last_tag,
                                        .stream = slice_from_str(stream)};
-    return call_done(client, MSG_stream_renew, &message, message.tag, count);
+    return request_done(client, MSG_stream_renew, &message, message.tag, count);
 }
 
 int sluice_cancel(struct sluice_client *client, const char *rollout, const char *group,
@@ -42,7 +27,7 @@ int sluice_cancel(struct sluice_client *client, const char *rollout, const char 
                                          .has_group = group != NULL,
                                          .stream = slice_from_str(stream),
                                          .has_stream = stream != NULL};
-    return call_done(client, MSG_rollout_cancel, &message, message.tag, count);
+    return request_done(client, MSG_rollout_cancel, &message, message.tag, count);
 }
 
 int sluice_engine_add(struct sluice_client *client, const char *url)
@@ -56,19 +41,19 @@ int sluice_engine_add_with(struct sluice_client *client, const char *url, uint64
                                      .url = slice_from_str(url),
                                      .runs_max = runs_max,
                                      .has_runs_max = runs_max > 0};
-    return call_done(client, MSG_engine_add, &message, message.tag, NULL);
+    return request_done(client, MSG_engine_add, &message, message.tag, NULL);
 }
 
 int sluice_engine_drain(struct sluice_client *client, const char *url, uint64_t *count)
 {
     struct msg_engine_drain message = {.tag = ++client->last_tag, .url = slice_from_str(url)};
-    return call_done(client, MSG_engine_drain, &message, message.tag, count);
+    return request_done(client, MSG_engine_drain, &message, message.tag, count);
 }
 
 int sluice_engine_remove(struct sluice_client *client, const char *url)
 {
     struct msg_engine_remove message = {.tag = ++client->last_tag, .url = slice_from_str(url)};
-    return call_done(client, MSG_engine_remove, &message, message.tag, NULL);
+    return request_done(client, MSG_engine_remove, &message, message.tag, NULL);
 }
 
 int sluice_drain(struct sluice_client *client, const char *worker, const char *host,
@@ -81,7 +66,7 @@ int sluice_drain(struct sluice_client *client, const char *worker, const char *h
                                        .has_host = host != NULL,
                                        .grace_s = grace_s < 0 ? 0 : (uint64_t)grace_s,
                                        .has_grace_s = grace_s >= 0};
-    return call_done(client, MSG_worker_drain, &message, message.tag, count);
+    return request_done(client, MSG_worker_drain, &message, message.tag, count);
 }
 
 int sluice_backup(struct sluice_client *client, const char *name, uint64_t *size_bytes)

@@ -8,27 +8,13 @@
 
 enum { ASK_AGAIN_MS = 50 };
 
-static int ask(struct sluice_client *client, enum message_id id, const void *in, uint64_t tag,
-               uint64_t *count)
-{
-    AUTO_ANSWER answer = {0};
-    int failed = request_call(client, id, in, tag, &answer);
-    if (failed)
-        return failed;
-    if (answer.id != MSG_done)
-        return client_unexpected(client, &answer);
-    if (count)
-        *count = answer.as.done.count;
-    return 0;
-}
-
 int sluice_policy_set(struct sluice_client *client, const char *version, const char *engine)
 {
     struct msg_policy_set message = {.tag = ++client->last_tag,
                                      .version = slice_from_str(version),
                                      .engine = slice_from_str(engine),
                                      .has_engine = engine != NULL};
-    return ask(client, MSG_policy_set, &message, message.tag, NULL);
+    return request_done(client, MSG_policy_set, &message, message.tag, NULL);
 }
 
 int sluice_policy_resume(struct sluice_client *client, const char *engine, uint64_t *count)
@@ -36,7 +22,7 @@ int sluice_policy_resume(struct sluice_client *client, const char *engine, uint6
     struct msg_policy_resume message = {.tag = ++client->last_tag,
                                         .engine = slice_from_str(engine),
                                         .has_engine = engine != NULL};
-    return ask(client, MSG_policy_resume, &message, message.tag, count);
+    return request_done(client, MSG_policy_resume, &message, message.tag, count);
 }
 
 static int pause_once(struct sluice_client *client, const char *calls, const char *engine,
@@ -47,7 +33,7 @@ static int pause_once(struct sluice_client *client, const char *calls, const cha
                                        .bound_ms = bound_ms,
                                        .engine = slice_from_str(engine),
                                        .has_engine = engine != NULL};
-    return ask(client, MSG_policy_pause, &message, message.tag, count);
+    return request_done(client, MSG_policy_pause, &message, message.tag, count);
 }
 
 int sluice_policy_pause(struct sluice_client *client, const char *calls, const char *engine,

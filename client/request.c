@@ -219,6 +219,20 @@ int request_call_once(struct sluice_client *client, enum message_id id, const vo
     return call(client, id, in, tag, INT64_MAX / 2, ret);
 }
 
+int request_done(struct sluice_client *client, enum message_id id, const void *in, uint64_t tag,
+                 uint64_t *ret_count)
+{
+    AUTO_ANSWER answer = {0};
+    int failed = request_call(client, id, in, tag, &answer);
+    if (failed)
+        return failed;
+    if (answer.id != MSG_done)
+        return client_unexpected(client, &answer);
+    if (ret_count)
+        *ret_count = answer.as.done.count;
+    return 0;
+}
+
 int client_unexpected(struct sluice_client *client, const struct answer *answer)
 {
     return client_fail(client, -EPROTO, "the broker answered with %s",
