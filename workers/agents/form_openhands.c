@@ -27,13 +27,11 @@ static const char after_tools[] =
 static const char only_one[] =
     "Only the first call of that reply was made. Make one at a time, and wait for its result.";
 
-static const char *const type_words[] = {"string", "integer", "boolean", "array"};
-
 static void describe_argument(size_t number, const struct tool_argument *argument,
                               struct buffer *out)
 {
     buffer_printf(out, "  (%zu) %s (%s, %s): %s\n", number, argument->name,
-                  type_words[argument->type], argument->required ? "required" : "optional",
+                  tool_type_word(argument->type), argument->required ? "required" : "optional",
                   argument->doc);
     for (const char *at = argument->words; at; at = strchr(at, '|')) {
         const bool is_first = *at != '|';

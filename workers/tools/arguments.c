@@ -186,16 +186,23 @@ static bool put_bound(json_t *json, const char *key, double value)
     return value == 0 || json_object_set_new(json, key, json_integer((json_int_t)value)) == 0;
 }
 
+/* As JSON Schema has them. */
+static const struct {
+    const char *type, *min, *max;
+} forms[] = {
+    [TOOL_STRING] = {"string", "minLength", "maxLength"},
+    [TOOL_INTEGER] = {"integer", "minimum", "maximum"},
+    [TOOL_BOOLEAN] = {"boolean", "", ""},
+    [TOOL_INTEGERS] = {"array", "minItems", "maxItems"},
+};
+
+const char *tool_type_word(enum tool_type type)
+{
+    return forms[type].type;
+}
+
 static bool describe_argument(const struct tool_argument *argument, json_t *json)
 {
-    static const struct {
-        const char *type, *min, *max;
-    } forms[] = {
-        [TOOL_STRING] = {"string", "minLength", "maxLength"},
-        [TOOL_INTEGER] = {"integer", "minimum", "maximum"},
-        [TOOL_BOOLEAN] = {"boolean", "", ""},
-        [TOOL_INTEGERS] = {"array", "minItems", "maxItems"},
-    };
     const enum tool_type type = argument->type;
     return json_object_set_new(json, "type", json_string(forms[type].type)) == 0 &&
            json_object_set_new(json, "description", json_string(argument->doc)) == 0 &&

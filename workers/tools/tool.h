@@ -35,6 +35,8 @@ struct tool_argument {
     const char *doc;   /* for the model */
 };
 
+const char *tool_type_word(enum tool_type type); /* as JSON Schema has it */
+
 enum { TOOL_ARGUMENTS_MAX = 10, TOOLBOX_MAX = 16 };
 
 /* What a call gave. Zeroed by who calls; text is free()'s. */
