@@ -79,8 +79,6 @@ static bool add_tools(struct task *task, const char *const names[], size_t count
     return true;
 }
 
-/* ---- the script ------------------------------------------------------------------------- */
-
 /* ---- what they say together --------------------------------------------------------------- */
 
 static const char *kind_of(const struct task *task)

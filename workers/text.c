@@ -26,6 +26,22 @@ struct slice text_cut(const char *text, size_t max)
     return slice_of(text, len);
 }
 
+static bool is_blank(uint8_t byte) { return byte == ' ' || (byte >= '\t' && byte <= '\r'); }
+
+struct slice text_trim_right(struct slice text)
+{
+    while (text.len > 0 && is_blank(text.data[text.len - 1]))
+        text.len--;
+    return text;
+}
+
+struct slice text_trim(struct slice text)
+{
+    while (text.len > 0 && is_blank(text.data[0]))
+        text = slice_of(text.data + 1, text.len - 1);
+    return text_trim_right(text);
+}
+
 bool text_is_shallow(struct slice json, int levels)
 {
     int depth = 0;

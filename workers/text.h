@@ -12,6 +12,9 @@ void text_repair(char *text);
 void text_tame(char *text);
 /* The longest start of text of at most `max` bytes that cuts no character in two. */
 struct slice text_cut(const char *text, size_t max);
+/* Without the blanks and line ends at its end, or at both ends. */
+struct slice text_trim_right(struct slice text);
+struct slice text_trim(struct slice text);
 
 /*
  * Whether brackets of this JSON are nested no deeper than `levels`. Asked before it is parsed in a

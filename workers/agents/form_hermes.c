@@ -9,9 +9,6 @@
 #include "workers/agents/form_json.h"
 #include "workers/agents/form_table.h"
 
-#define CALL_TAG "<tool_call>"
-#define CALL_END "</tool_call>"
-
 /* ---- the prompt ------------------------------------------------------------------------- */
 
 static const char before_tools[] =

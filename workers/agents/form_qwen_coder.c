@@ -9,9 +9,6 @@
 #include "workers/agents/form_table.h"
 #include "workers/agents/form_xml.h"
 
-#define CALL_TAG "<tool_call>"
-#define CALL_END "</tool_call>"
-
 static const char before_tools[] = "# Tools\n\nYou can call these functions:\n\n<tools>";
 
 static const char after_tools[] =

@@ -24,15 +24,6 @@ bool starts_with(const char *at, const char *word)
     return strncmp(at, word, strlen(word)) == 0;
 }
 
-struct slice slice_trim(struct slice text)
-{
-    while (text.len > 0 && isspace(text.data[0]))
-        text = slice_of(text.data + 1, text.len - 1);
-    while (text.len > 0 && isspace(text.data[text.len - 1]))
-        text.len--;
-    return text;
-}
-
 /* ---- thinking ----------------------------------------------------------------------------- */
 
 /* Whether a tag or nothing follows on the line; else it is part of a call's text, or talked about. */

@@ -7,6 +7,9 @@
 
 #include "workers/agents/form.h"
 
+#define CALL_TAG "<tool_call>" /* of the forms of Hermes and Qwen */
+#define CALL_END "</tool_call>"
+
 /* A reply on its way through a reader. */
 struct reading {
     const struct toolbox *box;
@@ -33,6 +36,5 @@ bool reading_wrong(struct reading *reading, const char *at, const char *format, 
 const char *skip_open_thinking(const char *text);
 const char *skip_blanks(const char *at); /* and line ends */
 bool starts_with(const char *at, const char *word);
-struct slice slice_trim(struct slice text);
 
 #endif

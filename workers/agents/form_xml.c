@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "common/cleanup.h"
+#include "workers/text.h"
 
 #define PARAMETER "<parameter="
 #define PARAMETER_END "</parameter>"
@@ -55,7 +56,7 @@ static bool is_flat_list(struct slice text)
 /* As the schema has it; what does not look so stays a string, and the tool refuses that by name. */
 static json_t *typed_value(const struct tool_argument *argument, struct slice value)
 {
-    const struct slice word = slice_trim(value);
+    const struct slice word = text_trim(value);
     char text[32] = "";
     if (word.len < sizeof(text) && word.len > 0)
         memcpy(text, word.data, word.len);
@@ -75,7 +76,7 @@ static bool read_name(struct reading *reading, const char *at, const char *tag, 
                       const char **ret_end)
 {
     const size_t len = strcspn(at, ">\n<");
-    *ret = slice_trim(slice_of(at, len));
+    *ret = text_trim(slice_of(at, len));
     *ret_end = at + len + 1;
     if (at[len] != '>')
         return reading_wrong(reading, at, "'>' is expected behind %sNAME", tag);
@@ -153,7 +154,7 @@ static const char *read_parameters(struct reading *reading, const char *at, stru
         at = skip_blanks(at);
         if (starts_with(at, XML_FUNCTION_END))
             return at + strlen(XML_FUNCTION_END);
-        if (starts_with(at, "</tool_call>"))
+        if (starts_with(at, CALL_END))
             return at;
         if (is_end(at)) {
             reading->reply->is_open = true;

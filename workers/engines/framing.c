@@ -8,6 +8,7 @@
 #include "workers/engines/encoding.h"
 #include "workers/engines/replies.h"
 #include "workers/engines/specials.h"
+#include "workers/text.h"
 
 #define PAD_LEFT "  "
 #define PAD_RIGHT " \n"
@@ -111,20 +112,13 @@ static int learn_blanks(struct engine *engine, enum tell_role role, const struct
     return 0;
 }
 
-/* Blanks before a reply are as good as its own. */
-static struct slice trim_right(struct slice text)
-{
-    while (text.len > 0 && strchr(" \t\n\v\f\r", text.data[text.len - 1]))
-        text.len--;
-    return text;
-}
-
-/* What stands before a reply must be the same when it is sampled and when it is history. */
+/* What stands before a reply must be the same when it is sampled and when it is history, but for
+ * blanks before the reply, which are as good as its own. */
 static int check_head(const struct buffer *twice, const struct frame_tail *tail, struct fail *fail)
 {
     struct slice head;
     return frame_head_find(buffer_peek(twice), &head) &&
-                   slice_equal(trim_right(head), trim_right(tail->after))
+                   slice_equal(text_trim_right(head), text_trim_right(tail->after))
                ? 0
                : fail_set(fail, -ENOTSUP,
                           "rewrite: what the template writes before a reply is not what it writes "

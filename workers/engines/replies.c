@@ -4,6 +4,7 @@
 
 #include "common/cleanup.h"
 #include "workers/engines/framing.h"
+#include "workers/text.h"
 
 /* How models mark what they think. Bit i of frame->rewrites is for the i-th. */
 static const struct {
@@ -17,25 +18,6 @@ enum { THINKING = sizeof(thinking) / sizeof(*thinking) };
 static const uint32_t REWRITES_ANY = UINT32_C(1) << 31; /* replies without thinking, too */
 
 /* ---- whether one is kept ----------------------------------------------------------------- */
-
-static bool is_blank(uint8_t byte)
-{
-    return byte == ' ' || (byte >= '\t' && byte <= '\r');
-}
-
-static struct slice trim_right(struct slice text)
-{
-    while (text.len > 0 && is_blank(text.data[text.len - 1]))
-        text.len--;
-    return text;
-}
-
-static struct slice trim(struct slice text)
-{
-    while (text.len > 0 && is_blank(text.data[0]))
-        text = slice_of(text.data + 1, text.len - 1);
-    return trim_right(text);
-}
 
 static bool cut_end(struct slice *text, struct slice end)
 {
@@ -51,10 +33,10 @@ static bool is_kept(struct slice rendered, const struct frame *frame, const char
 {
     if (!cut_end(&rendered, slice_from_str(frame->tail)))
         return false;
-    rendered = trim_right(rendered);
-    if (!cut_end(&rendered, trim(slice_from_str(reply))))
+    rendered = text_trim_right(rendered);
+    if (!cut_end(&rendered, text_trim(slice_from_str(reply))))
         return false;
-    return slice_equal(trim_right(rendered), trim_right(slice_from_str(frame->lead)));
+    return slice_equal(text_trim_right(rendered), text_trim_right(slice_from_str(frame->lead)));
 }
 
 static int ask_kept(struct engine *engine, enum tell_role role, const struct frame *frame,

@@ -3,6 +3,7 @@
 #include <ctype.h>
 
 #include "common/cleanup.h"
+#include "workers/text.h"
 
 struct writer {
     struct buffer *out;
@@ -93,14 +94,6 @@ static size_t read_argument(struct slice text, struct slice *ret)
         len += name_length(slice_after(rest, 1));
     *ret = slice_of(rest.data, len);
     return at + len;
-}
-
-static struct slice trimmed(struct slice text)
-{
-    text = slice_after(text, skip_blanks(text));
-    while (text.len && isspace(text.data[text.len - 1]))
-        text.len--;
-    return text;
 }
 
 /* ---- arguments ---------------------------------------------------------------------------- */
@@ -327,7 +320,7 @@ static size_t put_power(struct writer *writer, struct slice text)
 {
     struct slice argument;
     size_t len = read_argument(slice_after(text, 1), &argument);
-    if (len && slice_is(trimmed(argument), "\\circ"))
+    if (len && slice_is(text_trim(argument), "\\circ"))
         return 1 + len;
     put_char(writer, '^');
     return 1;
@@ -370,7 +363,7 @@ char *math_normalize(struct slice text)
 {
     AUTO_BUFFER out = {0};
     struct writer writer = {.out = &out};
-    if (!normalize(trimmed(text), &writer))
+    if (!normalize(text_trim(text), &writer))
         return NULL;
     while (out.len && (out.data[out.len - 1] == '.' || out.data[out.len - 1] == ','))
         out.len--;

@@ -1,7 +1,8 @@
 #include "workers/tools/edit_text.h"
 
-#include <ctype.h>
 #include <stdio.h>
+
+#include "workers/text.h"
 
 /* ---- lines -------------------------------------------------------------------------- */
 
@@ -80,15 +81,6 @@ void edit_find(struct slice text, struct slice part, struct edit_matches *ret)
     }
 }
 
-static struct slice trim(struct slice text)
-{
-    while (text.len > 0 && isspace(text.data[0]))
-        text = slice_of(text.data + 1, text.len - 1);
-    while (text.len > 0 && isspace(text.data[text.len - 1]))
-        text.len--;
-    return text;
-}
-
 /* Pairs of neighbouring bytes: how alike two lines are is how many of them they share. */
 struct pairs {
     uint8_t seen[65536 / 8];
@@ -114,13 +106,13 @@ bool edit_find_nearest(struct slice text, struct slice part, size_t *ret_line)
     struct pairs pairs = {0};
     struct slice wanted = {0};
     while (part.len > 0 && wanted.len == 0)
-        wanted = trim(take_line(&part));
+        wanted = text_trim(take_line(&part));
     for (size_t i = 0; i + 1 < wanted.len; i++)
         pairs.seen[pair_at(wanted, i) / 8] |= (uint8_t)(1 << pair_at(wanted, i) % 8);
     double best = 0.5; /* less is no likeness */
     bool found = false;
     for (size_t line = 1; text.len > 0; line++) {
-        struct slice it = trim(take_line(&text));
+        struct slice it = text_trim(take_line(&text));
         double like = slice_equal(it, wanted) && wanted.len > 0 ? 2
                                                                 : likeness(&pairs, wanted.len, it);
         if (like > best) {
