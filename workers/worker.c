@@ -136,9 +136,19 @@ static void no_more(void *arg)
 {
     (void)arg;
 }
-static void readable(void *arg, uint32_t events)
+
+/* Its reading is pump's. */
+static void lane_readable(void *arg, uint32_t events)
 {
     (void)arg, (void)events;
+}
+
+/* Asking takes what ZeroMQ has to say; unasked, the descriptor stays ready and the loop spins. */
+static void sink_spoke(void *arg, uint32_t events)
+{
+    (void)events;
+    struct worker *worker = arg;
+    lane_can_send(&worker->lane);
 }
 
 /* Before each wait: all that is there is read (a bound at a time), all that can be sent is sent. */
@@ -265,8 +275,8 @@ static int watch_all(struct worker *worker, struct fail *fail)
     int fds[2];
     if (!lane_fds(&worker->lane, fds))
         return fail_set(fail, -errno, "no ZeroMQ descriptor: %s", zmq_strerror(errno));
-    for (int i = 0; i < 2; i++)
-        worker->watches[i] = loop_watch(loop, fds[i], EPOLLIN, readable, NULL);
+    worker->watches[0] = loop_watch(loop, fds[0], EPOLLIN, lane_readable, NULL);
+    worker->watches[1] = loop_watch(loop, fds[1], EPOLLIN, sink_spoke, worker);
     worker->beat_timer = loop_after(loop, 0, beat_due, worker);
     if (!worker->watches[0] || !worker->watches[1] || !worker->beat_timer)
         return fail_set(fail, -ENOMEM, "out of memory");

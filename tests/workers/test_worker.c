@@ -329,6 +329,31 @@ static void ten_thousand_jobs_are_each_answered_once(void **state)
     assert_int_equal(worker_stop(&worker), 0);
 }
 
+/*
+ * Of the messages that may be queued for the broker (64), ZeroMQ tells the worker each time when
+ * half have left. Jobs are done until that has just been so and nothing else is to be sent.
+ */
+static void a_worker_that_waits_does_not_turn(void **state)
+{
+    (void)state;
+    enum { TOLD_EACH = 32, TURNS_A_JOB = 20 };
+    unsigned before = heard_count;
+    struct worker_process worker = worker_start("run");
+    open_lane(1);
+    uint64_t progress = heard.beat.progress;
+    while ((heard_count - before) % TOLD_EACH != 0) {
+        char job[32];
+        snprintf(job, sizeof(job), "run:g/%u", heard_count);
+        say_start(job);
+        assert_true(hear(BOUND_MS));
+        if (heard.id == MSG_job_result)
+            say_ack(job, heard.result.token);
+    }
+    hear_beat();
+    assert_in_range(hear_beat()->progress, progress + 2, progress + TOLD_EACH * TURNS_A_JOB);
+    assert_int_equal(worker_stop(&worker), 0);
+}
+
 /* ---- what comes over the lane is not trusted
  * ------------------------------------------------------ */
 
@@ -441,6 +466,7 @@ int main(int argc, char **argv)
         TEST(a_job_of_another_stage_is_dropped),
         TEST(a_task_that_is_refused_ends_as_the_tasks_fault),
         TEST(ten_thousand_jobs_are_each_answered_once),
+        TEST(a_worker_that_waits_does_not_turn),
         TEST(nonsense_on_the_lane_is_dropped_and_work_goes_on),
         TEST(a_wrong_command_line_ends_with_2),
         TEST(each_failure_to_start_has_a_status_of_its_own),

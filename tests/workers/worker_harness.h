@@ -51,6 +51,7 @@ static char front[160], sink_endpoint[160];
 static const char *broker_host = "127.0.0.1";
 static struct heard heard;
 static bool has_heard;
+static unsigned heard_count; /* messages of all workers */
 static struct { /* the last engine.sight */
     unsigned count;
     char url[257];
@@ -134,6 +135,7 @@ static inline bool hear(int64_t bound_ms)
         return false;
     zmq_msg_init(&heard.bytes);
     has_heard = true;
+    heard_count++;
     assert_true(zmq_msg_recv(&heard.bytes, sink, 0) >= 0);
     assert_false(zmq_msg_more(&heard.bytes));
     struct slice bytes = slice_of(zmq_msg_data(&heard.bytes), zmq_msg_size(&heard.bytes));
