@@ -4,98 +4,34 @@
  * Needs SLUICE_LLAMA_SERVER and SLUICE_MODEL (bash tests/run.sh sets them); says so if not.
  */
 #include "agent_world.h"
-
-#include <arpa/inet.h>
-#include <fcntl.h>
-#include <sys/socket.h>
-
-enum { SERVER_START_MS = 60000 };
+#include "real_engine.h"
 
 static struct world world;
-static pid_t server;
-static char server_url[64];
+static struct real_engine server;
 
 /* ---- the server -------------------------------------------------------------------------- */
-
-static int free_port(void)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof(address);
-    AUTO_CLOSE int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&address, len), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
-    return ntohs(address.sin_port);
-}
-
-static void server_exec(int port)
-{
-    char number[16];
-    snprintf(number, sizeof(number), "%d", port);
-    int null = open("/dev/null", O_RDWR);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    dup2(null, STDOUT_FILENO);
-    dup2(null, STDERR_FILENO);
-    execl(getenv("SLUICE_LLAMA_SERVER"), "llama-server", "-m", getenv("SLUICE_MODEL"), "--host",
-          "127.0.0.1", "--port", number, "-c", "8192", "-np", "2", "-t", "1", (char *)NULL);
-    _exit(127);
-}
-
-static bool have_server(void)
-{
-    const char *program = getenv("SLUICE_LLAMA_SERVER"), *model = getenv("SLUICE_MODEL");
-    return program && model && access(program, X_OK) == 0 && access(model, R_OK) == 0;
-}
 
 static int start_server(void **state)
 {
     (void)state;
-    if (!have_server())
-        return 0;
-    int port = free_port();
-    snprintf(server_url, sizeof(server_url), "http://127.0.0.1:%d", port);
-    server = fork();
-    if (server == 0)
-        server_exec(port);
-    return server > 0 ? 0 : -1;
+    if (real_engine_is_there())
+        real_engine_start(&server, NULL);
+    return 0;
 }
 
 static int stop_server(void **state)
 {
     (void)state;
-    child_stop(&server);
+    real_engine_stop(&server);
     return 0;
-}
-
-static bool is_healthy(struct http *http)
-{
-    char url[96];
-    snprintf(url, sizeof(url), "%s/health", server_url);
-    struct http_reply reply = {0};
-    int error = http_request(http, url, NULL, 65536, &reply, NULL);
-    buffer_finish(&reply.body);
-    return error == 0 && reply.status == 200;
-}
-
-static void await_server(void *arg)
-{
-    (void)arg;
-    int64_t end_ms = clock_ms() + SERVER_START_MS;
-    while (!is_healthy(fiber_world->http)) {
-        assert_true(clock_ms() < end_ms);
-        await_sleep(100);
-    }
 }
 
 /* A proxy before the server, which is up then. */
 static void open_world(void)
 {
-    if (!have_server()) {
-        print_message("skipped: no real engine (SLUICE_LLAMA_SERVER and SLUICE_MODEL are not set; "
-                      "bash tests/run.sh sets them)\n");
-        skip();
-    }
-    world_open_on(&world, loop, NULL, server_url);
-    world_run(&world, await_server, NULL, 0, 1);
+    real_engine_or_skip();
+    world_open_on(&world, loop, NULL, server.url);
+    world_run(&world, real_engine_await, &server, 0, 1);
 }
 
 /* ---- tests ------------------------------------------------------------------------------- */

@@ -1,9 +1,5 @@
 /* The checks of an engine: all pass on a good one, and each double that breaks a rule is found out. */
-#include "engine_world.h"
-
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
+#include "real_engine.h"
 
 #include "workers/engines/check.h"
 
@@ -134,71 +130,21 @@ static void a_call_given_up_is_seen_to_leave_the_engine(void **state)
 
 /* ---- the real server --------------------------------------------------------------------- */
 
-enum { SERVER_START_MS = 60000 };
-static char server_url[64];
-
-static int free_port(void)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof(address);
-    AUTO_CLOSE int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&address, len), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
-    return ntohs(address.sin_port);
-}
-
-static void server_exec(int port)
-{
-    char number[16];
-    snprintf(number, sizeof(number), "%d", port);
-    int null = open("/dev/null", O_RDWR);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    dup2(null, STDOUT_FILENO);
-    dup2(null, STDERR_FILENO);
-    execl(getenv("SLUICE_LLAMA_SERVER"), "llama-server", "-m", getenv("SLUICE_MODEL"), "--host",
-          "127.0.0.1", "--port", number, "-c", "1024", "-np", "1", "-t", "1", (char *)NULL);
-    _exit(127);
-}
-
-static void await_server(void *arg)
-{
-    const char *health = arg;
-    for (const int64_t end_ms = clock_ms() + SERVER_START_MS;;) {
-        struct http_reply reply = {0};
-        int error = http_request(fiber_world->http, health, NULL, 65536, &reply, NULL);
-        buffer_finish(&reply.body);
-        if (error == 0 && reply.status == 200)
-            return;
-        assert_true(clock_ms() < end_ms);
-        await_sleep(100);
-    }
-}
-
 static void the_real_server_passes_all(void **state)
 {
     (void)state;
-    const char *program = getenv("SLUICE_LLAMA_SERVER"), *model = getenv("SLUICE_MODEL");
-    if (!program || !model) {
-        print_message("skipped: no real engine (SLUICE_LLAMA_SERVER and SLUICE_MODEL are not set; "
-                      "bash tests/run.sh sets them)\n");
-        skip();
-    }
-    char health[96];
-    const int port = free_port();
-    snprintf(server_url, sizeof(server_url), "http://127.0.0.1:%d", port);
-    snprintf(health, sizeof(health), "%s/health", server_url);
-    pid_t server = fork();
-    if (server == 0)
-        server_exec(port);
+    struct real_engine server = {0};
+    real_engine_or_skip();
+    real_engine_start(&server, NULL);
     world_open(&world, NULL, NULL);
-    world_run(&world, await_server, health, 0, 1);
-    json_t *report = check(server_url, ENGINE_CHECK_STATUS_WELL);
+    world_run(&world, real_engine_await, &server, 0, 1);
+    json_t *report = check(server.url, ENGINE_CHECK_STATUS_WELL);
     assert_verdict(report, "scores", "pass", NULL);
     assert_verdict(report, "cancel", "pass", NULL);
     assert_verdict(report, "too_long", "pass", "exceeds the available context size");
     json_decref(report);
     world_close(&world);
-    child_stop(&server);
+    real_engine_stop(&server);
 }
 
 int main(void)

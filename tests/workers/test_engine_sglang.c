@@ -1,52 +1,10 @@
 /* SGLang's dialect and that of plain OpenAI servers, against scripted servers that speak them. */
-#include "engine_world.h"
+#include "asking.h"
 
 #include "workers/engines/dialect.h"
 
-static struct world world;
-
-static const struct task_sampling odd = {
+static const struct task_sampling asked_with = {
     .temperature = 1, .top_p = 0.25, .min_p = 0.125, .top_k = 3, .max_tokens = 64, .seed = 7};
-
-struct asking {
-    const char *user;
-    int expected;
-    const char *words;
-    int code;
-    struct fail fail;
-    struct generation generation;
-    struct fiber *fiber;
-};
-
-static void ask(void *arg)
-{
-    struct asking *asking = arg;
-    struct tokens prompt = prompt_of(asking->user);
-    asking->fiber = fiber_current();
-    asking->code = engine_generate(world_engine(fiber_world), &prompt, &odd, 64, 1,
-                                   &asking->generation, &asking->fail);
-    tokens_finish(&prompt);
-}
-
-static void assert_answered(const struct asking *asking)
-{
-    if (asking->code != asking->expected)
-        fail_msg("%s: %d (%s), not %d", asking->user, asking->code, asking->fail.text,
-                 asking->expected);
-    if (asking->words && !strstr(asking->fail.text, asking->words))
-        fail_msg("%s: '%s' does not say '%s'", asking->user, asking->fail.text, asking->words);
-}
-
-static void ask_one(struct asking *asking)
-{
-    world_run(&world, ask, asking, sizeof(*asking), 1);
-    assert_answered(asking);
-}
-
-static float scripted_logprob(size_t position, uint32_t id)
-{
-    return (float)(-(double)((position * 7919 + (size_t)id * 104729) % 9973 + 1) / 1000);
-}
 
 /* The last request to a route; borrowed from the log. */
 static const json_t *find_request(const json_t *log, const char *path)
@@ -57,22 +15,6 @@ static const json_t *find_request(const json_t *log, const char *path)
                                                 path) == 0) found =
         json_object_get(line, "request");
     return found;
-}
-
-static void assert_sampled(const struct asking *asking, const char *said, const char *version)
-{
-    const struct generation *got = &asking->generation;
-    struct tokens prompt = prompt_of(asking->user);
-    assert_string_equal(got->text, said);
-    assert_string_equal(got->finish, "stop");
-    assert_string_equal(got->version, version);
-    assert_int_equal(got->sampled.count, strlen(said) + 1);
-    assert_int_equal(got->sampled.ids[strlen(said)], BYTE_END);
-    for (size_t i = 0; i < got->sampled.count; i++)
-        assert_true(got->logprobs[i] == scripted_logprob(prompt.count + i, got->sampled.ids[i]));
-    assert_int_equal(got->prompt_tokens, prompt.count);
-    assert_int_equal(got->cached_tokens, prompt.count - 1);
-    tokens_finish(&prompt);
 }
 
 /* ---- SGLang ------------------------------------------------------------------------------------ */

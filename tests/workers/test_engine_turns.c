@@ -62,6 +62,24 @@ static void a_prompt_is_rendered_with_specials_and_the_generation_prompt(void **
     world_close(&world);
 }
 
+/* Not one to see whether the messages name special tokens, and another for the ids. */
+static void a_prompt_is_one_call_of_the_template(void **state)
+{
+    (void)state;
+    world_open(&world, NULL, NULL);
+    struct talking talking = {.messages = hello, .count = 1, .text_from = 0};
+    world_run(&world, render, &talking, 0, 1);
+    assert_int_equal(talking.code, 0);
+    json_t *log = world_log(&world);
+    assert_int_equal(log_count(log, "/apply-template"), 1);
+    json_decref(log);
+    struct tokens expected = prompt_of("hello");
+    assert_ids(&talking.ids, &expected);
+    tokens_finish(&expected);
+    tokens_finish(&talking.ids);
+    world_close(&world);
+}
+
 static void a_template_that_writes_the_bos_itself_does_not_get_a_second(void **state)
 {
     (void)state;
@@ -294,6 +312,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_prompt_is_rendered_with_specials_and_the_generation_prompt),
+        cmocka_unit_test(a_prompt_is_one_call_of_the_template),
         cmocka_unit_test(a_template_that_writes_the_bos_itself_does_not_get_a_second),
         cmocka_unit_test(messages_the_template_refuses_are_the_tasks_fault),
         cmocka_unit_test(a_bridge_is_what_the_template_would_write),

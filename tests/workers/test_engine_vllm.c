@@ -1,58 +1,14 @@
 /* vLLM's dialect, against a scripted server that speaks it: both routes, every fault, what is learnt. */
-#include "engine_world.h"
+#include "asking.h"
 
 #include "workers/engines/dialect.h"
 #include "workers/engines/spelling.h"
 
-static struct world world;
-
 #define GENERATE "/inference/v1/generate"
 #define COMPLETE "/v1/completions"
 
-static const struct task_sampling odd = {
+static const struct task_sampling asked_with = {
     .temperature = 0.5, .top_p = 0.25, .min_p = 0.125, .top_k = 3, .max_tokens = 64, .seed = 7};
-
-struct asking {
-    const char *user;
-    uint64_t max_tokens;
-    int expected;
-    const char *words;
-    int code;
-    struct fail fail;
-    struct generation generation;
-    struct fiber *fiber;
-};
-
-static void ask(void *arg)
-{
-    struct asking *asking = arg;
-    struct tokens prompt = prompt_of(asking->user);
-    asking->fiber = fiber_current();
-    asking->code = engine_generate(world_engine(fiber_world), &prompt, &odd,
-                                   asking->max_tokens ? asking->max_tokens : 64, 1,
-                                   &asking->generation, &asking->fail);
-    tokens_finish(&prompt);
-}
-
-static void assert_answered(const struct asking *asking)
-{
-    if (asking->code != asking->expected)
-        fail_msg("%s: %d (%s), not %d", asking->user, asking->code, asking->fail.text,
-                 asking->expected);
-    if (asking->words && !strstr(asking->fail.text, asking->words))
-        fail_msg("%s: '%s' does not say '%s'", asking->user, asking->fail.text, asking->words);
-}
-
-static void ask_one(struct asking *asking)
-{
-    world_run(&world, ask, asking, sizeof(*asking), 1);
-    assert_answered(asking);
-}
-
-static float scripted_logprob(size_t position, uint32_t id)
-{
-    return (float)(-(double)((position * 7919 + (size_t)id * 104729) % 9973 + 1) / 1000);
-}
 
 /* The last request to a route, as text. The caller frees it. */
 static char *last_request(const char *path)
@@ -71,33 +27,7 @@ static char *last_request(const char *path)
     return sent;
 }
 
-static size_t requests_to(const char *path)
-{
-    json_t *log = world_log(&world);
-    size_t count = log_count(log, path);
-    json_decref(log);
-    return count;
-}
-
 /* ---- sampling ---------------------------------------------------------------------------------- */
-
-static void assert_sampled(const struct asking *asking, const char *said, const char *version)
-{
-    const struct generation *got = &asking->generation;
-    struct tokens prompt = prompt_of(asking->user);
-    assert_string_equal(got->text, said);
-    assert_string_equal(got->finish, "stop");
-    assert_string_equal(got->version, version);
-    assert_int_equal(got->sampled.count, strlen(said) + 1);
-    assert_int_equal(got->sampled.ids[strlen(said)], BYTE_END);
-    for (size_t i = 0; i < got->sampled.count; i++) {
-        assert_true(i == strlen(said) || got->sampled.ids[i] == (uint8_t)said[i]);
-        assert_true(got->logprobs[i] == scripted_logprob(prompt.count + i, got->sampled.ids[i]));
-    }
-    assert_int_equal(got->prompt_tokens, prompt.count);
-    assert_int_equal(got->cached_tokens, prompt.count - 1);
-    tokens_finish(&prompt);
-}
 
 static void ids_go_by_the_route_for_ids_where_it_is_offered(void **state)
 {
@@ -109,6 +39,7 @@ static void ids_go_by_the_route_for_ids_where_it_is_offered(void **state)
     ask_one(&asking);
     assert_sampled(&asking, "h\xc3\xa9 \xf0\x9f\x98\x80", "v7");
     assert_int_equal(requests_to(COMPLETE), 0);
+    assert_int_equal(requests_to("/v1/models"), 1);
     generation_finish(&asking.generation);
     world_close(&world);
 }

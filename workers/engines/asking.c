@@ -63,19 +63,23 @@ bool engine_take_rendered(const struct engine *engine, const struct tokens *ids,
            tokens_append(ret, ids->ids, ids->count);
 }
 
-static int render_text(struct engine *engine, const struct task_message *messages, size_t count,
-                       struct tokens *ret, struct fail *fail)
+int engine_encode_rendered(struct engine *engine, struct slice text, struct tokens *ret,
+                           struct fail *fail)
 {
-    AUTO_BUFFER text = {0};
     struct tokens ids = {0};
-    int error = engine->dialect->apply_template(engine, messages, count, &text, fail);
-    if (error == 0)
-        error =
-            engine->dialect->tokenize(engine, buffer_peek(&text), TOKENIZE_SPECIALS, &ids, fail);
+    int error = engine->dialect->tokenize(engine, text, TOKENIZE_SPECIALS, &ids, fail);
     if (error == 0 && !engine_take_rendered(engine, &ids, ret))
         error = fail_set(fail, -ENOMEM, "out of memory");
     tokens_finish(&ids);
     return error;
+}
+
+static int render_text(struct engine *engine, const struct task_message *messages, size_t count,
+                       struct tokens *ret, struct fail *fail)
+{
+    AUTO_BUFFER text = {0};
+    int error = engine->dialect->apply_template(engine, messages, count, &text, fail);
+    return error < 0 ? error : engine_encode_rendered(engine, buffer_peek(&text), ret, fail);
 }
 
 int engine_render_once(struct engine *engine, const struct task_message *messages, size_t count,

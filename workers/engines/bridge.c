@@ -91,6 +91,14 @@ const struct frame_special *frame_special_at(struct slice text,
     return longest;
 }
 
+size_t frame_until_special(struct slice text, const struct frame_special *specials, size_t count)
+{
+    size_t at = 0;
+    while (at < text.len && !frame_special_at(slice_of(text.data + at, text.len - at), specials, count))
+        at++;
+    return at;
+}
+
 static struct frame_part *frame_push(struct frame *frame, int kind)
 {
     if (frame->part_count == FRAME_PARTS_MAX)
@@ -136,16 +144,6 @@ static bool push_pieces(struct frame *frame, struct slice text,
     return true;
 }
 
-/* The start of text up to its first special. */
-static struct slice until_special(struct slice text, const struct frame_special *specials,
-                                  size_t count)
-{
-    size_t at = 0;
-    while (at < text.len && !frame_special_at(slice_of(text.data + at, text.len - at), specials, count))
-        at++;
-    return slice_of(text.data, at);
-}
-
 static bool push_content(struct frame *frame, struct slice before, struct slice after)
 {
     struct frame_part *part = frame_push(frame, FRAME_CONTENT);
@@ -156,7 +154,8 @@ int frame_build(struct frame *frame, const struct frame_tail *tail,
                 const struct frame_special *specials, size_t count, struct fail *fail)
 {
     struct slice left, right;
-    struct slice joined = until_special(tail->after, specials, count);
+    const struct slice joined =
+        slice_of(tail->after.data, frame_until_special(tail->after, specials, count));
     struct slice after = slice_of(tail->after.data + joined.len, tail->after.len - joined.len);
     if (!push_pieces(frame, tail->before, specials, count, &left) ||
         !push_content(frame, left, joined) || !push_pieces(frame, after, specials, count, &right) ||

@@ -55,6 +55,9 @@ struct frame {
 const struct frame_special *frame_special_at(struct slice text,
                                              const struct frame_special *specials, size_t count);
 
+/* Bytes of the text until the name of the next of them. */
+size_t frame_until_special(struct slice text, const struct frame_special *specials, size_t count);
+
 /* What some template language or other takes for blank, in UTF-8; NULL ends the table. */
 extern const char *const frame_blanks[];
 

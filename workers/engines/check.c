@@ -25,12 +25,7 @@ const char *check_word(enum check_name name)
     return words[name].word;
 }
 
-const char *check_doc(enum check_name name)
-{
-    return words[name].doc;
-}
-
-const char *check_verdict_word(enum check_verdict verdict)
+static const char *verdict_word(enum check_verdict verdict)
 {
     static const char *const verdicts[] = {"pass", "fail", "not offered"};
     return verdicts[verdict];
@@ -49,11 +44,11 @@ struct report {
 static void tell(struct report *report, enum check_name name, struct check_result *result)
 {
     text_tame(result->text);
-    const char *verdict = check_verdict_word(result->verdict);
+    const char *verdict = verdict_word(result->verdict);
     if (report->is_json)
         json_array_append_new(report->list,
                               json_pack("{s:s,s:s,s:s,s:s}", "check", check_word(name), "verdict",
-                                        verdict, "text", result->text, "doc", check_doc(name)));
+                                        verdict, "text", result->text, "doc", words[name].doc));
     else
         fprintf(report->out, "%-11s  %-9s  %s\n", verdict, check_word(name), result->text);
     fflush(report->out);

@@ -28,8 +28,6 @@ enum check_name {
     ENGINE_CHECK_COUNT
 };
 const char *check_word(enum check_name name);
-const char *check_doc(enum check_name name);
-const char *check_verdict_word(enum check_verdict verdict);
 
 /* What the checks know of each other. */
 struct check_run {

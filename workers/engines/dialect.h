@@ -86,6 +86,9 @@ void engine_facts_finish(struct engine_facts *facts);
 /* One try of engine_render. */
 int engine_render_once(struct engine *engine, const struct task_message *messages, size_t count,
                        struct tokens *ret, struct fail *fail);
+/* Text that the template made, as engine_render_once has it in dialects without `render`. */
+int engine_encode_rendered(struct engine *engine, struct slice text, struct tokens *ret,
+                           struct fail *fail);
 /* The ids of rendered text, behind what the tokenizer puts in front; false: no memory. */
 bool engine_take_rendered(const struct engine *engine, const struct tokens *ids,
                           struct tokens *ret);

@@ -58,12 +58,6 @@ static void write_text(struct buffer *out, uint32_t text)
 
 /* ---- agreement ----------------------------------------------------------------------------- */
 
-static bool tokens_equal(const struct tokens *a, const struct tokens *b)
-{
-    return a->count == b->count &&
-           (a->count == 0 || memcmp(a->ids, b->ids, a->count * sizeof(*a->ids)) == 0);
-}
-
 /* How the tokenizers do: texts that came out as the engine's, and whether any did not. */
 struct agreement {
     size_t same[TOKENIZERS_MAX];

@@ -19,7 +19,6 @@
 
 #include "common/cleanup.h"
 #include "common/digest.h"
-#include "workers/engines/call.h"
 #include "workers/engines/dialect.h"
 #include "workers/engines/ends.h"
 #include "workers/engines/llama_reply.h"
@@ -27,44 +26,11 @@
 #include "workers/text.h"
 
 enum {
-    ANSWER_BYTES = 1 << 20,       /* of an answer, besides its tokens */
     ANSWER_TOKEN_BYTES = 1 << 10, /* a token of the answer with its entry; usually 200 */
-    ANSWER_TOKENS_MAX = 1 << 18,  /* so an answer is at most 257 MiB */
     FORCE_BIAS = 10000            /* far above any logit */
 };
 
-static int post(struct engine *engine, const char *path, json_t *body, json_t **ret,
-                struct fail *fail)
-{
-    if (!body)
-        return fail_set(fail, -ENOMEM, "out of memory");
-    struct call call = {.http = engine->http,
-                        .base = engine->url,
-                        .path = path,
-                        .body = body,
-                        .timeout_ms = METADATA_TIMEOUT_MS,
-                        .ret_pause_ms = &engine->pause_ms};
-    return call_json(&call, ret, fail);
-}
-
 /* ---- text and ids ------------------------------------------------------------------------ */
-
-static int read_tokens(const json_t *ids, struct tokens *ret, struct fail *fail)
-{
-    if (!json_is_array(ids))
-        return fail_set(fail, -EPROTO, "the engine's answer has no tokens");
-    size_t i;
-    const json_t *id;
-    json_array_foreach(ids, i, id)
-    {
-        json_int_t value = json_integer_value(id);
-        if (!json_is_integer(id) || value < 0 || value > INT32_MAX)
-            return fail_set(fail, -EPROTO, "token %zu of the engine's answer is no id", i);
-        if (!tokens_append(ret, &(uint32_t){(uint32_t)value}, 1))
-            return fail_set(fail, -ENOMEM, "out of memory");
-    }
-    return 0;
-}
 
 static int encode(struct engine *engine, struct slice text, enum tokenize_mode mode, bool prefix,
                   struct tokens *ret, struct fail *fail)
@@ -73,8 +39,8 @@ static int encode(struct engine *engine, struct slice text, enum tokenize_mode m
         json_pack("{s:s%,s:b,s:b}", "content", text.len ? (char *)text.data : "", text.len,
                   "add_special", prefix, "parse_special", mode == TOKENIZE_SPECIALS);
     AUTO_JSON json_t *answer = NULL;
-    int error = post(engine, "/tokenize", body, &answer, fail);
-    return error < 0 ? error : read_tokens(json_object_get(answer, "tokens"), ret, fail);
+    int error = served_post(engine, "/tokenize", body, &answer, fail);
+    return error < 0 ? error : served_ids(answer, ret, fail);
 }
 
 static int llama_tokenize(struct engine *engine, struct slice text, enum tokenize_mode mode,
@@ -88,7 +54,7 @@ static int llama_detokenize(struct engine *engine, uint32_t id, struct buffer *r
 {
     AUTO_JSON json_t *body = json_pack("{s:[I]}", "tokens", (json_int_t)id);
     AUTO_JSON json_t *answer = NULL;
-    int error = post(engine, "/detokenize", body, &answer, fail);
+    int error = served_post(engine, "/detokenize", body, &answer, fail);
     if (error < 0)
         return error;
     const json_t *text = json_object_get(answer, "content");
@@ -101,15 +67,12 @@ static int llama_detokenize(struct engine *engine, uint32_t id, struct buffer *r
 static int llama_apply_template(struct engine *engine, const struct task_message *messages,
                                 size_t count, struct buffer *ret, struct fail *fail)
 {
-    AUTO_JSON json_t *list = json_array();
-    for (size_t i = 0; i < count; i++)
-        json_array_append_new(
-            list, json_pack("{s:s,s:s}", "role", messages[i].role, "content", messages[i].content));
-    if (json_array_size(list) != count)
-        return fail_set(fail, -EINVAL, "a message is not UTF-8");
+    AUTO_JSON json_t *list = NULL, *answer = NULL;
+    int error = served_messages(messages, count, &list, fail);
+    if (error < 0)
+        return error;
     AUTO_JSON json_t *body = json_pack("{s:O}", "messages", list);
-    AUTO_JSON json_t *answer = NULL;
-    int error = post(engine, "/apply-template", body, &answer, fail);
+    error = served_post(engine, "/apply-template", body, &answer, fail);
     if (error < 0)
         return error;
     const json_t *prompt = json_object_get(answer, "prompt");
@@ -120,12 +83,6 @@ static int llama_apply_template(struct engine *engine, const struct task_message
 }
 
 /* ---- what kind of server it is ----------------------------------------------------------- */
-
-/* /props, or -ENOTSUP when there is no such thing. */
-static int get_props(struct engine *engine, json_t **props, struct fail *fail)
-{
-    return served_get(engine, "/props", props, fail);
-}
 
 static int digest_model(const json_t *props, char ret[80], struct fail *fail)
 {
@@ -146,14 +103,14 @@ static void name_model(const json_t *props, char ret[256])
 static int llama_identify(struct engine *engine, char model_digest[80], struct fail *fail)
 {
     AUTO_JSON json_t *props = NULL;
-    int error = get_props(engine, &props, fail);
+    int error = served_get(engine, "/props", &props, fail);
     return error < 0 ? error : digest_model(props, model_digest, fail);
 }
 
 static int read_props(struct engine *engine, struct engine_facts *ret, json_t **props,
                       struct fail *fail)
 {
-    int error = get_props(engine, props, fail);
+    int error = served_get(engine, "/props", props, fail);
     if (error == 0)
         error = digest_model(*props, ret->model_digest, fail);
     if (error < 0)
@@ -255,19 +212,11 @@ static int complete(struct engine *engine, const struct tokens *prompt, const js
                     uint64_t tokens, struct answer *ret, struct fail *fail)
 {
     AUTO_FREE char *text = write_body(body, prompt);
-    if (!text)
-        return fail_set(fail, -ENOMEM, "out of memory");
-    if (tokens > ANSWER_TOKENS_MAX)
-        tokens = ANSWER_TOKENS_MAX;
-    struct call call = {.http = engine->http,
-                        .base = engine->url,
-                        .path = "/completion",
-                        .text = text,
-                        .timeout_ms =
-                            GENERATION_TIMEOUT_MS + (int64_t)tokens * GENERATION_TOKEN_MS,
-                        .ret_pause_ms = &engine->pause_ms,
-                        .answer_max = ANSWER_BYTES + tokens * ANSWER_TOKEN_BYTES};
-    return call_tree(&call, ret, fail);
+    const struct served_call call = {.path = "/completion",
+                                     .text = text,
+                                     .tokens = tokens,
+                                     .token_bytes = ANSWER_TOKEN_BYTES};
+    return served_sample(engine, &call, ret, fail);
 }
 
 struct scoring {

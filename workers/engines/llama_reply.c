@@ -216,8 +216,7 @@ static int read_counts(const struct tree *reply, size_t prompt_count, struct gen
     if (!tree_id(said, &ret->prompt_tokens) || ret->prompt_tokens != prompt_count)
         return fail_set(fail, -EPROTO, "the engine read a prompt of %u tokens where %zu were sent",
                         ret->prompt_tokens, prompt_count);
-    if (!tree_id(timing_of(reply, "cache_n"), &ret->cached_tokens))
-        ret->cached_tokens = 0;
+    (void)tree_id(timing_of(reply, "cache_n"), &ret->cached_tokens);
     return 0;
 }
 

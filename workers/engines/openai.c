@@ -16,9 +16,7 @@
 
 static int openai_describe(struct engine *engine, struct engine_facts *ret, struct fail *fail)
 {
-    int error = served_model(engine, ret, fail);
-    if (error == 0)
-        error = served_digest(engine, ret->model_digest, fail);
+    int error = served_model(engine, ret, ret->model_digest, fail);
     if (error < 0)
         return error;
     if (ret->context_tokens == 0)

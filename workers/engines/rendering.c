@@ -127,27 +127,18 @@ static int encode_own(const struct encoding *encoding, struct slice text, struct
                                                                fail);
 }
 
-/* Bytes of the text until the next special token's name. */
-static size_t until_special(const struct specials *specials, struct slice text)
-{
-    size_t at = 0;
-    while (at < text.len && !frame_special_at(slice_of(text.data + at, text.len - at),
-                                              specials->list, specials->count))
-        at++;
-    return at;
-}
-
 /* What has no mark is encoded in as long runs as there are, special tokens and all. */
 static int encode_marked(const struct encoding *encoding, struct slice text, struct fail *fail)
 {
     int error = 0;
     size_t run = 0, at = 0;
+    const struct specials *specials = encoding->specials;
     while (error == 0 && at < text.len) {
         const struct slice rest = slice_of(text.data + at, text.len - at);
         const struct frame_special *special =
-            frame_special_at(rest, encoding->specials->list, encoding->specials->count);
-        const size_t len =
-            special ? strlen(special->name) : until_special(encoding->specials, rest);
+            frame_special_at(rest, specials->list, specials->count);
+        const size_t len = special ? strlen(special->name)
+                                   : frame_until_special(rest, specials->list, specials->count);
         if (!special && has_mark(encoding->mark, slice_of(rest.data, len))) {
             error = encode_own(encoding, slice_of(text.data + run, at - run), fail);
             if (error == 0)
@@ -215,7 +206,9 @@ static int render_text(struct engine *engine, const struct task_message *message
         return out_of_memory(fail);
     int error = specials_find(engine, plain, specials, fail);
     if (error == 0 && !text_names_specials(messages, count, text_from, specials))
-        error = engine_render_once(engine, messages, count, ret, fail);
+        error = engine->dialect->render
+                    ? engine->dialect->render(engine, messages, count, ret, fail)
+                    : engine_encode_rendered(engine, plain, ret, fail);
     else if (error == 0)
         error = render_marked(engine, messages, count, text_from, plain, specials, ret, fail);
     specials_finish(specials);

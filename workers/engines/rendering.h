@@ -10,8 +10,8 @@
 #include "workers/engines/dialect.h"
 
 /*
- * As engine_render, with a message that must stay text. -ENOTSUP: the template does something to the messages that leaves no telling
- * what is its own.
+ * As engine_render, with a message that must stay text. -ENOTSUP: the template does something to
+ * the messages that leaves no telling what is its own.
  */
 int rendering_render(struct engine *engine, const struct task_message *messages, size_t count,
                      size_t text_from, struct tokens *ret, struct fail *fail);

@@ -10,25 +10,31 @@
 static const double LOGPROB_EPSILON = 1e-4; /* above 0: rounding of the server's softmax */
 static const double LOGPROB_NONE = -9999;
 
+int reply_count(uint32_t count, uint64_t max_tokens, struct fail *fail)
+{
+    return count <= max_tokens
+               ? 0
+               : fail_set(fail, -EPROTO,
+                          "the engine sampled %u tokens where at most %llu were asked for", count,
+                          (unsigned long long)max_tokens);
+}
+
 int reply_ids(const struct tree *tree, const struct tree_node *ids, uint64_t max_tokens,
               struct tokens *ret, struct fail *fail)
 {
     const uint32_t count = tree_count(ids);
     if (count == 0)
         return fail_set(fail, -EPROTO, "the engine's answer has no token ids");
-    if (count > max_tokens)
-        return fail_set(fail, -EPROTO,
-                        "the engine sampled %u tokens where at most %llu were asked for", count,
-                        (unsigned long long)max_tokens);
+    int error = reply_count(count, max_tokens, fail);
     const struct tree_node *node = tree_first(ids);
-    for (uint32_t i = 0; i < count; i++, node = tree_behind(tree, node)) {
+    for (uint32_t i = 0; error == 0 && i < count; i++, node = tree_behind(tree, node)) {
         uint32_t id;
         if (!tree_id(node, &id))
             return fail_set(fail, -EPROTO, "token %u of the engine's answer is no id", i);
         if (!tokens_append(ret, &id, 1))
             return fail_set(fail, -ENOMEM, "out of memory");
     }
-    return 0;
+    return error;
 }
 
 int reply_logprob(const struct tree_node *node, size_t i, float *ret, struct fail *fail)
@@ -40,6 +46,14 @@ int reply_logprob(const struct tree_node *node, size_t i, float *ret, struct fai
         return fail_set(fail, -EPROTO, "%g for token %zu is not a log-probability", value, i);
     *ret = value > 0 ? 0 : (float)value;
     return 0;
+}
+
+int reply_scored(const struct tree_node *list, const struct tokens *prompt, struct fail *fail)
+{
+    return tree_count(list) == prompt->count
+               ? 0
+               : fail_set(fail, -EPROTO, "the engine scored %u tokens of a prompt of %zu",
+                          tree_count(list), prompt->count);
 }
 
 int reply_room(struct generation *ret, struct fail *fail)

@@ -8,11 +8,15 @@
 #include "workers/engines/engine.h"
 #include "workers/engines/tree.h"
 
+/* Whether so many may have been sampled: at most max_tokens. */
+int reply_count(uint32_t count, uint64_t max_tokens, struct fail *fail);
 /* At least one, at most max_tokens. */
 int reply_ids(const struct tree *tree, const struct tree_node *ids, uint64_t max_tokens,
               struct tokens *ret, struct fail *fail);
 /* Of token `i`. Servers clamp what they do not know to -9999: no log-probability. */
 int reply_logprob(const struct tree_node *node, size_t i, float *ret, struct fail *fail);
+/* Whether a list of scores has one for each token of a prompt. */
+int reply_scored(const struct tree_node *list, const struct tokens *prompt, struct fail *fail);
 /* Room for one a token. */
 int reply_room(struct generation *ret, struct fail *fail);
 /* "stop", "length"; -EAGAIN when the engine aborted the call, -EIO when it failed at it. */

@@ -4,7 +4,6 @@
 
 #include "common/cleanup.h"
 #include "common/digest.h"
-#include "workers/engines/call.h"
 
 int served_get(struct engine *engine, const char *path, json_t **ret, struct fail *fail)
 {
@@ -17,6 +16,82 @@ int served_get(struct engine *engine, const char *path, json_t **ret, struct fai
     return error == -EPROTO ? fail_set(fail, -ENOTSUP, "no %s", path) : error;
 }
 
+static int out_of_memory(struct fail *fail)
+{
+    return fail_set(fail, -ENOMEM, "out of memory");
+}
+
+int served_post(struct engine *engine, const char *path, json_t *body, json_t **ret,
+                struct fail *fail)
+{
+    if (!body)
+        return out_of_memory(fail);
+    struct call call = {.http = engine->http,
+                        .base = engine->url,
+                        .path = path,
+                        .body = body,
+                        .timeout_ms = METADATA_TIMEOUT_MS,
+                        .ret_pause_ms = &engine->pause_ms};
+    return call_json(&call, ret, fail);
+}
+
+/* ---- text and ids ------------------------------------------------------------------------ */
+
+int served_messages(const struct task_message *messages, size_t count, json_t **ret,
+                    struct fail *fail)
+{
+    *ret = json_array();
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(
+            *ret, json_pack("{s:s,s:s}", "role", messages[i].role, "content", messages[i].content));
+    return json_array_size(*ret) == count ? 0 : fail_set(fail, -EINVAL, "a message is not UTF-8");
+}
+
+int served_ids(const json_t *answer, struct tokens *ret, struct fail *fail)
+{
+    const json_t *ids = json_object_get(answer, "tokens"), *id;
+    size_t i;
+    if (!json_is_array(ids))
+        return fail_set(fail, -EPROTO, "the engine's answer has no tokens");
+    json_array_foreach(ids, i, id)
+    {
+        json_int_t value = json_integer_value(id);
+        if (!json_is_integer(id) || value < 0 || value > INT32_MAX)
+            return fail_set(fail, -EPROTO, "token %zu of the engine's answer is no id", i);
+        if (!tokens_append(ret, &(uint32_t){(uint32_t)value}, 1))
+            return out_of_memory(fail);
+    }
+    return 0;
+}
+
+/* ---- sampling ---------------------------------------------------------------------------- */
+
+enum {
+    ANSWER_BYTES = 1 << 20,     /* of an answer, besides its tokens and the prompt's */
+    ANSWER_TOKENS_MAX = 1 << 18
+};
+
+int served_sample(struct engine *engine, const struct served_call *sampling, struct answer *ret,
+                  struct fail *fail)
+{
+    const uint64_t tokens =
+        sampling->tokens < ANSWER_TOKENS_MAX ? sampling->tokens : ANSWER_TOKENS_MAX;
+    if (!sampling->text)
+        return out_of_memory(fail);
+    struct call call = {.http = engine->http,
+                        .base = engine->url,
+                        .path = sampling->path,
+                        .text = sampling->text,
+                        .timeout_ms =
+                            GENERATION_TIMEOUT_MS + (int64_t)tokens * GENERATION_TOKEN_MS,
+                        .ret_pause_ms = &engine->pause_ms,
+                        .answer_max = ANSWER_BYTES + tokens * sampling->token_bytes +
+                                      sampling->prompt_bytes};
+    return call_tree(&call, ret, fail);
+}
+
+/* ---- what is served ---------------------------------------------------------------------- */
+
 static int get_model(struct engine *engine, json_t **answer, const json_t **ret, struct fail *fail)
 {
     int error = served_get(engine, "/v1/models", answer, fail);
@@ -26,23 +101,6 @@ static int get_model(struct engine *engine, json_t **answer, const json_t **ret,
     return json_is_string(json_object_get(*ret, "id"))
                ? 0
                : fail_set(fail, -ENOTSUP, "/v1/models names no model");
-}
-
-int served_model(struct engine *engine, struct engine_facts *facts, struct fail *fail)
-{
-    AUTO_JSON json_t *answer = NULL;
-    const json_t *model = NULL;
-    int error = get_model(engine, &answer, &model, fail);
-    if (error < 0)
-        return error;
-    const char *id = json_string_value(json_object_get(model, "id"));
-    json_int_t context = json_integer_value(json_object_get(model, "max_model_len"));
-    if (strlen(id) >= sizeof(facts->model))
-        return fail_set(fail, -EPROTO, "the model's name is longer than %zu bytes",
-                        sizeof(facts->model) - 1);
-    snprintf(facts->model, sizeof(facts->model), "%s", id);
-    facts->context_tokens = context > 0 ? (uint64_t)context : 0;
-    return 0;
 }
 
 int digest_members(const json_t *object, const char *const *names, size_t count, char ret[80],
@@ -56,14 +114,37 @@ int digest_members(const json_t *object, const char *const *names, size_t count,
     }
     return !text.failed && digest_of(buffer_peek(&text), ret)
                ? 0
-               : fail_set(fail, -ENOMEM, "out of memory");
+               : out_of_memory(fail);
+}
+
+static int digest_model(const json_t *model, char model_digest[80], struct fail *fail)
+{
+    static const char *const names[] = {"id", "root", "parent"};
+    return digest_members(model, names, 3, model_digest, fail);
+}
+
+int served_model(struct engine *engine, struct engine_facts *facts, char *ret_digest,
+                 struct fail *fail)
+{
+    AUTO_JSON json_t *answer = NULL;
+    const json_t *model = NULL;
+    int error = get_model(engine, &answer, &model, fail);
+    if (error < 0)
+        return error;
+    const char *id = json_string_value(json_object_get(model, "id"));
+    json_int_t context = json_integer_value(json_object_get(model, "max_model_len"));
+    if (strlen(id) >= sizeof(facts->model))
+        return fail_set(fail, -EPROTO, "the model's name is longer than %zu bytes",
+                        sizeof(facts->model) - 1);
+    snprintf(facts->model, sizeof(facts->model), "%s", id);
+    facts->context_tokens = context > 0 ? (uint64_t)context : 0;
+    return ret_digest ? digest_model(model, ret_digest, fail) : 0;
 }
 
 int served_digest(struct engine *engine, char model_digest[80], struct fail *fail)
 {
-    static const char *const names[] = {"id", "root", "parent"};
     AUTO_JSON json_t *answer = NULL;
     const json_t *model = NULL;
     int error = get_model(engine, &answer, &model, fail);
-    return error < 0 ? error : digest_members(model, names, 3, model_digest, fail);
+    return error < 0 ? error : digest_model(model, model_digest, fail);
 }

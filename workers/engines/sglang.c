@@ -26,10 +26,8 @@
 #include "workers/engines/spelling.h"
 
 enum {
-    ANSWER_BYTES = 1 << 20,
     ANSWER_TOKEN_BYTES = 1 << 9,
-    ANSWER_PROMPT_BYTES = 128, /* a token of the prompt that is scored */
-    ANSWER_TOKENS_MAX = 1 << 18
+    ANSWER_PROMPT_BYTES = 128 /* a token of the prompt that is scored */
 };
 
 /* ---- requests ---------------------------------------------------------------------------- */
@@ -103,20 +101,12 @@ static int ask(struct engine *engine, const struct engine_facts *facts,
         return error;
     write_request(asking, facts, &rid, &body);
     AUTO_FREE char *text = buffer_take_str(&body);
-    if (!text)
-        return fail_set(fail, -ENOMEM, "out of memory");
-    uint64_t tokens =
-        asking->max_tokens < ANSWER_TOKENS_MAX ? asking->max_tokens : ANSWER_TOKENS_MAX;
-    struct call call = {.http = engine->http,
-                        .base = engine->url,
-                        .path = "/generate",
-                        .text = text,
-                        .timeout_ms =
-                            GENERATION_TIMEOUT_MS + (int64_t)tokens * GENERATION_TOKEN_MS,
-                        .ret_pause_ms = &engine->pause_ms,
-                        .answer_max = ANSWER_BYTES + tokens * ANSWER_TOKEN_BYTES +
-                                      asking->prompt->count * ANSWER_PROMPT_BYTES};
-    error = call_tree(&call, ret, fail);
+    const struct served_call call = {.path = "/generate",
+                                     .text = text,
+                                     .tokens = asking->max_tokens,
+                                     .token_bytes = ANSWER_TOKEN_BYTES,
+                                     .prompt_bytes = asking->prompt->count * ANSWER_PROMPT_BYTES};
+    error = served_sample(engine, &call, ret, fail);
     if (error == -ECANCELED || error == -ETIMEDOUT)
         abort_call(engine, &rid);
     return error;
@@ -187,7 +177,7 @@ static int sglang_describe(struct engine *engine, struct engine_facts *ret, stru
     if (error == 0)
         error = digest_info(info, ret->model_digest, fail);
     if (error == 0)
-        error = served_model(engine, ret, fail);
+        error = served_model(engine, ret, NULL, fail);
     if (error == 0 && ret->context_tokens < 2)
         error = fail_set(fail, -ENOTSUP, "/v1/models has no max_model_len");
     if (error < 0)

@@ -23,17 +23,16 @@ static int read_entries(const struct tree *tree, const struct tree_node *entries
     const uint32_t count = tree_count(entries);
     if (count == 0)
         return fail_set(fail, -EPROTO, "the engine's answer has no output_token_logprobs");
-    if (count > max_tokens)
-        return fail_set(fail, -EPROTO,
-                        "the engine sampled %u tokens where at most %llu were asked for", count,
-                        (unsigned long long)max_tokens);
+    int error = reply_count(count, max_tokens, fail);
+    if (error < 0)
+        return error;
     ret->logprobs = calloc(count, sizeof(*ret->logprobs));
     if (!ret->logprobs)
         return fail_set(fail, -ENOMEM, "out of memory");
     const struct tree_node *entry = tree_first(entries);
     for (uint32_t i = 0; i < count; i++, entry = tree_behind(tree, entry)) {
         uint32_t id;
-        int error = read_entry(tree, entry, i, &id, &ret->logprobs[i], fail);
+        error = read_entry(tree, entry, i, &id, &ret->logprobs[i], fail);
         if (error == 0 && !tokens_append(&ret->sampled, &id, 1))
             error = fail_set(fail, -ENOMEM, "out of memory");
         if (error < 0)
@@ -70,8 +69,7 @@ int sglang_reply_read(const struct tree *tree, const struct tokens *prompt, uint
         error = check_count(tree_get(tree, meta, "completion_tokens"), ret, fail);
     if (error == 0)
         error = reply_prompt(prompt_tokens, prompt->count, ret, fail);
-    if (!tree_id(tree_get(tree, meta, "cached_tokens"), &ret->cached_tokens))
-        ret->cached_tokens = 0;
+    (void)tree_id(tree_get(tree, meta, "cached_tokens"), &ret->cached_tokens);
     reply_versions(tree, versions ? versions : tree_get(tree, meta, "weight_version"), ret);
     return error == 0 ? reply_text(tree, tree_get(tree, tree_root(tree), "text"), ret, fail)
                       : error;
@@ -87,17 +85,13 @@ int sglang_reply_scores(const struct tree *tree, const struct tokens *ids, size_
                         struct fail *fail)
 {
     const struct tree_node *list = tree_get(tree, meta_of(tree), "input_token_logprobs");
-    if (tree_count(list) != ids->count)
-        return fail_set(fail, -EPROTO, "the engine scored %u tokens of a prompt of %zu",
-                        tree_count(list), ids->count);
     const struct tree_node *entry = tree_first(list);
-    for (size_t i = 0; i < ids->count; i++, entry = tree_behind(tree, entry)) {
+    int error = reply_scored(list, ids, fail);
+    for (size_t i = 0; error == 0 && i < ids->count; i++, entry = tree_behind(tree, entry)) {
         uint32_t id = 0;
-        int error = i < from ? 0 : read_entry(tree, entry, i, &id, &ret[i - from], fail);
+        error = i < from ? 0 : read_entry(tree, entry, i, &id, &ret[i - from], fail);
         if (error == 0 && i >= from && id != ids->ids[i])
             error = fail_set(fail, -EPROTO, "the engine scored another token at %zu", i);
-        if (error < 0)
-            return error;
     }
-    return 0;
+    return error;
 }

@@ -5,7 +5,7 @@
 
 #include "common/cleanup.h"
 #include "common/digest.h"
-#include "workers/engines/call.h"
+#include "workers/engines/served.h"
 
 enum {
     NAME_MAX_BYTES = 63, /* of a special token's */
@@ -18,37 +18,6 @@ static int out_of_memory(struct fail *fail)
 }
 
 /* ---- the routes -------------------------------------------------------------------------- */
-
-static int post(struct engine *engine, const char *path, json_t *body, json_t **ret,
-                struct fail *fail)
-{
-    if (!body)
-        return out_of_memory(fail);
-    struct call call = {.http = engine->http,
-                        .base = engine->url,
-                        .path = path,
-                        .body = body,
-                        .timeout_ms = METADATA_TIMEOUT_MS,
-                        .ret_pause_ms = &engine->pause_ms};
-    return call_json(&call, ret, fail);
-}
-
-static int read_tokens(const json_t *answer, struct tokens *ret, struct fail *fail)
-{
-    const json_t *ids = json_object_get(answer, "tokens"), *id;
-    size_t i;
-    if (!json_is_array(ids))
-        return fail_set(fail, -EPROTO, "the engine's answer to /tokenize has no tokens");
-    json_array_foreach(ids, i, id)
-    {
-        json_int_t value = json_integer_value(id);
-        if (!json_is_integer(id) || value < 0 || value > INT32_MAX)
-            return fail_set(fail, -EPROTO, "token %zu of the engine's answer is no id", i);
-        if (!tokens_append(ret, &(uint32_t){(uint32_t)value}, 1))
-            return out_of_memory(fail);
-    }
-    return 0;
-}
 
 static json_t *body_for(const struct engine_facts *facts)
 {
@@ -65,24 +34,22 @@ static int encode(struct engine *engine, const struct engine_facts *facts, struc
     json_object_set_new(body, "add_special_tokens", json_false());
     if (json_object_size(body) != (facts->model[0] ? 3 : 2))
         return fail_set(fail, -EINVAL, "the text is not UTF-8");
-    int error = post(engine, "/tokenize", body, &answer, fail);
-    return error < 0 ? error : read_tokens(answer, ret, fail);
+    int error = served_post(engine, "/tokenize", body, &answer, fail);
+    return error < 0 ? error : served_ids(answer, ret, fail);
 }
 
 static int render(struct engine *engine, const struct engine_facts *facts,
                   const struct task_message *messages, size_t count, struct tokens *ret,
                   struct fail *fail)
 {
-    AUTO_JSON json_t *body = body_for(facts), *list = json_array(), *answer = NULL;
-    for (size_t i = 0; i < count; i++)
-        json_array_append_new(
-            list, json_pack("{s:s,s:s}", "role", messages[i].role, "content", messages[i].content));
-    if (json_array_size(list) != count)
-        return fail_set(fail, -EINVAL, "a message is not UTF-8");
+    AUTO_JSON json_t *body = body_for(facts), *list = NULL, *answer = NULL;
+    int error = served_messages(messages, count, &list, fail);
+    if (error < 0)
+        return error;
     if (json_object_set(body, "messages", list) < 0)
         return out_of_memory(fail);
-    int error = post(engine, "/tokenize", body, &answer, fail);
-    return error < 0 ? error : read_tokens(answer, ret, fail);
+    error = served_post(engine, "/tokenize", body, &answer, fail);
+    return error < 0 ? error : served_ids(answer, ret, fail);
 }
 
 static int say(struct engine *engine, const struct engine_facts *facts, const struct tokens *ids,
@@ -94,7 +61,7 @@ static int say(struct engine *engine, const struct engine_facts *facts, const st
     if (json_array_size(list) != count || json_object_set(body, "tokens", list) < 0 ||
         json_object_set_new(body, "skip_special_tokens", json_false()) < 0)
         return out_of_memory(fail);
-    int error = post(engine, "/detokenize", body, &answer, fail);
+    int error = served_post(engine, "/detokenize", body, &answer, fail);
     if (error < 0)
         return error;
     const json_t *text = json_object_get(answer, "prompt"); /* vLLM's word for it */
@@ -295,8 +262,7 @@ static int prove_joint(struct engine *engine, const struct engine_facts *facts, 
     if (error == 0)
         error = encode(engine, facts, buffer_peek(&joined), &cut, fail);
     *ret = error == 0 && take_out(facts, &cut, joints, &rest, NULL) == 0 &&
-           rest.count == whole.count &&
-           memcmp(rest.ids, whole.ids, whole.count * sizeof(*whole.ids)) == 0;
+           tokens_equal(&rest, &whole);
     tokens_finish(&whole);
     tokens_finish(&cut);
     tokens_finish(&rest);

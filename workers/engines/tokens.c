@@ -21,6 +21,12 @@ bool tokens_append(struct tokens *tokens, const uint32_t *ids, size_t count)
     return true;
 }
 
+bool tokens_equal(const struct tokens *a, const struct tokens *b)
+{
+    return a->count == b->count &&
+           (a->count == 0 || memcmp(a->ids, b->ids, a->count * sizeof(*a->ids)) == 0);
+}
+
 bool tokens_write(const struct tokens *tokens, struct buffer *ret)
 {
     buffer_append(ret, "[", 1);

@@ -63,7 +63,7 @@ const struct tree_node *tree_first(const struct tree_node *array);
 const struct tree_node *tree_behind(const struct tree *tree, const struct tree_node *node);
 uint32_t tree_count(const struct tree_node *array); /* 0 when it is no array */
 
-/* False: not there, or of another kind. */
+/* False: not there, or of another kind; *ret stays as it was. */
 bool tree_id(const struct tree_node *node, uint32_t *ret);     /* an integer of 0..INT32_MAX */
 bool tree_number(const struct tree_node *node, double *ret);   /* an integer or a real */
 bool tree_is(const struct tree *tree, const struct tree_node *node, const char *string);

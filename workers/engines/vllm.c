@@ -26,10 +26,8 @@
 #include "workers/engines/vllm_reply.h"
 
 enum {
-    ANSWER_BYTES = 1 << 20,
     ANSWER_TOKEN_BYTES = 1 << 10, /* a token of the answer with its entry; usually 130 */
-    ANSWER_PROMPT_BYTES = 256, /* a token of the prompt, which may come back with its entry */
-    ANSWER_TOKENS_MAX = 1 << 18
+    ANSWER_PROMPT_BYTES = 256     /* a token of the prompt, which may come back with its entry */
 };
 
 /* ---- requests ---------------------------------------------------------------------------- */
@@ -107,20 +105,12 @@ static int ask(struct engine *engine, const struct engine_facts *facts,
     AUTO_BUFFER body = {0};
     (facts->has_generate ? write_generate : write_complete)(asking, facts, &body);
     AUTO_FREE char *text = buffer_take_str(&body);
-    if (!text)
-        return fail_set(fail, -ENOMEM, "out of memory");
-    uint64_t tokens =
-        asking->max_tokens < ANSWER_TOKENS_MAX ? asking->max_tokens : ANSWER_TOKENS_MAX;
-    struct call call = {.http = engine->http,
-                        .base = engine->url,
-                        .path = facts->has_generate ? route_generate : route_complete,
-                        .text = text,
-                        .timeout_ms =
-                            GENERATION_TIMEOUT_MS + (int64_t)tokens * GENERATION_TOKEN_MS,
-                        .ret_pause_ms = &engine->pause_ms,
-                        .answer_max = ANSWER_BYTES + tokens * ANSWER_TOKEN_BYTES +
-                                      asking->prompt->count * ANSWER_PROMPT_BYTES};
-    return call_tree(&call, ret, fail);
+    const struct served_call call = {.path = facts->has_generate ? route_generate : route_complete,
+                                     .text = text,
+                                     .tokens = asking->max_tokens,
+                                     .token_bytes = ANSWER_TOKEN_BYTES,
+                                     .prompt_bytes = asking->prompt->count * ANSWER_PROMPT_BYTES};
+    return served_sample(engine, &call, ret, fail);
 }
 
 /* ---- what kind of server it is ----------------------------------------------------------- */
@@ -197,11 +187,9 @@ static int vllm_describe(struct engine *engine, struct engine_facts *ret, struct
     const char *version = json_string_value(json_object_get(answer, "version"));
     if (!version)
         return fail_set(fail, -ENOTSUP, "/version says no version");
-    error = served_model(engine, ret, fail);
+    error = served_model(engine, ret, ret->model_digest, fail);
     if (error == 0 && ret->context_tokens == 0)
         error = fail_set(fail, -ENOTSUP, "/v1/models has no max_model_len");
-    if (error == 0)
-        error = served_digest(engine, ret->model_digest, fail);
     if (error == 0)
         error = learn_template(engine, ret, fail);
     if (error == 0)

@@ -24,8 +24,7 @@ static int read_choice(const struct tree *tree, size_t prompt_count, uint64_t ma
                           fail);
     if (error == 0)
         error = reply_prompt(tree_get(tree, usage, "prompt_tokens"), prompt_count, ret, fail);
-    if (!tree_id(tree_get(tree, details, "cached_tokens"), &ret->cached_tokens))
-        ret->cached_tokens = 0;
+    (void)tree_id(tree_get(tree, details, "cached_tokens"), &ret->cached_tokens);
     return error == 0 ? reply_room(ret, fail) : error;
 }
 
@@ -119,7 +118,7 @@ static int read_lists(const struct tree *tree, const struct tree_node *logprobs,
         names = NULL;
     const struct tree_node *value = tree_first(values), *name = tree_first(names);
     for (size_t i = 0; i < ret->sampled.count; i++, value = tree_behind(tree, value)) {
-        if (name && names_ids(tree, name) && !is_named(tree, name, ret->sampled.ids[i]))
+        if (name && !is_named(tree, name, ret->sampled.ids[i]) && names_ids(tree, name))
             return other_tokens(i, fail);
         int error = reply_logprob(value, i, &ret->logprobs[i], fail);
         if (error < 0)
@@ -141,11 +140,18 @@ int vllm_reply_complete(const struct tree *tree, const struct tokens *prompt, ui
     return error == 0 ? read_lists(tree, tree_get(tree, choice, "logprobs"), ret, fail) : error;
 }
 
-static bool max_of(double value, bool has, double *ret)
+/* The likeliest so far. */
+struct top {
+    bool has;
+    double value;
+};
+
+static void top_take(struct top *top, const struct tree_node *node)
 {
-    if (!has || value > *ret)
-        *ret = value;
-    return true;
+    double value;
+    if (!tree_number(node, &value) || (top->has && value <= top->value))
+        return;
+    *top = (struct top){true, value};
 }
 
 bool vllm_reply_top(const struct tree *tree, double *ret)
@@ -154,16 +160,15 @@ bool vllm_reply_top(const struct tree *tree, double *ret)
     const struct tree_node *entry = tree_first(tree_get(tree, logprobs, "content"));
     const struct tree_node *list = tree_get(tree, entry, "top_logprobs");
     const struct tree_node *map = tree_first(tree_get(tree, logprobs, "top_logprobs"));
-    double value;
-    bool has = false;
+    struct top top = {0};
     for (uint32_t i = 0; i < tree_count(list); i++)
-        if (tree_number(tree_get(tree, tree_at(tree, list, i), "logprob"), &value))
-            has = max_of(value, has, ret);
+        top_take(&top, tree_get(tree, tree_at(tree, list, i), "logprob"));
     const struct tree_node *name = map && map->kind == TREE_OBJECT ? map + 1 : NULL;
     for (uint32_t i = 0; name && i < map->count; i++, name = tree_behind(tree, name + 1))
-        if (tree_number(name + 1, &value))
-            has = max_of(value, has, ret);
-    return has;
+        top_take(&top, name + 1);
+    if (top.has)
+        *ret = top.value;
+    return top.has;
 }
 
 /* [null, {"ID": {"logprob": ...}, ...}, ...]: of the whole answer, or of its choice. */
@@ -175,17 +180,13 @@ int vllm_reply_scores(const struct tree *tree, const struct tokens *ids, size_t 
         list = tree_get(tree, choice_of(tree), "prompt_logprobs");
     if (tree_count(list) == 0)
         return fail_set(fail, -ENOTSUP, "it does not tell a prompt's log-probabilities");
-    if (tree_count(list) != ids->count)
-        return fail_set(fail, -EPROTO, "the engine scored %u tokens of a prompt of %zu",
-                        tree_count(list), ids->count);
     const struct tree_node *entry = tree_first(list);
-    for (size_t i = 0; i < ids->count; i++, entry = tree_behind(tree, entry)) {
+    int error = reply_scored(list, ids, fail);
+    for (size_t i = 0; error == 0 && i < ids->count; i++, entry = tree_behind(tree, entry)) {
         char name[16];
         snprintf(name, sizeof(name), "%u", ids->ids[i]);
         const struct tree_node *score = tree_get(tree, tree_get(tree, entry, name), "logprob");
-        int error = i < from ? 0 : reply_logprob(score, i, &ret[i - from], fail);
-        if (error < 0)
-            return error;
+        error = i < from ? 0 : reply_logprob(score, i, &ret[i - from], fail);
     }
-    return 0;
+    return error;
 }

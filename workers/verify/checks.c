@@ -1,7 +1,7 @@
 /* checks.c - what can be seen without scoring: masks, counts, joints, and whose model it was. */
 #include <errno.h>
 
-#include "workers/engines/dialect.h"
+#include "workers/engines/ends.h"
 #include "workers/verify/verify.h"
 
 /* A turn of a trace, for the words of a finding. */
@@ -24,19 +24,11 @@ static bool is_said(const struct record_turn *turn)
 
 /* ---- ids that end a turn ------------------------------------------------------------------- */
 
-static bool is_known_end(const struct verify_engine *engine, uint32_t id)
-{
-    for (size_t i = 0; i < engine->ends.count; i++)
-        if (engine->ends.ids[i] == id)
-            return true;
-    return false;
-}
-
 /* Special tokens that turns stopped at, as the record says and the engine agrees. */
 static int learn_end(struct verify_engine *engine, uint32_t id, struct fail *fail)
 {
     bool is_special = false;
-    if (is_known_end(engine, id))
+    if (ends_have(&engine->ends, id))
         return 0;
     int error = engine_is_special(engine->engine, id, &is_special, fail);
     if (error == 0 && is_special && !tokens_append(&engine->ends, &id, 1))
@@ -66,7 +58,7 @@ static void check_ends(const struct verify_engine *engine, const struct record_t
     const struct record_turn *turn = place->turn;
     const uint32_t *ids = trace->token_ids + turn->offset;
     uint32_t at = 0;
-    while (at < turn->length && !is_known_end(engine, ids[at]))
+    while (at < turn->length && !ends_have(&engine->ends, ids[at]))
         at++;
     bool ended = at < turn->length, stopped = strcmp(turn->finish, "stop") == 0;
     if (ended)
