@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "schemas/task_json.h"
+
 bool task_grant_is_valid(const char *name)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
@@ -84,25 +86,19 @@ static json_t *load(struct slice json, struct refusal *no)
                TASK_BYTES_MAX);
         return NULL;
     }
-    json_t *loaded = json_loadb(json.data ? (const char *)json.data : "", json.len,
+    json_t *loaded = task_json_read(json);
+    if (loaded)
+        return loaded;
+    loaded = json_loadb(json.data ? (const char *)json.data : "", json.len,
                                 JSON_REJECT_DUPLICATES, &error);
     if (!loaded)
         refuse_json(&error, no);
     return loaded;
 }
 
-static bool read_defaults(struct task *task, struct refusal *no)
-{
-    static const char *const objects[] = {"", "agent", "sampling", "eval", "limits"};
-    for (size_t i = 0; i < sizeof(objects) / sizeof(objects[0]); i++)
-        if (!task_read_defaults(objects[i], task, no))
-            return false;
-    return true;
-}
-
 static bool read_task(struct task *task, const json_t *json, struct refusal *no)
 {
-    return read_defaults(task, no) && task_read_object("", json, "", task, no) &&
+    return task_begin(task, no) && task_read_object("", json, "", task, no) &&
            task_settle_agent(task, no) && check_messages(task, no) && check_eval(task, no);
 }
 

@@ -39,7 +39,9 @@ bool place_set_text(const struct task_place *place, char **member, const char *t
 bool task_read_object(const char *parent, const json_t *object, const char *shown, void *base,
                       struct refusal *no);
 bool task_read_value(const struct task_place *place, const json_t *value);
-/* What task.def says of the fields directly in `parent`. */
+/* A task of which nothing is said: the defaults of all its own fields. */
+bool task_begin(struct task *task, struct refusal *no);
+/* The defaults of the fields directly in `parent`, such as a list's element. */
 bool task_read_defaults(const char *parent, void *base, struct refusal *no);
 
 bool task_read_prompt(const struct task_place *place, const json_t *value);

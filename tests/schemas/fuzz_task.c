@@ -1,5 +1,9 @@
-/* Any bytes: they are refused with a reason, or are a task that keeps what task.h says of it. */
+/*
+ * Any bytes: they are refused with a reason, or are a task that keeps what task.h says of it; and
+ * what is read without jansson is what jansson reads.
+ */
 #include "common/cleanup.h"
+#include "schemas/task_json.h"
 #include "schemas/task_table.h"
 #include "tests/fuzz.h"
 
@@ -48,8 +52,20 @@ static void check_task(const struct task *task)
     check_files(task->eval_files, task->eval_file_count);
 }
 
+static void check_json(struct slice text)
+{
+    json_t *ours = task_json_read(text);
+    if (ours) {
+        json_t *theirs = json_loadb((const char *)text.data, text.len, JSON_REJECT_DUPLICATES, NULL);
+        must(json_equal(ours, theirs));
+        json_decref(theirs);
+    }
+    json_decref(ours);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    check_json(slice_of(data, size));
     struct refusal no = {0};
     struct task *task = task_parse(slice_of(data, size), &no);
     if (task)

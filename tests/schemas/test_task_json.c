@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include "schemas/task_json.h"
 #include "tests/schemas/task_asserts.h"
 
 /* ---- every row of the table --------------------------------------------------------------- */
@@ -201,6 +202,65 @@ static void any_one_byte_damaged_is_refused_or_read(void **state)
     assert_true(refused > 10000);
 }
 
+/* ---- read without jansson ------------------------------------------------------------------- */
+
+/* True when it was read; then jansson reads the same. */
+static bool is_read_alike(struct slice text)
+{
+    json_t *ours = task_json_read(text);
+    json_t *theirs = json_loadb((const char *)text.data, text.len, JSON_REJECT_DUPLICATES, NULL);
+    bool is_read = ours != NULL, is_same = !is_read || json_equal(ours, theirs);
+    json_decref(ours);
+    json_decref(theirs);
+    assert_true(is_same);
+    return is_read;
+}
+
+static void what_is_common_is_read_without_jansson(void **state)
+{
+    (void)state;
+    static const char *const common[] = {
+        full,
+        "{}",
+        " [ ] ",
+        "\t{ \"a\" : [ 1 , -0 , 0, 2.5e-3, 123456789012345678, 9223372036854775807 ] ,\n\"\":{} }\r\n",
+        "[true,false,null,\"\",\"0123456\",\"01234567\",\"012345678\",\"\xc3\xa9\xf0\x9f\x98\x80\"]",
+        "[\"\\n\\t\\\"\\\\\\/\\b\\f\\r\",\"01234567\\n01234567\\u00e9\\ud83d\\ude00x\",\"\\\\u\"]",
+    };
+    for (size_t i = 0; i < sizeof(common) / sizeof(*common); i++)
+        assert_true(is_read_alike(slice_from_str(common[i])));
+}
+
+static void what_jansson_refuses_is_not_read_without_it(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {
+        "", "7", "\"a\"", "{", "[1", "[1,]", "[,1]", "{\"a\":1,}", "{\"a\"}", "{a:1}", "[1 2]", "[] x", "[\"a",
+        "[\"\\", "[\"\\u", "[\"\\x\"]", "[\"\\ud800\"]", "[\"\\u0000\"]", "[\"\x1f\"]", "[\"0123456\x1f\"]",
+        "[\"\xff\"]", "[\"\xed\xa0\x80\"]", "{\"\xff\":1}", "{\"a\":1,\"a\":1}", "[01]", "[-]", "[+1]", "[1.]",
+        "[.5]", "[1e]", "[1-2]", "[1e999]", "[99999999999999999999]", "[NaN]", "[tru]", "[truefalse]", "[nul",
+    };
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+        assert_null(task_json_read(slice_from_str(wrong[i])));
+    assert_null(task_json_read(slice_of("[\"a\0b\"]", 7)));
+}
+
+static void a_damaged_byte_is_read_as_jansson_does_or_left_to_it(void **state)
+{
+    (void)state;
+    char bytes[sizeof(full)];
+    size_t count = 0;
+    memcpy(bytes, full, sizeof(full));
+    for (size_t at = 0; at < sizeof(full) - 1; at++) {
+        for (unsigned byte = 0; byte < 256; byte++) {
+            bytes[at] = (char)byte;
+            count += is_read_alike(slice_of(bytes, sizeof(full) - 1));
+        }
+        bytes[at] = full[at];
+    }
+    assert_true(count > 1000);
+}
+
 static void base64_is_read_only_as_the_standard_writes_it(void **state)
 {
     (void)state;
@@ -237,6 +297,9 @@ int main(void)
         cmocka_unit_test(a_task_over_a_mebibyte_is_refused_unread),
         cmocka_unit_test(every_truncation_is_refused),
         cmocka_unit_test(any_one_byte_damaged_is_refused_or_read),
+        cmocka_unit_test(what_is_common_is_read_without_jansson),
+        cmocka_unit_test(what_jansson_refuses_is_not_read_without_it),
+        cmocka_unit_test(a_damaged_byte_is_read_as_jansson_does_or_left_to_it),
         cmocka_unit_test(base64_is_read_only_as_the_standard_writes_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
