@@ -89,8 +89,8 @@ static json_t *load(struct slice json, struct refusal *no)
     json_t *loaded = task_json_read(json);
     if (loaded)
         return loaded;
-    loaded = json_loadb(json.data ? (const char *)json.data : "", json.len,
-                                JSON_REJECT_DUPLICATES, &error);
+    loaded = json_loadb(json.data ? (const char *)json.data : "", json.len, JSON_REJECT_DUPLICATES,
+                        &error);
     if (!loaded)
         refuse_json(&error, no);
     return loaded;

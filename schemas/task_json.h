@@ -1,10 +1,11 @@
 /*
  * task_json.h - a task's JSON as jansson's values, several times sooner than jansson reads it: a
- * task is mostly a few long strings, which are looked at eight bytes at a time and copied once.
+ * task is mostly a few long strings, which common/json_tree.h passes eight bytes at a time and
+ * which are copied once.
  *
- * It reads the common form only. What it is not sure of it leaves to jansson: a number that is no
- * small integer and a string with a \u by itself, anything else by giving up. So jansson alone says
- * what is JSON and why something is not; what is read here, jansson reads as the same values.
+ * It reads the common form only. What it is not sure of it leaves to jansson: a string with a \u by
+ * itself, anything else by giving up. So jansson alone says what is JSON and why something is not;
+ * what is read here, jansson reads as the same values.
  */
 #ifndef SLUICE_SCHEMAS_TASK_JSON_H
 #define SLUICE_SCHEMAS_TASK_JSON_H
@@ -12,8 +13,6 @@
 #include <jansson.h>
 
 #include "common/slice.h"
-
-enum { TASK_JSON_LEVELS_MAX = 64 };
 
 /*
  * An object or an array, as json_loadb with JSON_REJECT_DUPLICATES makes it; the caller's. NULL:

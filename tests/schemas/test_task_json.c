@@ -223,12 +223,13 @@ static void what_is_common_is_read_without_jansson(void **state)
         full,
         "{}",
         " [ ] ",
-        "\t{ \"a\" : [ 1 , -0 , 0, 2.5e-3, 123456789012345678, 9223372036854775807 ] ,\n\"\":{} }\r\n",
+        "\t{ \"a\" : [ 1 , -0 , 0, 2.5e-3, 123456789012345678, -1.5e16 ] ,\n\"\":{} }\r\n",
         "[true,false,null,\"\",\"0123456\",\"01234567\",\"012345678\",\"\xc3\xa9\xf0\x9f\x98\x80\"]",
         "[\"\\n\\t\\\"\\\\\\/\\b\\f\\r\",\"01234567\\n01234567\\u00e9\\ud83d\\ude00x\",\"\\\\u\"]",
     };
     for (size_t i = 0; i < sizeof(common) / sizeof(*common); i++)
         assert_true(is_read_alike(slice_from_str(common[i])));
+    assert_false(is_read_alike(slice_from_str("[9223372036854775807]"))); /* nor a double */
 }
 
 static void what_jansson_refuses_is_not_read_without_it(void **state)

@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "workers/engines/tree.h"
+#include "common/json_tree.h"
 #include "workers/http.h"
 
 static inline void cleanup_json(json_t **json)

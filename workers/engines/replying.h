@@ -6,7 +6,7 @@
 #define SLUICE_WORKERS_REPLYING_H
 
 #include "workers/engines/engine.h"
-#include "workers/engines/tree.h"
+#include "common/json_tree.h"
 
 /* Whether so many may have been sampled: at most max_tokens. */
 int reply_count(uint32_t count, uint64_t max_tokens, struct fail *fail);

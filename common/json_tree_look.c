@@ -1,5 +1,5 @@
-/* tree_look.c - what a tree says, member by member. */
-#include "workers/engines/tree.h"
+/* json_tree_look.c - what a tree says, member by member. */
+#include "common/json_tree.h"
 
 /* ---- looking up -------------------------------------------------------------------------- */
 
@@ -8,7 +8,7 @@ const struct tree_node *tree_root(const struct tree *tree)
     return tree->count ? tree->nodes : NULL;
 }
 
-static struct slice raw(const struct tree *tree, const struct tree_node *string)
+struct slice tree_raw(const struct tree *tree, const struct tree_node *string)
 {
     return slice_of(tree->text.data + string->from, string->len);
 }
@@ -21,7 +21,7 @@ const struct tree_node *tree_get(const struct tree *tree, const struct tree_node
     const struct tree_node *at = object + 1;
     for (uint32_t i = 0; i < object->count; i++) {
         const struct tree_node *value = at + 1;
-        if (slice_is(raw(tree, at), name))
+        if (slice_is(tree_raw(tree, at), name))
             return value;
         at = tree->nodes + value->next;
     }
@@ -71,7 +71,7 @@ bool tree_number(const struct tree_node *node, double *ret)
 
 bool tree_is(const struct tree *tree, const struct tree_node *node, const char *string)
 {
-    return node && node->kind == TREE_STRING && slice_is(raw(tree, node), string);
+    return node && node->kind == TREE_STRING && slice_is(tree_raw(tree, node), string);
 }
 
 /* ---- strings ----------------------------------------------------------------------------- */
@@ -131,7 +131,7 @@ bool tree_string(const struct tree *tree, const struct tree_node *node, struct b
 {
     if (!node || node->kind != TREE_STRING)
         return false;
-    struct slice rest = raw(tree, node);
+    struct slice rest = tree_raw(tree, node);
     if (!node->has_escapes)
         return buffer_append(ret, rest.data, rest.len);
     while (rest.len > 0) {

@@ -1,4 +1,4 @@
-#include "workers/engines/tree.h"
+#include "common/json_tree.h"
 
 #include <errno.h>
 #include <math.h>
@@ -84,6 +84,33 @@ static bool skip_escape(struct reader *reader)
     return true;
 }
 
+#define EACH(byte) (0x0101010101010101u * (byte))
+
+/* Not 0 where a byte of the word is less than `bound`, at most 0x80. */
+static uint64_t has_less(uint64_t word, uint8_t bound)
+{
+    return (word - EACH(bound)) & ~word & EACH(0x80);
+}
+
+static bool is_plain(uint8_t c)
+{
+    return c >= ' ' && c != '"' && c != '\\';
+}
+
+/* Over all that stands for itself, eight bytes at a time. */
+static void skip_plain(struct reader *reader)
+{
+    const uint8_t *at = reader->at;
+    for (uint64_t word; reader->end - at >= (ptrdiff_t)sizeof(word); at += sizeof(word)) {
+        memcpy(&word, at, sizeof(word));
+        if (has_less(word, ' ') | has_less(word ^ EACH('"'), 1) | has_less(word ^ EACH('\\'), 1))
+            break;
+    }
+    while (at < reader->end && is_plain(*at))
+        at++;
+    reader->at = at;
+}
+
 static bool read_string(struct reader *reader)
 {
     if (!take(reader, '"'))
@@ -93,17 +120,13 @@ static bool read_string(struct reader *reader)
         return false;
     const uint8_t *from = reader->at;
     struct tree_node *node = &reader->tree->nodes[index];
-    while (reader->at < reader->end && *reader->at != '"') {
-        uint8_t c = *reader->at++;
-        if (c < 0x20)
-            return false;
-        if (c != '\\')
-            continue;
+    for (skip_plain(reader); reader->at < reader->end && *reader->at == '\\'; skip_plain(reader)) {
+        reader->at++;
         node->has_escapes = true;
         if (!skip_escape(reader))
             return false;
     }
-    if (reader->at == reader->end)
+    if (reader->at == reader->end || *reader->at != '"')
         return false;
     node->from = (uint32_t)(from - reader->tree->text.data);
     node->len = (uint32_t)(reader->at++ - from);

@@ -1,14 +1,14 @@
 /*
- * tree.h - a long JSON answer, read once into one array of nodes that point into its text. For
- * what an engine says of thousands of tokens, where a hash table and a copy of its name for every
- * member of every token would cost more than all the rest of a turn.
+ * json_tree.h - a JSON text, read once into one array of nodes that point into it. For what an
+ * engine says of thousands of tokens, and for the broker's and workers' many tasks, where a hash
+ * table and a copy of every name and string would cost more than all the rest.
  *
  * Strict: RFC 8259, UTF-8 not checked (readers repair what they keep), at most TREE_LEVELS_MAX
  * deep. Memory: 24 bytes a node, of which a byte of text makes at most one half. The text must
  * outlive the tree.
  */
-#ifndef SLUICE_WORKERS_TREE_H
-#define SLUICE_WORKERS_TREE_H
+#ifndef SLUICE_COMMON_JSON_TREE_H
+#define SLUICE_COMMON_JSON_TREE_H
 
 #include "common/buffer.h"
 #include "common/fail.h"
@@ -58,7 +58,10 @@ const struct tree_node *tree_get(const struct tree *tree, const struct tree_node
 /* Element `at`, in time proportional to it; NULL: not there, or no array. */
 const struct tree_node *tree_at(const struct tree *tree, const struct tree_node *array,
                                 uint32_t at);
-/* The first element of an array that has one, and the one behind an element that is not the last. */
+/*
+ * The first element of an array that has one, and the one behind an element that is not the last.
+ * Behind an object's node stand its members in order: a name (TREE_STRING) and its value each.
+ */
 const struct tree_node *tree_first(const struct tree_node *array);
 const struct tree_node *tree_behind(const struct tree *tree, const struct tree_node *node);
 uint32_t tree_count(const struct tree_node *array); /* 0 when it is no array */
@@ -66,6 +69,8 @@ uint32_t tree_count(const struct tree_node *array); /* 0 when it is no array */
 /* False: not there, or of another kind; *ret stays as it was. */
 bool tree_id(const struct tree_node *node, uint32_t *ret);     /* an integer of 0..INT32_MAX */
 bool tree_number(const struct tree_node *node, double *ret);   /* an integer or a real */
+/* What stands between the quotes: what is meant, unless `has_escapes`. */
+struct slice tree_raw(const struct tree *tree, const struct tree_node *string);
 bool tree_is(const struct tree *tree, const struct tree_node *node, const char *string);
 /* The string as it is meant, appended; what \u cannot mean becomes U+FFFD. */
 bool tree_string(const struct tree *tree, const struct tree_node *node, struct buffer *ret);

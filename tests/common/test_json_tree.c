@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
-#include "workers/engines/tree.h"
+#include "common/json_tree.h"
 
 static void assert_same(const struct tree *tree, const struct tree_node *node, const json_t *json);
 
