@@ -18,6 +18,7 @@
         static const struct field fields[] = {
 #define FIELD(type_, name_, need_, min_, max_, example_, doc_)                                     \
     {.name = #name_,                                                                               \
+     .name_len = sizeof(#name_) - 1,                                                               \
      .type = FIELD_##type_,                                                                        \
      .need = FIELD_##need_,                                                                        \
      .min = min_,                                                                                  \
@@ -30,6 +31,7 @@
     }                                                                                              \
     ;                                                                                              \
     static const struct message message = {.wire = wire,                                           \
+                                           .wire_len = sizeof(wire) - 1,                           \
                                            .sender = (enum message_sender)sender,                  \
                                            .doc = doc,                                             \
                                            .fields = fields,                                       \
@@ -256,11 +258,16 @@ static bool read_value(struct reader *reader, enum field_type type, void *value)
     return false;
 }
 
-static const struct field *find_field(const struct message *message, struct slice name)
+/* Peers send fields in the table's order, as we do: it is looked for from *hint on, behind the last. */
+static const struct field *find_field(const struct message *message, struct slice name, size_t *hint)
 {
-    for (size_t i = 0; i < message->field_count; i++)
-        if (slice_is(name, message->fields[i].name))
-            return &message->fields[i];
+    for (size_t i = 0; i < message->field_count; i++) {
+        const struct field *field = &message->fields[(*hint + i) % message->field_count];
+        if (!slice_equal(name, slice_of(field->name, field->name_len)))
+            continue;
+        *hint = (size_t)(field - message->fields) + 1;
+        return field;
+    }
     return NULL;
 }
 
@@ -281,24 +288,26 @@ bool message_peek(struct slice bytes, enum message_id *ret, struct refusal *no)
     if (!reader_str(&reader, &name))
         return refuse(no, REFUSAL_MALFORMED, "", "no message name at the start of %zu bytes",
                       bytes.len);
-    for (unsigned id = 0; id < MESSAGE_COUNT; id++)
-        if (slice_is(name, message_get((enum message_id)id)->wire)) {
+    for (unsigned id = 0; id < MESSAGE_COUNT; id++) {
+        const struct message *message = message_get((enum message_id)id);
+        if (slice_equal(name, slice_of(message->wire, message->wire_len))) {
             *ret = (enum message_id)id;
             return true;
         }
+    }
     char shown[65];
     return refuse(no, REFUSAL_UNKNOWN_MESSAGE, "", "no message is called '%s'",
                   printable(name, shown, sizeof(shown)));
 }
 
-static bool decode_pair(const struct message *message, struct reader *reader, uint8_t *out,
-                        struct refusal *no)
+static bool decode_pair(const struct message *message, struct reader *reader, size_t *hint,
+                        uint8_t *out, struct refusal *no)
 {
     struct slice name;
     if (!reader_str(reader, &name))
         return refuse(no, REFUSAL_MALFORMED, "", "%s: a field's name cannot be read",
                       message->wire);
-    const struct field *field = find_field(message, name);
+    const struct field *field = find_field(message, name, hint);
     char shown[65];
     if (!field)
         return refuse(no, REFUSAL_UNKNOWN_FIELD, printable(name, shown, sizeof(shown)),
@@ -319,12 +328,13 @@ static bool decode_map(const struct message *message, struct reader *reader, uin
 {
     struct slice name;
     uint32_t pairs;
+    size_t hint = 0;
     if (!reader_str(reader, &name) || !slice_is(name, message->wire) ||
         !reader_map(reader, &pairs))
         return refuse(no, REFUSAL_MALFORMED, "", "%s: its name is not followed by a map",
                       message->wire);
     for (uint32_t i = 0; i < pairs; i++)
-        if (!decode_pair(message, reader, out, no))
+        if (!decode_pair(message, reader, &hint, out, no))
             return false;
     if (reader->at != reader->bytes.len)
         return refuse(no, REFUSAL_MALFORMED, "", "%s is followed by %zu stray bytes",
@@ -412,13 +422,13 @@ bool message_encode(enum message_id id, const void *in, struct buffer *out, stru
     }
     msgpack_packer packer;
     packer_init(&packer, out);
-    packer_str(&packer, slice_from_str(message->wire));
+    packer_str(&packer, slice_of(message->wire, message->wire_len));
     msgpack_pack_map(&packer, pairs);
     for (size_t i = 0; i < message->field_count; i++) {
         const struct field *field = &message->fields[i];
         if (!is_written(field, in))
             continue;
-        packer_str(&packer, slice_from_str(field->name));
+        packer_str(&packer, slice_of(field->name, field->name_len));
         pack_value(&packer, field->type, (const uint8_t *)in + field->offset);
     }
     if (!out->failed)

@@ -61,6 +61,7 @@ enum message_sender { SENDER_CLIENT, SENDER_ADMIN, SENDER_WORKER, SENDER_BROKER 
 
 struct field {
     const char *name;
+    size_t name_len;
     enum field_type type;
     enum field_need need;
     uint64_t min, max;
@@ -71,6 +72,7 @@ struct field {
 
 struct message {
     const char *wire;
+    size_t wire_len;
     enum message_sender sender;
     const char *doc;
     const struct field *fields;

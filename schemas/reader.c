@@ -5,17 +5,127 @@ static bool is_container(uint8_t b)
     return (b >= 0x80 && b <= 0x9f) || (b >= 0xdc && b <= 0xdf);
 }
 
+/*
+ * Heads 0xc0 to 0xdb (https://github.com/msgpack/msgpack/blob/master/spec.md): a number of so many
+ * bytes, or a length of so many and then a body, whose length `fixed` is where the head says it.
+ * An extension's body begins with its type. 0xc1 begins nothing.
+ */
+static const struct head {
+    msgpack_object_type type;
+    uint8_t bytes, fixed;
+} heads[] = {
+    {MSGPACK_OBJECT_NIL, 0, 0},          {MSGPACK_OBJECT_ARRAY, 0, 0},
+    {MSGPACK_OBJECT_BOOLEAN, 0, 0},      {MSGPACK_OBJECT_BOOLEAN, 0, 0},
+    {MSGPACK_OBJECT_BIN, 1, 0},          {MSGPACK_OBJECT_BIN, 2, 0},
+    {MSGPACK_OBJECT_BIN, 4, 0},          {MSGPACK_OBJECT_EXT, 1, 0},
+    {MSGPACK_OBJECT_EXT, 2, 0},          {MSGPACK_OBJECT_EXT, 4, 0},
+    {MSGPACK_OBJECT_FLOAT32, 4, 0},      {MSGPACK_OBJECT_FLOAT64, 8, 0},
+    {MSGPACK_OBJECT_POSITIVE_INTEGER, 1, 0}, {MSGPACK_OBJECT_POSITIVE_INTEGER, 2, 0},
+    {MSGPACK_OBJECT_POSITIVE_INTEGER, 4, 0}, {MSGPACK_OBJECT_POSITIVE_INTEGER, 8, 0},
+    {MSGPACK_OBJECT_NEGATIVE_INTEGER, 1, 0}, {MSGPACK_OBJECT_NEGATIVE_INTEGER, 2, 0},
+    {MSGPACK_OBJECT_NEGATIVE_INTEGER, 4, 0}, {MSGPACK_OBJECT_NEGATIVE_INTEGER, 8, 0},
+    {MSGPACK_OBJECT_EXT, 0, 1},          {MSGPACK_OBJECT_EXT, 0, 2},
+    {MSGPACK_OBJECT_EXT, 0, 4},          {MSGPACK_OBJECT_EXT, 0, 8},
+    {MSGPACK_OBJECT_EXT, 0, 16},         {MSGPACK_OBJECT_STR, 1, 0},
+    {MSGPACK_OBJECT_STR, 2, 0},          {MSGPACK_OBJECT_STR, 4, 0},
+};
+
+/* The next `len` bytes; NULL: there are fewer. */
+static const uint8_t *take(struct reader *reader, size_t len)
+{
+    if (reader_left(reader) < len)
+        return NULL;
+    const uint8_t *bytes = reader->bytes.data + reader->at;
+    reader->at += len;
+    return bytes;
+}
+
+static uint64_t join(const uint8_t *bytes, size_t count)
+{
+    uint64_t number = 0;
+    for (size_t i = 0; i < count; i++)
+        number = number << 8 | bytes[i];
+    return number;
+}
+
+/* What is negative with so many bytes is so with eight. */
+static void set_signed(uint64_t number, size_t bytes, msgpack_object *ret)
+{
+    unsigned unused = 64 - 8 * (unsigned)bytes;
+    ret->via.i64 = (int64_t)(number << unused) >> unused;
+    ret->type = ret->via.i64 < 0 ? MSGPACK_OBJECT_NEGATIVE_INTEGER : MSGPACK_OBJECT_POSITIVE_INTEGER;
+}
+
+static void set_real(uint64_t number, size_t bytes, msgpack_object *ret)
+{
+    uint32_t word = (uint32_t)number;
+    float narrow;
+    memcpy(&narrow, &word, sizeof(narrow));
+    ret->via.f64 = narrow;
+    if (bytes == 8)
+        memcpy(&ret->via.f64, &number, sizeof(number));
+}
+
+static bool take_body(struct reader *reader, size_t len, msgpack_object *ret)
+{
+    bool is_ext = ret->type == MSGPACK_OBJECT_EXT;
+    const uint8_t *body = take(reader, len + is_ext);
+    if (!body)
+        return false;
+    if (is_ext) {
+        ret->via.ext.type = (int8_t)body[0];
+        ret->via.ext.ptr = (const char *)body + 1;
+        ret->via.ext.size = (uint32_t)len;
+    } else {
+        ret->via.str.ptr = (const char *)body; /* via.bin is alike */
+        ret->via.str.size = (uint32_t)len;
+    }
+    return true;
+}
+
+/* Of heads[]. */
+static bool take_long(struct reader *reader, uint8_t byte, msgpack_object *ret)
+{
+    const struct head *head = &heads[byte - 0xc0];
+    const uint8_t *bytes = take(reader, head->bytes);
+    if (!bytes || head->type == MSGPACK_OBJECT_ARRAY)
+        return false;
+    uint64_t number = join(bytes, head->bytes);
+    ret->type = head->type;
+    switch (head->type) {
+    case MSGPACK_OBJECT_NIL:
+        return true;
+    case MSGPACK_OBJECT_BOOLEAN:
+        ret->via.boolean = byte & 1;
+        return true;
+    case MSGPACK_OBJECT_POSITIVE_INTEGER:
+        ret->via.u64 = number;
+        return true;
+    case MSGPACK_OBJECT_NEGATIVE_INTEGER:
+        set_signed(number, head->bytes, ret);
+        return true;
+    case MSGPACK_OBJECT_FLOAT32:
+    case MSGPACK_OBJECT_FLOAT64:
+        set_real(number, head->bytes, ret);
+        return true;
+    default:
+        return take_body(reader, head->bytes ? number : head->fixed, ret);
+    }
+}
+
 bool reader_scalar(struct reader *reader, msgpack_object *ret)
 {
-    if (reader->at >= reader->bytes.len || is_container(reader->bytes.data[reader->at]))
+    if (reader_left(reader) == 0 || is_container(reader->bytes.data[reader->at]))
         return false;
-    msgpack_unpacked unpacked;
-    msgpack_unpacked_init(&unpacked);
-    msgpack_unpack_return got = msgpack_unpack_next(&unpacked, (const char *)reader->bytes.data,
-                                                    reader->bytes.len, &reader->at);
-    *ret = unpacked.data; /* scalars point into `bytes`, not into the zone */
-    msgpack_unpacked_destroy(&unpacked);
-    return got == MSGPACK_UNPACK_SUCCESS || got == MSGPACK_UNPACK_EXTRA_BYTES;
+    uint8_t byte = reader->bytes.data[reader->at++];
+    if (byte >= 0xc0 && byte <= 0xdb)
+        return take_long(reader, byte, ret);
+    if (byte >= 0xa0 && byte < 0xc0) {
+        ret->type = MSGPACK_OBJECT_STR;
+        return take_body(reader, byte & 0x1f, ret);
+    }
+    set_signed(byte, 1, ret);
+    return true;
 }
 
 /* Never NULL, so that an empty value can be copied like any other. */

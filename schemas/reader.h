@@ -1,7 +1,8 @@
 /*
  * reader.h - MessagePack read one object at a time, never as a tree. What a value
  * may be is known from where it stands, so a container is entered only by asking
- * for its count, and nothing a peer sends makes msgpack-c allocate or recurse.
+ * for its count, and nothing a peer sends makes it allocate or recurse. (msgpack-c's own
+ * reader allocates 8 KiB for each object it is asked for.)
  *
  * Each call moves `at` past what it read; false: the next object is another type or
  * is cut short. Strings and bodies point into the bytes.

@@ -2,6 +2,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -33,6 +35,51 @@ static void no_container_is_ever_read_as_a_scalar(void **state)
                     !(begins_container((uint8_t)head) || never_used));
         if (begins_container((uint8_t)head))
             assert_int_equal(reader.at, 0);
+    }
+}
+
+static void assert_same_scalar(const msgpack_object *ours, const msgpack_object *theirs)
+{
+    assert_int_equal(ours->type, theirs->type);
+    if (ours->type == MSGPACK_OBJECT_EXT) {
+        assert_int_equal(ours->via.ext.type, theirs->via.ext.type);
+        assert_int_equal(ours->via.ext.size, theirs->via.ext.size);
+        assert_ptr_equal(ours->via.ext.ptr, theirs->via.ext.ptr);
+    } else if (ours->type == MSGPACK_OBJECT_STR || ours->type == MSGPACK_OBJECT_BIN) {
+        assert_int_equal(ours->via.str.size, theirs->via.str.size);
+        if (ours->via.str.size > 0)
+            assert_ptr_equal(ours->via.str.ptr, theirs->via.str.ptr);
+    } else if (ours->type == MSGPACK_OBJECT_BOOLEAN) {
+        assert_true(ours->via.boolean == theirs->via.boolean);
+    } else if (ours->type != MSGPACK_OBJECT_NIL) {
+        assert_memory_equal(&ours->via.u64, &theirs->via.u64, 8);
+    }
+}
+
+static void a_scalar_is_what_msgpack_c_reads(void **state)
+{
+    (void)state;
+    uint8_t bytes[40];
+    srand(7);
+    for (int round = 0; round < 400000; round++) {
+        size_t len = (size_t)rand() % sizeof(bytes);
+        for (size_t i = 0; i < len; i++)
+            bytes[i] = (uint8_t)(rand() % 3 ? rand() : rand() % 24);
+        if (len == 0 || begins_container(bytes[0]))
+            continue;
+        struct reader reader = {slice_of(bytes, len), 0};
+        msgpack_object object;
+        msgpack_unpacked theirs;
+        size_t end = 0;
+        msgpack_unpacked_init(&theirs);
+        int got = msgpack_unpack_next(&theirs, (const char *)bytes, len, &end);
+        bool is_read = got == MSGPACK_UNPACK_SUCCESS || got == MSGPACK_UNPACK_EXTRA_BYTES;
+        assert_true(reader_scalar(&reader, &object) == is_read);
+        if (is_read) {
+            assert_int_equal(reader.at, end);
+            assert_same_scalar(&object, &theirs.data);
+        }
+        msgpack_unpacked_destroy(&theirs);
     }
 }
 
@@ -99,6 +146,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_container_is_ever_read_as_a_scalar),
+        cmocka_unit_test(a_scalar_is_what_msgpack_c_reads),
         cmocka_unit_test(a_container_is_entered_only_as_what_it_is),
         cmocka_unit_test(counts_of_every_width_are_read),
         cmocka_unit_test(an_empty_string_or_body_is_no_null_pointer),
