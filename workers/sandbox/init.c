@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 
@@ -13,6 +14,8 @@
 #include "workers/sandbox/gauge.h"
 #include "workers/sandbox/init_inside.h"
 #include "workers/sandbox/plan.h"
+
+enum { STACK_PAGES = 16 };
 
 /* ---- to and from the worker --------------------------------------------------------- */
 
@@ -117,13 +120,12 @@ static int prepare(struct init *init, struct fail *fail)
     return code == 0 && init->way->prepare ? init->way->prepare(&init->plan, &init->room, fail) : code;
 }
 
-/* Its strings stay where they were received. */
+/* Its strings stay where they were received: they are there until the room is. */
 static void await_plan(struct init *init, const struct init_setup *setup)
 {
-    static struct wire_message order;
     static char disk[DISKS_PATH_MAX];
     const struct room_plan shared = init->plan;
-    if (wire_receive(init->control, &order) != 1 || !plan_read(&init->plan, &order, setup->spawner))
+    if (wire_receive(init->control, &init->message) != 1 || !plan_read(&init->plan, &init->message, setup->spawner))
         _exit(0); /* the spawner is gone */
     init->plan.disk = disks_path(setup->disks, init->plan.id, disk);
     init->plan.uid = shared.uid;
@@ -156,11 +158,19 @@ static bool read_signals(struct init *init)
     return is_end;
 }
 
+/* What building the room took of it, which waiting does not: a sandbox lives longer than it is built. */
+static void forget_stack(void)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), here = (uintptr_t)__builtin_frame_address(0);
+    madvise((void *)((here & ~(page - 1)) - STACK_PAGES * page), (STACK_PAGES - 1) * page, MADV_DONTNEED);
+}
+
 static _Noreturn void live(struct init *init)
 {
+    struct pollfd *on = init->polled;
     for (;;) {
-        struct pollfd on[2 + STARTS_MAX + PETITIONERS_MAX] = {{init->control, POLLIN, 0},
-                                                              {init->signals, POLLIN, 0}};
+        on[0] = (struct pollfd){init->control, POLLIN, 0};
+        on[1] = (struct pollfd){init->signals, POLLIN, 0};
         size_t under_way = starts_poll(&init->starts, on + 2);
         struct pollfd *asking = on + 2 + under_way;
         size_t asking_count = petition_poll(&init->room.petitions, asking, PETITIONERS_MAX);
@@ -196,10 +206,11 @@ static _Noreturn void go_on(struct init *init, int births, int code, struct fail
     init_answer(init, 0, fds, 2 + init->plan.listener_count);
     for (size_t i = 0; i < init->plan.listener_count; i++)
         close(fds[2 + i]);
+    forget_stack();
     live(init);
 }
 
-static struct init the_one;
+static _Alignas(4096) struct init the_one; /* in as few pages as can be: there are as many as sandboxes */
 
 _Noreturn void init_main(const struct room_plan *plan, int control, int births)
 {

@@ -11,12 +11,15 @@
 #include "workers/sandbox/way.h"
 #include "workers/sandbox/wire.h"
 
+enum { INIT_POLLED_MAX = 2 + STARTS_MAX + PETITIONERS_MAX };
+
 struct init {
     int control, signals; /* signalfd */
     pid_t pid;            /* ours, as those inside know it */
     struct room_plan plan;
     const struct room_way *way;
     struct room room;
+    struct pollfd polled[INIT_POLLED_MAX]; /* of which few are used, as of what follows */
     struct starts starts; /* whose ends the worker hears of */
     struct wire_message message;
 };

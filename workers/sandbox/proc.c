@@ -254,17 +254,30 @@ struct proportions proc_proportions(int proc, pid_t pid)
     return (struct proportions){read_kib(text, "\nPss:"), read_kib(text, "\nPss_Shmem:")};
 }
 
+/* key shmid perms size cpid lpid nattch uid gid cuid cgid atime dtime ctime rss swap */
+static uint64_t segment_kib(const char *line)
+{
+    unsigned long resident;
+    return sscanf(line, "%*d %*d %*o %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %lu", &resident) == 1
+               ? resident / 1024 : 0;
+}
+
 uint64_t proc_segments_kib(int segments)
 {
-    char line[512];
+    char text[4096];
+    size_t len = 0;
     uint64_t total = 0;
-    int own = segments < 0 || lseek(segments, 0, SEEK_SET) < 0 ? -1 : dup(segments);
-    AUTO_FCLOSE FILE *file = own < 0 ? NULL : fdopen(own, "r");
-    while (file && fgets(line, sizeof(line), file)) {
-        unsigned long resident;
-        /* key shmid perms size cpid lpid nattch uid gid cuid cgid atime dtime ctime rss swap */
-        if (sscanf(line, "%*d %*d %*o %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %lu", &resident) == 1)
-            total += resident / 1024;
+    ssize_t got;
+    if (segments < 0 || lseek(segments, 0, SEEK_SET) < 0)
+        return 0;
+    while ((got = read(segments, text + len, sizeof(text) - 1 - len)) > 0) {
+        char *line = text, *end;
+        len += (size_t)got;
+        text[len] = '\0';
+        for (; (end = strchr(line, '\n')); line = end + 1)
+            total += segment_kib(line);
+        len -= (size_t)(line - text);
+        memmove(text, line, len);
     }
     return total;
 }

@@ -1,9 +1,12 @@
 #include "workers/sandbox/room.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <net/if.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
@@ -13,7 +16,6 @@
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 
-#include "common/buffer.h"
 #include "common/cleanup.h"
 #include "workers/sandbox/apart.h"
 
@@ -21,13 +23,17 @@ enum {
     INODES_PER_MIB = 128,
     INODES_MIN = 8192,
     INODES_MAX = 1 << 20,
-    INODES_OWN = 64 /* of the room's own directories */
+    INODES_OWN = 64, /* of the room's own directories */
+    OPTIONS_SIZE = 128 + (ROOM_LAYERS_MAX + 1) * (int)sizeof("/proc/self/fd/4294967295:")
 };
 
 /* The kernel counts ptys for the whole machine, 4096 of them, and whose they are only here. */
 #define PTYS_MAX "64"
 #define INOTIFY_INSTANCES_MAX "64"
 #define INOTIFY_WATCHES_MAX "65536"
+
+/* The stage is mounted on the stock's room/, and its own root/ is the room's. */
+#define FROM_ROOT_TO_STOCK "../../"
 
 static int refuse(struct fail *fail, const char *what)
 {
@@ -36,15 +42,12 @@ static int refuse(struct fail *fail, const char *what)
 
 /* ---- steps -------------------------------------------------------------------------- */
 
+/* There, and not by its name below /proc/self/fd: the kernel would keep what it looked up for as long as we live. */
 static int mount_at(int root, const char *target, const char *type, unsigned long flags,
                     const char *options)
 {
-    char path[64];
     AUTO_CLOSE int fd = room_open(root, target, O_PATH | O_DIRECTORY, 0);
-    if (fd < 0)
-        return -1;
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    return mount(type, path, type, flags, options);
+    return fd < 0 || fchdir(fd) < 0 ? -1 : mount(type, ".", type, flags, options);
 }
 
 static int write_text(int root, const char *path, const char *text)
@@ -99,15 +102,30 @@ static int size_disk(const struct room_plan *plan, const struct room *room, stru
 
 /* ---- the overlay: layers over the image over the skeleton --------------------------- */
 
-/* Appends a lower directory by descriptor: no path is too long or needs escaping. */
-static int add_lower(struct buffer *options, int *fds, size_t *count, int dir, const char *path,
-                     struct fail *fail)
+struct overlay {
+    char options[OPTIONS_SIZE]; /* not from the heap, of which each room would have pages for it */
+    size_t len;
+    int lowers[ROOM_LAYERS_MAX + 1];
+    size_t count;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct overlay *overlay, const char *format, ...)
 {
-    int fd = openat(dir, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    va_list arguments;
+    va_start(arguments, format);
+    overlay->len += (size_t)vsnprintf(overlay->options + overlay->len, OPTIONS_SIZE - overlay->len, format, arguments);
+    va_end(arguments);
+    assert(overlay->len < OPTIONS_SIZE);
+}
+
+/* By descriptor: no path is too long or needs escaping. */
+static int add_lower(struct overlay *overlay, const char *path, struct fail *fail)
+{
+    int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return fail_set(fail, -errno, "lower directory %s: %s", path, strerror(errno));
-    fds[(*count)++] = fd;
-    buffer_printf(options, "%s/proc/self/fd/%d", *count == 1 ? "lowerdir=" : ":", fd);
+    overlay->lowers[overlay->count++] = fd;
+    add(overlay, "/proc/self/fd/%d:", fd);
     return 0;
 }
 
@@ -126,27 +144,26 @@ static int blame_image(const struct room_plan *plan, int code, struct fail *fail
     return code == -EINVAL ? fail->code = -EIO : code;
 }
 
-static int add_image(const struct room_plan *plan, struct buffer *options, int *fds, size_t *count,
-                     struct fail *fail)
+static int add_image(const struct room_plan *plan, struct overlay *overlay, struct fail *fail)
 {
     if (host_image_is(plan->image))
         return 0;
-    int code = add_lower(options, fds, count, AT_FDCWD, plan->image, fail);
+    int code = add_lower(overlay, plan->image, fail);
     if (code == -ENOENT || code == -ENOTDIR)
         return fail->code = -EINVAL;
     return blame_image(plan, code, fail);
 }
 
-static int add_lowers(const struct room_plan *plan, int stock, struct buffer *options, int *fds,
-                      size_t *count, struct fail *fail)
+static int add_lowers(const struct room_plan *plan, struct overlay *overlay, struct fail *fail)
 {
     int code = 0;
+    add(overlay, "lowerdir=");
     for (size_t i = plan->layer_count; i-- > 0 && code == 0;)
-        code = add_lower(options, fds, count, AT_FDCWD, plan->layers[i], fail);
+        code = add_lower(overlay, plan->layers[i], fail);
     if (code == 0)
-        code = add_image(plan, options, fds, count, fail);
-    return code < 0 ? code : add_lower(options, fds, count, stock,
-                                             host_image_is(plan->image) ? "host" : "skeleton", fail);
+        code = add_image(plan, overlay, fail);
+    add(overlay, FROM_ROOT_TO_STOCK "%s", host_image_is(plan->image) ? "host" : "skeleton");
+    return code;
 }
 
 /* Where the room's writing goes: upper, work and, with FUSE, merged. */
@@ -168,25 +185,23 @@ static int attach_merged(const struct room_plan *plan, int disk, struct fail *fa
     return 0;
 }
 
-static int mount_overlay(const struct room_plan *plan, int stock, int disk, struct fail *fail)
+/* Ours by their names from the room's root, where the mount is made: the kernel keeps nothing for those. */
+static int mount_overlay(const struct room_plan *plan, int disk, struct fail *fail)
 {
-    AUTO_BUFFER options = {0};
-    int lowers[ROOM_LAYERS_MAX + 2];
-    size_t count = 0;
-    AUTO_CLOSE int upper = open_written(plan, disk, "upper", O_PATH);
-    AUTO_CLOSE int work = open_written(plan, disk, "work", O_PATH);
-    int code = add_lowers(plan, stock, &options, lowers, &count, fail);
-    buffer_printf(&options, ",upperdir=/proc/self/fd/%d,workdir=/proc/self/fd/%d,userxattr", upper,
-                  work);
-    if (code == 0 && !buffer_append(&options, "", 1))
-        code = fail_set(fail, -ENOMEM, "overlay: out of memory");
+    struct overlay overlay = {.len = 0};
+    AUTO_CLOSE int upper = plan->disk ? open_written(plan, disk, "upper", O_PATH) : -1;
+    AUTO_CLOSE int work = plan->disk ? open_written(plan, disk, "work", O_PATH) : -1;
+    int code = add_lowers(plan, &overlay, fail);
+    if (plan->disk)
+        add(&overlay, ",upperdir=/proc/self/fd/%d,workdir=/proc/self/fd/%d,userxattr", upper, work);
+    else
+        add(&overlay, ",upperdir=../upper,workdir=../work,userxattr");
     if (code == 0 && plan->tier == TIER_fuse_overlayfs)
         code = attach_merged(plan, disk, fail);
-    else if (code == 0 && mount_at(disk, "root", "overlay", MS_NOSUID | MS_NODEV,
-                                   (const char *)options.data) < 0)
+    else if (code == 0 && mount_at(disk, "root", "overlay", MS_NOSUID | MS_NODEV, overlay.options) < 0)
         code = blame_image(plan, refuse(fail, "overlay"), fail);
-    while (count > 0)
-        close(lowers[--count]);
+    while (overlay.count > 0)
+        close(overlay.lowers[--overlay.count]);
     return code;
 }
 
@@ -406,7 +421,7 @@ int room_build(const struct room_plan *plan, struct room *room, struct fail *fai
 {
     int code = size_disk(plan, room, fail);
     if (code == 0)
-        code = mount_overlay(plan, room->stock, room->stage, fail);
+        code = mount_overlay(plan, room->stage, fail);
     if (code < 0)
         return code;
     AUTO_CLOSE int root = openat(room->stage, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);

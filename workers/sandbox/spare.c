@@ -20,22 +20,14 @@ static pid_t clone_one(const struct floor *floor, const struct init_setup *setup
     return pid < 0 ? -errno : pid;
 }
 
-static int make_group(const struct cgroups *cgroups, uint32_t *ret_number)
-{
-    static uint32_t made;
-    *ret_number = ++made;
-    return cgroups_are_there(cgroups) ? cgroup_make(cgroups, made, NULL) : -1;
-}
-
-int spare_make(struct spare *spare, const struct floor *floor, const struct init_setup *setup)
+int spare_make(struct spare *spare, const struct floor *floor, const struct init_setup *setup, uint32_t group)
 {
     int control[2], pidfd = -1;
-    uint32_t group;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0)
         return -errno;
     const struct cgroups *cgroups = setup->spawner->cgroups;
-    AUTO_CLOSE int cgroup = make_group(cgroups, &group);
     bool is_bounded = cgroups_are_there(cgroups);
+    AUTO_CLOSE int cgroup = is_bounded ? cgroup_make(cgroups, group, NULL) : -1;
     pid_t pid = is_bounded && cgroup < 0 ? cgroup : clone_one(floor, setup, cgroup, &pidfd);
     if (pid == 0)
         init_wait(setup, control[1]);

@@ -20,8 +20,9 @@ struct spare {
     bool is_wanted; /* the last one was taken */
 };
 
-/* On the floor, or on none where that is NULL; 0 or negative errno. Only the parent returns. */
-int spare_make(struct spare *spare, const struct floor *floor, const struct init_setup *setup);
+/* On the floor, or on none where that is NULL; `group`: the number of its own. 0 or negative errno. Only the parent
+ * returns. */
+int spare_make(struct spare *spare, const struct floor *floor, const struct init_setup *setup, uint32_t group);
 /* Takes it, out of `spare`. */
 struct spare spare_take(struct spare *spare);
 /* Kills it, if there is one; its end is the caller's to hear of, and then to remove its group. */

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -34,6 +35,7 @@ enum {
     SWEEP_AFTER_MS = 20 /* nobody says when a group has become empty */
 };
 
+/* In pages that no child gets: each would keep a copy of those that are written after it was made. */
 struct spawner_state {
     const struct room_way *way;
     int worker;       /* wire to the worker */
@@ -42,32 +44,23 @@ struct spawner_state {
     const struct spawner_setup *setup;
     struct fail stock; /* why there is none, and so no rooms */
     int host_proc; /* /proc, where there are no pid namespaces; -1 */
-    struct disks disks;
     struct cpus cpus;
     struct floors floors;
-    struct init_setup init;
     struct spare spare; /* on no floor */
-    struct tenant *tenants;
-    size_t count, capacity;
+    uint32_t group;     /* the last one's number */
+    size_t count;
     bool is_unswept; /* there may be groups that nobody is in */
     int64_t watch_at_ms;
-    struct wire_message message;
+    pid_t seen[PROC_SEEN_MAX]; /* of the looks at processes */
+    struct tenant tenants[GAUGE_COUNT];
 };
 
-/* ---- a new one ---------------------------------------------------------------------- */
+/* What children read of it: what we are asked for, and this. */
+static struct wire_message asked;
+static struct disks disks;
+static struct init_setup init;
 
-static bool add_tenant(struct spawner_state *state)
-{
-    if (state->count < state->capacity)
-        return true;
-    size_t capacity = state->capacity ? state->capacity * 2 : 64;
-    struct tenant *more = realloc(state->tenants, capacity * sizeof(*more));
-    if (!more)
-        return false;
-    state->tenants = more;
-    state->capacity = capacity;
-    return true;
-}
+/* ---- a new one ---------------------------------------------------------------------- */
 
 static int answer(const struct spawner_state *state, uint32_t id, int code, const char *sentence,
                   const int *fds, size_t fd_count)
@@ -86,40 +79,38 @@ static int refuse(const struct spawner_state *state, uint32_t id, int code, cons
 /* Asks the fork server under a sandbox for a kernel in it. */
 static int fork_kernel(struct spawner_state *state)
 {
-    const struct wire_message *message = &state->message;
     int code = -ENOENT;
     for (size_t i = 0; i < state->count; i++) {
         const struct tenant *tenant = &state->tenants[i];
         struct room_plan limits = {.processes = tenant->processes, .file_mib = tenant->file_mib, .cgroup = tenant->cgroup};
-        if (tenant->id == (uint32_t)message->head.number[0] && tenant->floor)
-            code = floor_fork_kernel(tenant->floor, &limits, message->fds, message->fd_count);
+        if (tenant->id == (uint32_t)asked.head.number[0] && tenant->floor)
+            code = floor_fork_kernel(tenant->floor, &limits, asked.fds, asked.fd_count);
     }
-    return answer(state, message->head.id, code, code < 0 ? "there is no fork server" : "", NULL, 0);
+    return answer(state, asked.head.id, code, code < 0 ? "there is no fork server" : "", NULL, 0);
 }
 
 /* On the floor of its image where it is to have one. */
 static int take_spare(struct spawner_state *state, const struct room_plan *plan, struct spare *ret, struct floor **floor)
 {
     *floor = floors_join(&state->floors, plan);
-    if (*floor && ((*floor)->spare.pid > 0 || spare_make(&(*floor)->spare, *floor, &state->init) == 0)) {
+    if (*floor && ((*floor)->spare.pid > 0 || spare_make(&(*floor)->spare, *floor, &init, ++state->group) == 0)) {
         *ret = spare_take(&(*floor)->spare);
         return 0;
     }
     if (*floor)
         floors_leave(take_ptr(floor));
-    int code = state->spare.pid > 0 ? 0 : spare_make(&state->spare, NULL, &state->init);
+    int code = state->spare.pid > 0 ? 0 : spare_make(&state->spare, NULL, &init, ++state->group);
     if (code == 0)
         *ret = spare_take(&state->spare);
     return code;
 }
 
 /* Binds it to its CPUs and hands it the worker's order. */
-static int instruct(struct spawner_state *state, const struct spare *spare, const cpu_set_t *cpus)
+static int instruct(const struct spare *spare, const cpu_set_t *cpus)
 {
-    const struct wire_message *order = &state->message;
     if (CPU_COUNT(cpus) > 0 && sched_setaffinity(spare->pid, sizeof(*cpus), cpus) < 0)
         return -errno;
-    return wire_send(spare->control, &order->head, slice_of(order->text, order->text_len), NULL, 0);
+    return wire_send(spare->control, &asked.head, slice_of(asked.text, asked.text_len), NULL, 0);
 }
 
 static int settle(struct spawner_state *state, const struct room_plan *plan, struct spare *spare, struct floor *floor)
@@ -139,10 +130,10 @@ static int settle(struct spawner_state *state, const struct room_plan *plan, str
                             .limits = {plan->memory_mib, plan->processes,
                                        state->setup->is_in_memory ? plan->disk_mib : 0},
                             .gauge = plan->gauge};
-    cpus_choose(&state->cpus, plan_cpus(&state->message), &tenant.cpus);
+    cpus_choose(&state->cpus, plan_cpus(&asked), &tenant.cpus);
     int code = spare->cgroup < 0 ? 0 : cgroup_bound(spare->cgroup, &tenant.limits, NULL);
     if (code == 0)
-        code = instruct(state, spare, &tenant.cpus);
+        code = instruct(spare, &tenant.cpus);
     if (code < 0) {
         if (floor)
             floors_leave(floor);
@@ -172,16 +163,18 @@ static int open_room(struct spawner_state *state)
     struct spare spare;
     struct fail fail;
     char disk[DISKS_PATH_MAX];
-    uint32_t id = state->message.head.id;
-    if (!plan_read(&plan, &state->message, state->setup) || !add_tenant(state))
+    uint32_t id = asked.head.id;
+    if (!plan_read(&plan, &asked, state->setup))
         return refuse(state, id, -EINVAL, "plan");
+    if (state->count == GAUGE_COUNT)
+        return refuse(state, id, -EAGAIN, "as many sandboxes as there can be");
     if (state->stock.code < 0)
         return answer(state, id, state->stock.code, state->stock.text, NULL, 0);
-    if (disks_make(&state->disks, &plan, disk, &fail) < 0)
+    if (disks_make(&disks, &plan, disk, &fail) < 0)
         return answer(state, id, fail.code, fail.text, NULL, 0);
     int code = move_in(state, &plan, &spare);
     if (code < 0) {
-        disks_remove(&state->disks, id);
+        disks_remove(&disks, id);
         return refuse(state, id, code, "cannot make a process or its namespaces (are those switched off on this machine?)");
     }
     int said = answer(state, id, 0, "", (int[]){spare.pidfd, spare.control, spare.cgroup}, spare.cgroup < 0 ? 2 : 3);
@@ -220,7 +213,7 @@ static void make_spare(struct spawner_state *state)
 {
     const struct floor *floor;
     struct spare *spare = find_wanted(state, &floor);
-    if (spare && spare_make(spare, floor, &state->init) < 0)
+    if (spare && spare_make(spare, floor, &init, ++state->group) < 0)
         spare->is_wanted = false;
 }
 
@@ -246,20 +239,19 @@ static void take_breach(struct spawner_state *state, const struct wire_head *hea
 
 static void take_birth(struct spawner_state *state)
 {
-    struct wire_message *message = &state->message;
-    if (wire_receive(state->births[0], message) <= 0)
+    if (wire_receive(state->births[0], &asked) <= 0)
         return;
-    if (message->head.verb == WIRE_BREACH)
-        take_breach(state, &message->head);
-    for (size_t i = 0; i < state->count && message->fd_count > 0; i++)
-        if (state->tenants[i].id == message->head.id && state->tenants[i].proc < 0) {
-            state->tenants[i].proc = take_fd(&message->fds[0]);
-            if (message->fd_count > 1)
-                state->tenants[i].disk = take_fd(&message->fds[1]);
-            if (message->fd_count > 2)
-                state->tenants[i].segments = take_fd(&message->fds[2]);
+    if (asked.head.verb == WIRE_BREACH)
+        take_breach(state, &asked.head);
+    for (size_t i = 0; i < state->count && asked.fd_count > 0; i++)
+        if (state->tenants[i].id == asked.head.id && state->tenants[i].proc < 0) {
+            state->tenants[i].proc = take_fd(&asked.fds[0]);
+            if (asked.fd_count > 1)
+                state->tenants[i].disk = take_fd(&asked.fds[1]);
+            if (asked.fd_count > 2)
+                state->tenants[i].segments = take_fd(&asked.fds[2]);
         }
-    wire_close_fds(message);
+    wire_close_fds(&asked);
 }
 
 /* The last look; a group in which something is still ending is removed later. */
@@ -279,19 +271,19 @@ static void drop_tenant(struct spawner_state *state, struct tenant *tenant)
     cleanup_close(&tenant->proc);
     cleanup_close(&tenant->disk);
     cleanup_close(&tenant->segments);
-    disks_remove(&state->disks, tenant->id);
+    disks_remove(&disks, tenant->id);
     if (tenant->floor)
         floors_leave(tenant->floor);
     *tenant = state->tenants[--state->count];
 }
 
 /* What a first process that was killed has left to us, where no namespace ends it; how many there are. */
-static size_t kill_strays(const struct spawner_state *state)
+static size_t kill_strays(struct spawner_state *state)
 {
-    static pid_t pids[PROC_SEEN_MAX];
-    size_t count = proc_children(state->host_proc, getpid(), pids, PROC_SEEN_MAX), strays = 0;
+    const pid_t *pids = state->seen;
+    size_t count = proc_children(state->host_proc, getpid(), state->seen, PROC_SEEN_MAX), strays = 0;
     for (size_t i = 0; i < count; i++) {
-        bool is_known = pids[i] == state->disks.keeper_pid;
+        bool is_known = pids[i] == disks.keeper_pid;
         for (size_t k = 0; k < state->count; k++)
             is_known |= state->tenants[k].pid == pids[i];
         strays += !is_known;
@@ -310,7 +302,7 @@ static void reap(struct spawner_state *state)
     if (read(state->children, &seen, sizeof(seen)) < 0)
         return;
     while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
-        if (pid == state->disks.keeper_pid)
+        if (pid == disks.keeper_pid)
             end(state); /* nothing holds the disk limit any more: the worker sees us gone */
         size_t i = 0;
         while (i < state->count && state->tenants[i].pid != pid)
@@ -335,7 +327,7 @@ static void watch(struct spawner_state *state)
     for (size_t i = 0; i < state->count; i++) {
         struct tenant *tenant = &state->tenants[i];
         enum limit_id breach =
-            tenant->proc < 0 || tenant->breached ? LIMIT_COUNT : tenant_look(tenant);
+            tenant->proc < 0 || tenant->breached ? LIMIT_COUNT : tenant_look(tenant, state->seen);
         if (breach != LIMIT_COUNT)
             end_for(state, tenant, breach);
     }
@@ -356,7 +348,7 @@ static _Noreturn void end(struct spawner_state *state)
         waitpid(-1, NULL, 0);
     spare_drop(&state->spare);
     floors_end(&state->floors);
-    disks_close(&state->disks);
+    disks_close(&disks);
     _exit(0);
 }
 
@@ -391,26 +383,23 @@ static void prepare(struct spawner_state *state)
     if (state->children < 0 ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, state->births) < 0)
         _exit(1);
-    state->init = (struct init_setup){.spawner = state->setup,
-                                      .disks = &state->disks,
-                                      .uid = geteuid(),
-                                      .gid = getegid(),
-                                      .births = state->births[1]};
+    init = (struct init_setup){
+        .spawner = state->setup, .disks = &disks, .uid = geteuid(), .gid = getegid(), .births = state->births[1]};
 }
 
 static void serve_worker(struct spawner_state *state)
 {
-    int got = wire_receive(state->worker, &state->message);
+    int got = wire_receive(state->worker, &asked);
     if (got == 0)
         end(state);
     if (got < 0)
         return;
-    int said = state->message.head.verb == WIRE_ROOM     ? open_room(state)
-               : state->message.head.verb == WIRE_KERNEL ? fork_kernel(state)
+    int said = asked.head.verb == WIRE_ROOM     ? open_room(state)
+               : asked.head.verb == WIRE_KERNEL ? fork_kernel(state)
                                                          : 0;
     if (said == -EPIPE)
         end(state);
-    wire_close_fds(&state->message);
+    wire_close_fds(&asked);
 }
 
 static int until_next_ms(struct spawner_state *state)
@@ -452,40 +441,49 @@ static void prepare_rooms(struct spawner_state *state)
     else
         stock_make(setup->scratch, setup->is_host_root, &state->stock);
     if (state->stock.code == 0)
-        disks_open(&state->disks, setup->tier, setup->scratch, setup->disks, state->births[1], &state->stock);
+        disks_open(&disks, setup->tier, setup->scratch, setup->disks, state->births[1], &state->stock);
     if (state->stock.code == 0 && setup->tier == TIER_apptainer)
-        apptainer_prepare(state->disks.path, &state->stock);
+        apptainer_prepare(disks.path, &state->stock);
+}
+
+static struct spawner_state *make_state(void)
+{
+    struct spawner_state *state = mmap(NULL, sizeof(*state), PROT_READ | PROT_WRITE,
+                                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (state == MAP_FAILED || madvise(state, sizeof(*state), MADV_DONTFORK) < 0)
+        _exit(1);
+    return state;
 }
 
 _Noreturn void spawner_run(int socket, const struct spawner_setup *setup)
 {
-    static struct spawner_state state;
-    state.worker = socket;
-    state.setup = setup;
-    state.way = room_way(setup->tier);
-    state.disks.keeper = state.host_proc = -1;
-    prepare(&state);
-    prepare_rooms(&state);
+    struct spawner_state *state = make_state();
+    state->worker = socket;
+    state->setup = setup;
+    state->way = room_way(setup->tier);
+    disks.keeper = state->host_proc = -1;
+    prepare(state);
+    prepare_rooms(state);
     for (;;) {
-        int keeper = disks_is_waiting(&state.disks) ? state.disks.keeper : -1;
-        struct pollfd on[] = {{state.worker, POLLIN, 0},
-                              {state.births[0], POLLIN, 0},
-                              {state.children, POLLIN, 0},
+        int keeper = disks_is_waiting(&disks) ? disks.keeper : -1;
+        struct pollfd on[] = {{state->worker, POLLIN, 0},
+                              {state->births[0], POLLIN, 0},
+                              {state->children, POLLIN, 0},
                               {keeper, POLLOUT, 0}};
-        bool is_idle = poll(on, 4, until_next_ms(&state)) == 0;
-        if (is_idle && makes_spares(&state))
-            make_spare(&state);
-        if (is_idle && state.is_unswept)
-            sweep_groups(&state);
+        bool is_idle = poll(on, 4, until_next_ms(state)) == 0;
+        if (is_idle && makes_spares(state))
+            make_spare(state);
+        if (is_idle && state->is_unswept)
+            sweep_groups(state);
         if (on[2].revents)
-            reap(&state);
+            reap(state);
         if (on[1].revents)
-            take_birth(&state);
+            take_birth(state);
         if (on[0].revents)
-            serve_worker(&state);
+            serve_worker(state);
         if (on[3].revents)
-            disks_send(&state.disks);
-        if (state.count > 0 && clock_ms() >= state.watch_at_ms)
-            watch(&state);
+            disks_send(&disks);
+        if (state->count > 0 && clock_ms() >= state->watch_at_ms)
+            watch(state);
     }
 }

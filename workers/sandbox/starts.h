@@ -23,8 +23,8 @@ struct start {
 };
 
 struct starts {
-    struct start each[STARTS_MAX];
     size_t count;
+    struct start each[STARTS_MAX];
 };
 
 /* 0 or -EAGAIN: no more can be added. */

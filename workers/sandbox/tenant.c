@@ -38,9 +38,8 @@ static uint64_t weigh_exactly_kib(const struct tenant *tenant, const pid_t *pids
 }
 
 /* Where the kernel holds no limit: all processes are looked at. */
-static enum limit_id weigh_all(const struct tenant *tenant)
+static enum limit_id weigh_all(const struct tenant *tenant, pid_t *pids)
 {
-    static pid_t pids[PROC_SEEN_MAX];
     size_t count = proc_inside(tenant->proc, tenant->first, pids, PROC_SEEN_MAX);
     struct weight weight = weigh(tenant, pids, count);
     gauge_peak(&tenant->gauge->processes, weight.threads);
@@ -54,8 +53,8 @@ static enum limit_id weigh_all(const struct tenant *tenant)
     return weight.kib > tenant->memory_kib ? LIMIT_MEMORY : LIMIT_COUNT;
 }
 
-enum limit_id tenant_look(const struct tenant *tenant)
+enum limit_id tenant_look(const struct tenant *tenant, pid_t *seen)
 {
     gauge_see_disk(tenant->gauge, tenant->disk);
-    return tenant->cgroup < 0 ? weigh_all(tenant) : cgroup_look(tenant->cgroup, &tenant->limits, tenant->gauge);
+    return tenant->cgroup < 0 ? weigh_all(tenant, seen) : cgroup_look(tenant->cgroup, &tenant->limits, tenant->gauge);
 }

@@ -26,7 +26,7 @@ struct tenant {
     struct cgroup_limits limits; /* of that */
 };
 
-/* Notes what it uses. The limit that it must be killed for, or LIMIT_COUNT. */
-enum limit_id tenant_look(const struct tenant *tenant);
+/* Notes what it uses, with room for PROC_SEEN_MAX pids to do so. The limit that it must be killed for, or LIMIT_COUNT. */
+enum limit_id tenant_look(const struct tenant *tenant, pid_t *seen);
 
 #endif

@@ -54,11 +54,11 @@ struct wire_head {
 
 struct wire_message {
     struct wire_head head;
-    size_t text_len;
-    char text[WIRE_TEXT_MAX + 1]; /* NUL-terminated beyond text_len */
-    int fds[WIRE_FDS_MAX];        /* the receiver's: take_fd or wire_close_fds */
+    int fds[WIRE_FDS_MAX]; /* the receiver's: take_fd or wire_close_fds */
     size_t fd_count;
     bool is_short; /* descriptors were sent that this process has no room for */
+    size_t text_len;
+    char text[WIRE_TEXT_MAX + 1]; /* NUL-terminated beyond text_len; last, so that its end is rarely touched */
 };
 
 /* 0 or negative errno (-EAGAIN on a full non-blocking socket, -EMSGSIZE over the limits). */
