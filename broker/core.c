@@ -101,6 +101,7 @@ void core_destroy(struct core **pointer)
     tombs_finish(core);
     heap_finish(&core->expiries);
     heap_finish(&core->breakers);
+    heap_finish(&core->looks);
     table_finish(&core->groups);
     table_finish(&core->streams_by_name);
     table_finish(&core->clients_by_name);

@@ -96,7 +96,7 @@ static verdict check_engines(const struct core *core, struct tally *tally)
         verdict bad = check_breaker(core, &engine->breaker, false, tally);
         if (bad)
             return bad;
-        if (parked && engine->registered && !engine->draining && !engine->calls[0] && !engine->breaker.wait_ms)
+        if (parked && engine_lets(core, engine) && !engine->breaker.wait_ms)
             return "jobs wait for an engine and there is one";
     }
     return NULL;

@@ -24,7 +24,9 @@ static void set_registered(struct core *core, struct engine *engine, bool regist
     engine->registered = registered;
     engine->draining = false;
     engine->runs_max = engine->room = 0;
+    engine->has_cache = false;
     policy_reset(core, engine);
+    looks_refresh(core, engine);
 }
 
 struct engine *engine_intern(struct core *core, struct slice url)
@@ -66,10 +68,12 @@ static void forget_unused(struct core *core, struct engine *engine)
     free(engine);
 }
 
+bool engine_is_paused(const struct engine *engine) { return engine->calls[0] != '\0'; }
+
 bool engine_lets(const struct core *core, const struct engine *engine)
 {
-    return engine->registered && !engine->draining && !engine->calls[0] &&
-           breaker_lets(core, &engine->breaker);
+    return engine->registered && !engine->draining && !engine_is_paused(engine) &&
+           !engine_is_silent(engine) && breaker_lets(core, &engine->breaker);
 }
 
 bool engine_is_ready(const struct core *core)

@@ -21,7 +21,9 @@ enum {
     ROOM_FREE_PERMILLE = 600, /* of an engine's cache: below, its limit grows ... */
     ROOM_FULL_PERMILLE = 800, /* ... and above, it shrinks until about ... */
     ROOM_GOAL_PERMILLE = 700, /* ... so much would be used */
-    ROOM_PERIOD_MS = 5000     /* between two changes */
+    ROOM_PERIOD_MS = 5000,    /* between two changes */
+    LOOKS_SILENT = 2,         /* looks in a row without an answer, and an engine is silent */
+    LOOKS_A_BEAT = 64         /* that a worker is asked for at a time */
 };
 
 /* What one worker's rollouts hold on an engine. */
@@ -30,7 +32,14 @@ struct sight {
     uint64_t runs, tokens, calls;
 };
 
-enum { VERSION_MAX = 30, CALLS_MAX = 16, PAUSE_MAX_MS = 3600000 }; /* as in messages.def */
+enum { VERSION_MAX = 30, CALLS_MAX = 16, TROUBLE_MAX = 256, PAUSE_MAX_MS = 3600000 }; /* as in messages.def */
+
+/* What run workers find who ask it how it is (core_looks.c). */
+struct look {
+    struct heap_node timer; /* in core->looks while it is looked at: when the next is due */
+    uint32_t unanswered;    /* in a row */
+    char trouble[TROUBLE_MAX + 1]; /* of the last of them */
+};
 
 struct engine {
     struct list link;  /* in core->engines */
@@ -41,8 +50,10 @@ struct engine {
     struct sight seen; /* by all workers together */
     uint32_t runs_max; /* as its admin set it; 0: no limit */
     uint32_t room;     /* what its cache has room for, as far as is known; 0: no limit */
-    uint32_t cache_permille;
     int64_t room_ms;   /* when that was changed last */
+    uint32_t cache_permille; /* of its cache in use, as it said last, ... */
+    bool has_cache;          /* ... if it did */
+    struct look look;
     char version[VERSION_MAX + 1]; /* of the policy it serves; "": nobody said */
     char calls[CALLS_MAX + 1];     /* what its pause does to calls in flight; "": it is not paused */
     int64_t resume_ms;             /* when its pause ends by itself */
@@ -58,10 +69,13 @@ struct engine *engine_find(const struct core *core, struct slice url); /* NULL: 
 /* Only knows its name, if it is not registered. NULL when out of memory. */
 struct engine *engine_intern(struct core *core, struct slice url);
 bool engine_restore(struct core *core, const struct core_engine *row);
-/* Whether runs may be placed there as far as its health and its admin go. */
+/* Whether runs may be placed there as far as its health, its admin and its trainer go. */
 bool engine_lets(const struct core *core, const struct engine *engine);
 /* Whether there is one that lets. */
 bool engine_is_ready(const struct core *core);
+bool engine_is_paused(const struct engine *engine);
+/* A run ended well there: it is neither set aside nor silent. */
+void engine_works(struct core *core, struct engine *engine);
 /* As many runs as its limits allow at a time; UINT64_MAX: there is none. */
 uint64_t engine_limit(const struct engine *engine);
 /* Makes `engine` (may be NULL) the rollout's. */
@@ -99,6 +113,19 @@ bool placing_has_room(const struct core *core);
 struct engine *placing_choose(struct core *core, const struct rollout *rollout);
 /* Tokens of its rollouts' contexts, those that no worker has told of yet among them. */
 uint64_t placing_load(const struct core *core, const struct engine *engine);
+
+/* ---- looks (core_looks.c) ----------------------------------------------------------- */
+
+/* Whether its looks go unanswered. */
+bool engine_is_silent(const struct engine *engine);
+/* Begins or ends looking at it, as it is registered and paused now. */
+void looks_refresh(struct core *core, struct engine *engine);
+/* The worker, which has just beaten, is asked for what is due. */
+void looks_ask(struct core *core, const struct worker *worker);
+/* What a sight says of a look, if it does. */
+void looks_take(struct core *core, struct engine *engine, const struct msg_engine_sight *in);
+/* For core_check: NULL, or what is broken. */
+const char *looks_check(const struct core *core);
 
 /* ---- what workers see (core_sights.c) ------------------------------------------------ */
 

@@ -33,6 +33,20 @@ static size_t engines_aside(const struct core *core, const struct engine **ret_f
     return count;
 }
 
+/* How many registered engines are silent; the first of them. */
+static size_t engines_silent(const struct core *core, const struct engine **ret_first)
+{
+    size_t count = 0;
+    const struct engine *engine;
+    LIST_EACH(engine, &core->engines, link) {
+        if (!engine_is_silent(engine))
+            continue;
+        if (count++ == 0)
+            *ret_first = engine;
+    }
+    return count;
+}
+
 /* ---- health -------------------------------------------------------------------------- */
 
 /* A stage without a worker that can take something: nothing gets through. */
@@ -69,11 +83,13 @@ static void note_losses(const struct core *core, enum stage stage, json_t *reaso
 static void note_shortages(const struct core *core, json_t *reasons)
 {
     const struct engine *first = NULL;
-    size_t aside = engines_aside(core, &first);
+    size_t aside = engines_aside(core, &first), silent = engines_silent(core, &first);
     size_t parked = core->queues[PLACE_PARKED][STAGE_RUN].count;
     if (aside)
         say(reasons, "%zu of %zu engines are set aside after faults in a row", aside,
             core->engines_registered);
+    if (silent)
+        say(reasons, "%zu of %zu engines do not answer", silent, core->engines_registered);
     if (parked && !core->engines_registered)
         say(reasons, "%zu run jobs wait for an engine, and none is registered", parked);
     if (core->store.trouble[0])
@@ -126,6 +142,15 @@ static void advise_limit(struct view view, json_t *advice, enum limit limit)
         say(advice, "%" PRIu64 " %% of the %s", percent, limit_filled(limit));
 }
 
+static void advise_silence(const struct core *core, json_t *advice)
+{
+    const struct engine *first = NULL;
+    size_t silent = engines_silent(core, &first);
+    if (silent)
+        say(advice, "%zu of %zu engines do not answer, and no rollout goes there until they do: %.200s",
+            silent, core->engines_registered, first->look.trouble);
+}
+
 static void advise_breakers(const struct core *core, json_t *advice)
 {
     const struct engine *first = NULL;
@@ -176,6 +201,7 @@ json_t *status_advice(struct view view)
         say(advice, "%zu run jobs need an engine and none is registered: sluice engine add URL",
             core->queues[PLACE_PARKED][STAGE_RUN].count);
     advise_breakers(core, advice);
+    advise_silence(core, advice);
     advise_sandboxes(core, advice);
     return advice;
 }

@@ -25,6 +25,7 @@
  *   core_engines.c   engines: registered, drained, removed
  *   core_placing.c   which engine a rollout gets
  *   core_sights.c    what run workers see of engines
+ *   core_looks.c     whether engines answer that nobody calls
  *   core_policy.c    policy versions of engines, and their pauses
  *   core_streams.c   numbers, heads, fetch, ack
  *   core_restore.c   the state from the ledger's rows
@@ -97,6 +98,7 @@ struct core {
     size_t leased[STAGE_COUNT];
     struct heap expiries;                   /* live groups */
     struct heap breakers;                   /* open ones, by when something is let go to try them */
+    struct heap looks;                      /* engines, by when they are looked at next */
     struct table images, tombs, tomb_owners;
     struct list idle_images, condemned;     /* images */
     size_t images_waiting;                  /* init jobs parked, of all images */
@@ -110,7 +112,7 @@ struct core {
     int64_t adopt_until_ms;
     enum placing placing;
     uint64_t random;                        /* the state of its own chance: no other is asked */
-    uint64_t engine_states;                 /* grows with what workers are told of engines */
+    uint64_t engine_states, newest_state;   /* grows with what workers are told of engines; 0: nothing was */
     size_t paused_count;
     uint64_t turn;                          /* round-robin: whose it is */
     int64_t heads_ms;                       /* when heads are published next */

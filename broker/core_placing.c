@@ -185,10 +185,13 @@ static struct engine *by_hash(struct core *core, struct open_engines *open,
                               const struct rollout *rollout)
 {
     struct engine *best = open->items[0].engine;
+    uint64_t most = weight_of(best, rollout);
     (void)core;
-    for (size_t i = 1; i < open->count; i++)
-        if (weight_of(open->items[i].engine, rollout) > weight_of(best, rollout))
-            best = open->items[i].engine;
+    for (size_t i = 1; i < open->count; i++) {
+        uint64_t weight = weight_of(open->items[i].engine, rollout);
+        best = weight > most ? open->items[i].engine : best;
+        most = weight > most ? weight : most;
+    }
     return best;
 }
 

@@ -17,7 +17,7 @@
 
 static void tell(struct core *core, const struct worker *worker, const struct engine *engine)
 {
-    bool is_paused = engine->calls[0];
+    bool is_paused = engine_is_paused(engine);
     int64_t left_ms = engine->resume_ms - core->now_ms;
     struct msg_lane_engine in = {.url = engine_url(engine),
                                  .state = engine->state,
@@ -33,7 +33,7 @@ static void tell(struct core *core, const struct worker *worker, const struct en
 void policy_tell(struct core *core, const struct worker *worker, uint64_t heard)
 {
     const struct engine *engine;
-    if (worker->stage == STAGE_RUN && heard < core->engine_states)
+    if (worker->stage == STAGE_RUN && heard < core->newest_state)
         LIST_EACH(engine, &core->engines, link)
             if (engine->state > heard)
                 tell(core, worker, engine);
@@ -42,7 +42,7 @@ void policy_tell(struct core *core, const struct worker *worker, uint64_t heard)
 void policy_changed(struct core *core, struct engine *engine)
 {
     const struct worker *worker;
-    engine->state = ++core->engine_states;
+    engine->state = core->newest_state = ++core->engine_states;
     LIST_EACH(worker, &core->workers, link)
         if (worker->stage == STAGE_RUN && !worker->hung)
             tell(core, worker, engine);
@@ -52,8 +52,9 @@ void policy_changed(struct core *core, struct engine *engine)
 
 static void set_paused(struct core *core, struct engine *engine, struct slice calls)
 {
-    core->paused_count += (size_t)(calls.len > 0) - (size_t)(engine->calls[0] != '\0');
+    core->paused_count += (size_t)(calls.len > 0) - (size_t)engine_is_paused(engine);
     snprintf(engine->calls, sizeof(engine->calls), "%.*s", SLICE_ARG(calls));
+    looks_refresh(core, engine);
 }
 
 /* The time of the pause does not count against the deadlines of what runs there. */
@@ -74,7 +75,7 @@ static void give_time(struct core *core, const struct engine *engine, int64_t ms
 
 static void pause_engine(struct core *core, struct engine *engine, const struct msg_policy_pause *in)
 {
-    bool is_new = !engine->calls[0];
+    bool is_new = !engine_is_paused(engine);
     if (!is_new && slice_is(in->calls, engine->calls))
         return;
     set_paused(core, engine, in->calls);
@@ -111,7 +112,7 @@ int64_t policy_due(const struct core *core)
     int64_t due_ms = INT64_MAX;
     if (core->paused_count)
         LIST_EACH(engine, &core->engines, link)
-            if (engine->calls[0] && engine->resume_ms < due_ms)
+            if (engine_is_paused(engine) && engine->resume_ms < due_ms)
                 due_ms = engine->resume_ms;
     return due_ms;
 }
@@ -121,7 +122,7 @@ void policy_tick(struct core *core)
     struct engine *engine;
     if (core->paused_count)
         LIST_EACH(engine, &core->engines, link)
-            if (engine->calls[0] && engine->resume_ms <= core->now_ms) {
+            if (engine_is_paused(engine) && engine->resume_ms <= core->now_ms) {
                 core->counters.unresumed++;
                 resume_engine(core, engine);
             }
@@ -131,7 +132,7 @@ void policy_tick(struct core *core)
 
 void policy_reset(struct core *core, struct engine *engine)
 {
-    bool was_said = engine->version[0] || engine->calls[0];
+    bool was_said = engine->version[0] || engine_is_paused(engine);
     set_paused(core, engine, slice_of(NULL, 0));
     engine->version[0] = '\0';
     if (was_said)
@@ -145,8 +146,8 @@ void policy_restore(struct core *core, struct engine *engine, const struct core_
     set_paused(core, engine, row->calls);
     engine->resume_ms = core->now_ms + (left_ms < 0 ? 0 : left_ms > PAUSE_MAX_MS ? PAUSE_MAX_MS
                                                           : left_ms); /* the clock may have been stepped */
-    if (engine->version[0] || engine->calls[0])
-        engine->state = ++core->engine_states;
+    if (engine->version[0] || engine_is_paused(engine))
+        engine->state = core->newest_state = ++core->engine_states;
 }
 
 /* ---- policy.set, policy.pause, policy.resume ----------------------------------------- */
@@ -198,7 +199,7 @@ static uint64_t act_pause(struct core *core, struct engine *engine, const void *
 static uint64_t act_resume(struct core *core, struct engine *engine, const void *message)
 {
     (void)message;
-    if (!engine->calls[0])
+    if (!engine_is_paused(engine))
         return 0;
     resume_engine(core, engine);
     return 1;
@@ -216,6 +217,10 @@ void handle_policy_set(struct core *core, const struct call *call)
         send_done(core, call, sum);
 }
 
+#define X(name, text) ", " text
+static const char calls_words[] = CALLS(X); /* ", finish, abort, hold" */
+#undef X
+
 static bool is_calls(struct slice word)
 {
 #define X(name, text)                                                                              \
@@ -232,7 +237,7 @@ void handle_policy_pause(struct core *core, const struct call *call)
     uint64_t sum;
     if (!is_calls(in->calls))
         send_refused(core, call, REFUSAL_BAD_NAME, "calls", 0,
-                     "policy.pause: '%.*s' is none of finish, abort, hold", SLICE_ARG(in->calls));
+                     "policy.pause: '%.*s' is none of %s", SLICE_ARG(in->calls), calls_words + 2);
     else if (each_engine(core, &(struct target){call, in->engine, in->has_engine}, act_pause, &sum))
         send_done(core, call, sum);
 }
@@ -250,12 +255,12 @@ const char *policy_check(const struct core *core)
     const struct engine *engine;
     size_t paused = 0;
     LIST_EACH(engine, &core->engines, link) {
-        paused += engine->calls[0] != '\0';
-        if (engine->calls[0] && !engine->registered)
+        paused += engine_is_paused(engine);
+        if (engine_is_paused(engine) && !engine->registered)
             return "an engine is paused that is not registered";
-        if (engine->calls[0] && engine->resume_ms > core->now_ms + PAUSE_MAX_MS)
+        if (engine_is_paused(engine) && engine->resume_ms > core->now_ms + PAUSE_MAX_MS)
             return "a pause lasts longer than it may";
-        if (engine->state > core->engine_states)
+        if (engine->state > core->newest_state || core->newest_state > core->engine_states)
             return "an engine's state is one that is still to come";
         if (engine->version[0] && engine->registered && !engine->state)
             return "workers are never told of a version";

@@ -45,7 +45,7 @@ static void run_done(struct core *core, struct job *job, const struct msg_job_re
     persist->ms = in->ms;
     persist->engine = engine;
     if (rollout->engine)
-        breaker_close(core, &rollout->engine->breaker);
+        engine_works(core, rollout->engine);
     rollout->run_outcome = (uint8_t)outcome;
     rollout->detail = core_strdup(core, in->detail);
     rollout->record_bytes = (uint32_t)in->record.len;

@@ -12,18 +12,23 @@
 
 /* ---- one worker's ------------------------------------------------------------------ */
 
-static void take_back(struct engine *engine, const struct sight *sight)
+static void take_back(struct sight *sum, const struct sight *sight)
 {
-    engine->seen.runs -= sight->runs;
-    engine->seen.tokens -= sight->tokens;
-    engine->seen.calls -= sight->calls;
+    sum->runs -= sight->runs;
+    sum->tokens -= sight->tokens;
+    sum->calls -= sight->calls;
 }
 
-static void add_up(struct engine *engine, const struct sight *sight)
+static void add_up(struct sight *sum, const struct sight *sight)
 {
-    engine->seen.runs += sight->runs;
-    engine->seen.tokens += sight->tokens;
-    engine->seen.calls += sight->calls;
+    sum->runs += sight->runs;
+    sum->tokens += sight->tokens;
+    sum->calls += sight->calls;
+}
+
+static bool is_nothing(const struct sight *sight)
+{
+    return !sight->runs && !sight->tokens && !sight->calls;
 }
 
 static struct sight *find(struct worker *worker, const struct engine *engine)
@@ -54,7 +59,7 @@ static struct sight *add(struct core *core, struct worker *worker, struct engine
 
 static void drop(struct worker *worker, struct sight *sight)
 {
-    take_back(sight->engine, sight);
+    take_back(&sight->engine->seen, sight);
     *sight = worker->sights[--worker->sight_count];
 }
 
@@ -91,6 +96,7 @@ static void set_room(struct core *core, struct engine *engine, uint64_t room)
 static void adapt(struct core *core, struct engine *engine, uint32_t permille)
 {
     engine->cache_permille = permille;
+    engine->has_cache = true;
     if (engine->room_ms && core->now_ms - engine->room_ms < ROOM_PERIOD_MS)
         return;
     if (permille > ROOM_FULL_PERMILLE && engine->live)
@@ -101,6 +107,21 @@ static void adapt(struct core *core, struct engine *engine, uint32_t permille)
 
 /* ---- engine.sight ------------------------------------------------------------------ */
 
+/* In the place of what the worker said before; who holds nothing there is not remembered. */
+static void replace(struct core *core, struct worker *worker, const struct sight *now)
+{
+    struct sight *sight = find(worker, now->engine);
+    if (!sight && !is_nothing(now))
+        sight = add(core, worker, now->engine);
+    if (!sight)
+        return;
+    take_back(&now->engine->seen, sight);
+    *sight = *now;
+    add_up(&now->engine->seen, sight);
+    if (is_nothing(sight))
+        drop(worker, sight);
+}
+
 void handle_engine_sight(struct core *core, const struct call *call)
 {
     const struct msg_engine_sight *in = call->in;
@@ -108,14 +129,8 @@ void handle_engine_sight(struct core *core, const struct call *call)
     struct engine *engine = engine_find(core, in->url);
     if (!worker || worker->stage != STAGE_RUN || !engine)
         return; /* of a worker not met yet, or an engine that is no more */
-    struct sight *sight = find(worker, engine);
-    if (!sight)
-        sight = add(core, worker, engine);
-    if (!sight)
-        return;
-    take_back(engine, sight);
-    *sight = (struct sight){engine, in->runs, in->tokens, in->calls};
-    add_up(engine, sight);
+    replace(core, worker, &(struct sight){engine, in->runs, in->tokens, in->calls});
+    looks_take(core, engine, in);
     if (in->has_cache_permille)
         adapt(core, engine, (uint32_t)in->cache_permille);
 }
@@ -126,11 +141,8 @@ static struct sight add_all(const struct core *core, const struct engine *engine
     const struct worker *worker;
     LIST_EACH(worker, &core->workers, link)
         for (size_t i = 0; i < worker->sight_count; i++)
-            if (worker->sights[i].engine == engine) {
-                sum.runs += worker->sights[i].runs;
-                sum.tokens += worker->sights[i].tokens;
-                sum.calls += worker->sights[i].calls;
-            }
+            if (worker->sights[i].engine == engine)
+                add_up(&sum, &worker->sights[i]);
     return sum;
 }
 

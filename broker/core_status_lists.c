@@ -68,31 +68,43 @@ static void add_breaker(const struct core *core, json_t *part, const struct brea
     json_object_set_new(part, "retry_in_ms", json_integer(retry_in_ms));
 }
 
+/* What keeps runs from it, the least passing first; else its breaker's word. */
+static const char *engine_word(const struct core *core, const struct engine *engine)
+{
+    return engine_is_paused(engine)   ? "paused"
+           : engine->draining         ? "draining"
+           : engine_is_silent(engine) ? "silent"
+                                      : breaker_state_word(breaker_state(core, &engine->breaker));
+}
+
+static json_t *describe_engine(const struct core *core, const struct engine *engine)
+{
+    json_t *part = json_object();
+    uint64_t limit = engine_limit(engine);
+    json_object_set_new(part, "url", status_text(engine_url(engine)));
+    json_object_set_new(part, "live", status_number(engine->live));
+    json_object_set_new(part, "tokens", status_number(engine->seen.tokens));
+    json_object_set_new(part, "calls", status_number(engine->seen.calls));
+    json_object_set_new(part, "limit", status_number(limit == UINT64_MAX ? 0 : limit));
+    add_breaker(core, part, &engine->breaker);
+    json_object_set_new(part, "state", json_string(engine_word(core, engine)));
+    json_object_set_new(part, "version", json_string(engine->version));
+    if (engine->has_cache)
+        json_object_set_new(part, "cache_permille", status_number(engine->cache_permille));
+    if (engine_is_silent(engine))
+        json_object_set_new(part, "trouble", status_text(slice_from_str(engine->look.trouble)));
+    if (engine_is_paused(engine))
+        json_object_set_new(part, "resume_in_ms", json_integer(engine->resume_ms - core->now_ms));
+    return part;
+}
+
 json_t *status_engines(const struct core *core)
 {
     json_t *array = json_array();
     const struct engine *engine;
-    LIST_EACH(engine, &core->engines, link) {
-        if (!engine->registered || json_array_size(array) == LISTED_MAX)
-            continue;
-        json_t *part = json_object();
-        json_object_set_new(part, "url", status_text(engine_url(engine)));
-        json_object_set_new(part, "live", status_number(engine->live));
-        json_object_set_new(part, "tokens", status_number(engine->seen.tokens));
-        json_object_set_new(part, "calls", status_number(engine->seen.calls));
-        json_object_set_new(part, "limit", status_number(engine_limit(engine) == UINT64_MAX
-                                                             ? 0 : engine_limit(engine)));
-        add_breaker(core, part, &engine->breaker);
-        json_object_set_new(part, "version", json_string(engine->version));
-        if (engine->calls[0])
-            json_object_set_new(part, "resume_in_ms",
-                                json_integer(engine->resume_ms - core->now_ms));
-        if (engine->calls[0])
-            json_object_set_new(part, "state", json_string("paused"));
-        else if (engine->draining)
-            json_object_set_new(part, "state", json_string("draining"));
-        json_array_append_new(array, part);
-    }
+    LIST_EACH(engine, &core->engines, link)
+        if (engine->registered && json_array_size(array) < LISTED_MAX)
+            json_array_append_new(array, describe_engine(core, engine));
     return array;
 }
 

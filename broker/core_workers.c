@@ -323,6 +323,7 @@ void handle_worker_beat(struct core *core, const struct call *call)
     }
     worker->heard = in->has_engines && in->engines <= core->engine_states ? in->engines : 0;
     policy_tell(core, worker, worker->heard);
+    looks_ask(core, worker);
     reconcile(core, worker, in);
     worker_refresh(core, worker);
 }

@@ -47,6 +47,9 @@ MUTANTS = [
     # engines and tasks
     ("engine down for an hour", "broker/core_breaker.c", "if (!breaker->wait_ms && breaker->faults < core->settings.breaker_faults)", "if (true)", "broker/test_core_breaker: an_engine_down_for_an_hour_costs_no_rollout"),
     ("engine down", "broker/core_breaker.c", "if (token <= breaker->newest || ", "if (token == 0 || ", "broker/test_core_breaker: what_was_handed_out_before_says_nothing_new_once_a_trial_is_due"),
+    ("engine down while nobody calls it", "broker/core_engines.c", "!engine_is_silent(engine) && breaker_lets", "breaker_lets", "broker/test_core_looks: an_engine_that_died_while_idle_gets_no_rollout_until_it_answers"),
+    ("engine down while nobody calls it", "broker/core_engines.c", "!engine_is_silent(engine) && breaker_lets", "breaker_lets", "system/engines: test_an_engine_that_died_while_idle_gets_no_rollout_and_is_used_again_once_it_answers"),
+    ("engine overfull", "broker/core_sights.c", "if (permille > ROOM_FULL_PERMILLE && engine->live)", "if (false)", "system/engines: test_an_engine_whose_cache_is_full_gets_fewer_rollouts"),
     ("engine is another model after its restart", "workers/agents/dialogue.c", "if (engine_serves(engine, dialogue->model_digest))", "if (true)", "system/faults_engines: test_an_engine_that_comes_back_as_another_model_does_not_go_on_with_the_old_ones_tokens"),
     ("evaluator broken", "workers/kinds/eval_command.c", "FAILED_MAX = 125", "FAILED_MAX = 255", "system/faults_disks: test_an_evaluator_that_breaks_gives_no_reward_whatever_way_it_breaks"),
     ("engine answers 500 for good", "broker/core_trouble.c", "if (*count >= (is_task ? core->settings.task_budget : core->settings.infra_budget)) {", "if (false) {", "broker/test_core_groups: infra_is_tried_again_with_back_off_up_to_its_budget"),

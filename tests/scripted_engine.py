@@ -31,7 +31,8 @@ A rule's "tokens" is how many were asked for. A script's "model" is the model_pa
 reply stands for what the file "version_path" of the script holds, when the request came and when it is answered: two,
 joined by a '+', if that differs. With a "dialect" it speaks as another server does (scripted_dialects.py); a rule without
 a "path" is then of whichever route samples.
-With "other_tokenizer", a and b are each other's ids.
+With "other_tokenizer", a and b are each other's ids. With "cache_path" /metrics tells how full its cache is: the number, of 1,
+that this file holds.
 """
 import argparse
 import json
@@ -200,6 +201,9 @@ FAULTS = {
 }
 
 
+METRICS = {"llama": "llamacpp:kv_cache_usage_ratio", "vllm": "vllm:kv_cache_usage_perc",
+           "sglang": "sglang:token_usage"}
+
 # ---- the server ----------------------------------------------------------------------------
 
 
@@ -362,7 +366,15 @@ class Handler(BaseHTTPRequestHandler):
         engine.lingering -= 0 if engine.breaks("cancel") else 1
         engine.note(path=self.path, request=request, status=0, answer="gone")
 
+    def tell_metrics(self, engine):
+        with open(engine.script["cache_path"], encoding="utf-8") as file:
+            part = file.read().strip()
+        name = METRICS[engine.script.get("dialect", "llama")]
+        return self.send(200, f'# TYPE {name} gauge\n{name}{{engine="0"}} {part}\n'.encode())
+
     def handle_script(self, engine, request):
+        if self.path == "/metrics" and "cache_path" in engine.script:
+            return self.tell_metrics(engine)
         rule, turn = engine.rule(self.path, request)
         if "version_path" in engine.script:
             rule = dict(rule, version=engine.version())

@@ -20,14 +20,16 @@ struct http {
     CURLM *multi;
     struct loop_timer *timer;
     struct curl_slist *headers;
-    struct request *forgotten;
+    struct request *loose;
     size_t forgotten_count;
 };
 
-/* One request in flight; on its fiber's stack, or in the list of the forgotten. */
+/* One request in flight; on its fiber's stack, or in the list of those that no fiber waits for. */
 struct request {
-    struct request *next; /* of the forgotten */
-    struct fiber *fiber;  /* NULL: forgotten */
+    struct request *next; /* of the loose */
+    struct fiber *fiber;  /* NULL: loose */
+    http_answered answered; /* loose: who is told; NULL: forgotten */
+    void *arg;
     CURL *easy;
     struct curl_slist *headers; /* its own; NULL: those of all */
     struct buffer body;
@@ -40,7 +42,7 @@ struct request {
 
 /* ---- curl on the loop: curl says what to watch and when to call again ------------------- */
 
-static void forgotten_end(struct http *http, struct request *request);
+static void loose_end(struct http *http, struct request *request);
 
 static void wake_done(struct http *http)
 {
@@ -51,13 +53,12 @@ static void wake_done(struct http *http)
             continue;
         struct request *request = NULL;
         curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&request);
-        if (!request->fiber) {
-            forgotten_end(http, request);
-            continue;
-        }
         request->code = message->data.result;
         request->done = true;
-        fiber_wake(request->fiber);
+        if (request->fiber)
+            fiber_wake(request->fiber);
+        else
+            loose_end(http, request);
     }
 }
 
@@ -175,8 +176,8 @@ void http_destroy(struct http **http)
     struct http *old = take_ptr(http);
     if (!old)
         return;
-    while (old->forgotten)
-        forgotten_end(old, old->forgotten);
+    while (old->loose)
+        loose_end(old, old->loose);
     curl_multi_cleanup(old->multi);
     loop_cancel(old->loop, &old->timer);
     curl_slist_free_all(old->headers);
@@ -352,17 +353,32 @@ int http_request_with(struct http *http, const char *url, const char *header, co
     return 0;
 }
 
-/* ---- what is said and forgotten ---------------------------------------------------------- */
+/* ---- what no fiber waits for -------------------------------------------------------------- */
 
-static void forgotten_end(struct http *http, struct request *request)
+static void tell(struct request *request)
 {
-    struct request **at = &http->forgotten;
-    while (*at && *at != request)
+    struct fail why = {0};
+    struct http_reply reply = {.body = request->body};
+    request->body = (struct buffer){0};
+    const char *url = "";
+    curl_easy_getinfo(request->easy, CURLINFO_EFFECTIVE_URL, &url);
+    const int error = request_result(request, &why);
+    read_reply(request->easy, &reply);
+    if (error < 0)
+        fail_wrap(&why, "%s", url);
+    request->answered(request->arg, error < 0 ? NULL : &reply, error < 0 ? &why : NULL);
+    buffer_finish(&reply.body);
+}
+
+static void loose_end(struct http *http, struct request *request)
+{
+    struct request **at = &http->loose;
+    while (*at != request)
         at = &(*at)->next;
-    if (*at) {
-        *at = request->next;
-        http->forgotten_count--;
-    }
+    *at = request->next;
+    http->forgotten_count -= !request->answered;
+    if (request->done && request->answered)
+        tell(request);
     if (request->easy) {
         curl_multi_remove_handle(http->multi, request->easy);
         curl_easy_cleanup(request->easy);
@@ -371,20 +387,51 @@ static void forgotten_end(struct http *http, struct request *request)
     free(request);
 }
 
-void http_forget(struct http *http, const char *url, const char *body)
+/* In the list; NULL when out of memory. */
+static struct request *loose_start(struct http *http, size_t body_max, http_answered answered, void *arg)
 {
-    if (http->forgotten_count == HTTP_FORGET_MAX)
-        return;
     struct request *request = calloc(1, sizeof(*request));
     if (!request)
+        return NULL;
+    *request = (struct request){
+        .next = http->loose, .body_max = body_max, .answered = answered, .arg = arg};
+    http->loose = request;
+    http->forgotten_count += !answered;
+    return request;
+}
+
+/* As it is set up now; false, and it is gone, when out of memory. */
+static bool loose_send(struct http *http, struct request *request, int64_t timeout_ms)
+{
+    if (curl_easy_setopt(request->easy, CURLOPT_TIMEOUT_MS, (long)timeout_ms) == CURLE_OK &&
+        curl_multi_add_handle(http->multi, request->easy) == CURLM_OK)
+        return true;
+    loose_end(http, request);
+    return false;
+}
+
+void http_forget(struct http *http, const char *url, const char *body)
+{
+    struct request *request = http->forgotten_count < HTTP_FORGET_MAX
+                                  ? loose_start(http, 1 << 16, NULL, NULL)
+                                  : NULL;
+    if (!request)
         return;
-    request->body_max = 1 << 16;
-    request->next = http->forgotten;
-    http->forgotten = request;
-    http->forgotten_count++;
-    if (!request_init(request, http, url, NULL, body) ||
-        curl_easy_setopt(request->easy, CURLOPT_TIMEOUT_MS, (long)HTTP_FORGET_MS) != CURLE_OK ||
-        curl_easy_setopt(request->easy, CURLOPT_COPYPOSTFIELDS, body) != CURLE_OK ||
-        curl_multi_add_handle(http->multi, request->easy) != CURLM_OK)
-        forgotten_end(http, request);
+    if (request_init(request, http, url, NULL, body) &&
+        curl_easy_setopt(request->easy, CURLOPT_COPYPOSTFIELDS, body) == CURLE_OK)
+        loose_send(http, request, HTTP_FORGET_MS);
+    else
+        loose_end(http, request);
+}
+
+bool http_get_later(struct http *http, const char *url, size_t body_max, int64_t timeout_ms,
+                    http_answered answered, void *arg)
+{
+    struct request *request = loose_start(http, body_max, answered, arg);
+    if (!request)
+        return false;
+    if (request_init(request, http, url, NULL, NULL))
+        return loose_send(http, request, timeout_ms);
+    loose_end(http, request);
+    return false;
 }

@@ -52,4 +52,12 @@ int http_request_with(struct http *http, const char *url, const char *header, co
 enum { HTTP_FORGET_MS = 5000, HTTP_FORGET_MAX = 4096 };
 void http_forget(struct http *http, const char *url, const char *body);
 
+/*
+ * GETs off any fiber, within timeout_ms: `answered` is called on the loop's stack, with the reply, whose body it may
+ * take, or why there is none (then `reply` is NULL). Not called if `http` is destroyed before. False when out of memory.
+ */
+typedef void (*http_answered)(void *arg, struct http_reply *reply, const struct fail *why);
+bool http_get_later(struct http *http, const char *url, size_t body_max, int64_t timeout_ms,
+                    http_answered answered, void *arg);
+
 #endif

@@ -325,3 +325,12 @@ bool lane_send(struct lane *lane, zmq_msg_t *message)
     zmq_msg_close(message);
     return false;
 }
+
+bool lane_send_copy(struct lane *lane, struct slice bytes)
+{
+    zmq_msg_t message;
+    if (zmq_msg_init_size(&message, bytes.len) < 0)
+        return false;
+    memcpy(zmq_msg_data(&message), bytes.data, bytes.len);
+    return lane_send(lane, &message);
+}

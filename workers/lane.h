@@ -18,6 +18,7 @@
 #include <zmq.h>
 
 #include "common/curve.h"
+#include "common/slice.h"
 
 enum { LANE_AGAIN_MS = 2000 };
 
@@ -62,5 +63,6 @@ bool lane_receive(struct lane *lane, zmq_msg_t *ret);
 bool lane_can_send(const struct lane *lane);
 /* Takes the message; false when it could not be sent. */
 bool lane_send(struct lane *lane, zmq_msg_t *message);
+bool lane_send_copy(struct lane *lane, struct slice bytes); /* false: nor when out of memory */
 
 #endif

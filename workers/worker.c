@@ -84,15 +84,11 @@ static bool beat_encode(struct worker *worker, struct buffer *out)
 static void send_wanted_beat(struct worker *worker)
 {
     AUTO_BUFFER bytes = {0};
-    zmq_msg_t message;
     if (!worker->beat_wanted || !lane_can_send(&worker->lane))
         return;
     worker_send_sights(worker);
-    if (!lane_can_send(&worker->lane) || !beat_encode(worker, &bytes) ||
-        zmq_msg_init_size(&message, bytes.len) < 0)
-        return;
-    memcpy(zmq_msg_data(&message), bytes.data, bytes.len);
-    worker->beat_wanted = !lane_send(&worker->lane, &message);
+    if (lane_can_send(&worker->lane) && beat_encode(worker, &bytes))
+        worker->beat_wanted = !lane_send_copy(&worker->lane, buffer_peek(&bytes));
 }
 
 static void say_malformed(struct worker *worker)
@@ -227,7 +223,7 @@ static int make_id(struct worker *worker, struct fail *fail)
 static int make_context(struct worker *worker, struct fail *fail)
 {
     struct job_context *context = &worker->context;
-    struct http_limits limits = {.connections_max = (long)worker->plan.slots,
+    struct http_limits limits = {.connections_max = (long)worker->plan.slots + 1, /* and a look */
                                  .connect_ms = HTTP_CONNECT_MS,
                                  .silence_ms = HTTP_SILENCE_MS};
     if (limits.connections_max < CONNECTIONS_MIN)

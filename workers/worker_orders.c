@@ -1,4 +1,5 @@
 #include "common/log.h"
+#include "workers/engines/looking.h"
 #include "workers/engines/policy.h"
 #include "workers/engines/using.h"
 #include "workers/worker_inside.h"
@@ -81,11 +82,17 @@ static void handle_drain(struct worker *worker, const struct msg_lane_drain *dra
                  "told by the broker");
 }
 
-static void handle_engine(struct worker *worker, const struct msg_lane_engine *told)
+/* NULL when out of memory. */
+static struct engine *find_engine(struct worker *worker, struct slice name)
 {
     char url[257];
-    snprintf(url, sizeof(url), "%.*s", SLICE_ARG(told->url));
-    struct engine *engine = engines_get(worker->context.engines, url);
+    snprintf(url, sizeof(url), "%.*s", SLICE_ARG(name));
+    return engines_get(worker->context.engines, url);
+}
+
+static void handle_engine(struct worker *worker, const struct msg_lane_engine *told)
+{
+    struct engine *engine = find_engine(worker, told->url);
     if (!engine)
         return; /* out of memory: the beat says that it was not taken */
     engine_told(engine, told->version, told->calls, (int64_t)told->resume_ms);
@@ -94,10 +101,18 @@ static void handle_engine(struct worker *worker, const struct msg_lane_engine *t
     worker->beat_wanted = true;
 }
 
+static void handle_look(struct worker *worker, const struct msg_lane_look *look)
+{
+    struct engine *engine = find_engine(worker, look->url);
+    if (engine)
+        engine_look(engine); /* if not, another worker is asked in its time */
+}
+
 static bool is_for_lane(enum message_id id)
 {
-    return id == MSG_lane_hello || id == MSG_lane_engine || id == MSG_lane_drain || id == MSG_job_start ||
-           id == MSG_job_cancel || id == MSG_result_ack;
+    return id == MSG_lane_hello || id == MSG_lane_engine || id == MSG_lane_look ||
+           id == MSG_lane_drain || id == MSG_job_start || id == MSG_job_cancel ||
+           id == MSG_result_ack;
 }
 
 bool worker_obey(struct worker *worker, struct slice bytes, struct refusal *no)
@@ -106,6 +121,7 @@ bool worker_obey(struct worker *worker, struct slice bytes, struct refusal *no)
         struct msg_lane_hello hello;
         struct msg_lane_drain drain;
         struct msg_lane_engine engine;
+        struct msg_lane_look look;
         struct msg_job_start start;
         struct msg_job_cancel cancel;
         struct msg_result_ack ack;
@@ -122,6 +138,8 @@ bool worker_obey(struct worker *worker, struct slice bytes, struct refusal *no)
         handle_hello(worker, &message.hello);
     else if (id == MSG_lane_engine)
         handle_engine(worker, &message.engine);
+    else if (id == MSG_lane_look)
+        handle_look(worker, &message.look);
     else if (id == MSG_lane_drain)
         handle_drain(worker, &message.drain);
     else if (id == MSG_job_start)

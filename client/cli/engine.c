@@ -65,19 +65,27 @@ static int drain_engine(struct sluice_client *client, const char *url,
     return EXITS_OK;
 }
 
+static long long number(const json_t *engine, const char *key)
+{
+    return json_integer_value(json_object_get(engine, key));
+}
+
 static void print_engine(const json_t *engine)
 {
     const char *name = json_string_value(json_object_get(engine, "url"));
     const char *word = json_string_value(json_object_get(engine, "state"));
-    long long limit = json_integer_value(json_object_get(engine, "limit"));
-    tame_print(stdout, "%s  %lld rollouts", name ? name : "?",
-               (long long)json_integer_value(json_object_get(engine, "live")));
-    if (limit)
-        printf(" of %lld", limit);
-    printf(", %lld tokens, %lld calls%s\n",
-           (long long)json_integer_value(json_object_get(engine, "tokens")),
-           (long long)json_integer_value(json_object_get(engine, "calls")),
-           word && strcmp(word, "draining") == 0 ? ", draining" : "");
+    const char *trouble = json_string_value(json_object_get(engine, "trouble"));
+    tame_print(stdout, "%s  %lld rollouts", name ? name : "?", number(engine, "live"));
+    if (number(engine, "limit"))
+        printf(" of %lld", number(engine, "limit"));
+    printf(", %lld tokens, %lld calls", number(engine, "tokens"), number(engine, "calls"));
+    if (json_object_get(engine, "cache_permille"))
+        printf(", cache %lld %%", number(engine, "cache_permille") / 10);
+    if (word && strcmp(word, "closed") != 0) /* which is its breaker's word for well */
+        tame_print(stdout, ", %s", strcmp(word, "open") == 0 ? "set aside" : word);
+    if (trouble)
+        tame_print(stdout, ": %s", trouble);
+    putchar('\n');
 }
 
 static int list_engines(struct sluice_client *client, const char *url,
@@ -162,7 +170,8 @@ const struct command command_engine = {
     .brief = "Registers, checks, drains, lists and removes LLM inference servers",
     .doc = "A rollout is placed on the engine whose rollouts hold the least tokens at that moment, and\n"
            "stays there. Registering one twice is registering it once, and takes back one that drains. One\n"
-           "that is drained or removed gets no more rollouts. 'check' needs no broker: it tries a live server\n"
+           "that is drained or removed gets no more rollouts, and one that does not answer none until it does\n"
+           "('list' says silent, and why). 'check' needs no broker: it tries a live server\n"
            "against all that is wanted of one (docs/engines.md), and exits 0 if all is well, 1 if a check\n"
            "failed, 2 if nobody is there or what it samples could not be recorded exactly.\n",
     .example = "sluice engine check http://gpu1:8000\n"

@@ -155,7 +155,8 @@ static void print_tables(const json_t *status)
                                               "sandbox", "sandboxes", "kernel", NULL};
     static const char *const lost_keys[] = {"stage", "host", "jobs", "ago_ms", "why", NULL};
     static const char *const engine_keys[] = {"live",  "state", "faults", "retry_in_ms",
-                                             "limit", "calls", "tokens", "version", NULL};
+                                             "limit", "calls", "tokens", "cache_permille",
+                                             "version", NULL};
     static const char *const image_keys[] = {"state", "faults", "waiting", "retry_in_ms", NULL};
     static const char *const stream_keys[] = {"owner", "first",      "head",    "pending",
                                               "kept_bytes", "expired", NULL};

@@ -100,6 +100,7 @@ static inline void hear(struct model *model, struct sim_worker *worker, struct s
         struct msg_lane_hello hello;
         struct msg_lane_drain drain;
         struct msg_lane_engine engine;
+        struct msg_lane_look look;
     } in;
     enum message_id id;
     assert_true(message_peek(bytes, &id, NULL));
@@ -112,6 +113,9 @@ static inline void hear(struct model *model, struct sim_worker *worker, struct s
         worker->draining = worker->told = true;
     } else if (id == MSG_lane_engine) {
         worker->heard = in.engine.state > worker->heard ? in.engine.state : worker->heard;
+    } else if (id == MSG_lane_look) {
+        worker->looks_at = (unsigned)(in.look.url.data[strlen("http://")] - '0');
+        worker->is_looking = true;
     } else if (in.hello.epoch != worker->epoch) {
         worker->heard = 0;
         worker->epoch = in.hello.epoch;
@@ -174,7 +178,7 @@ static inline void send_sight(struct model *model, struct sim_worker *worker)
 {
     char url[16];
     uint64_t runs = 0;
-    unsigned engine = roll(model, ENGINES);
+    unsigned engine = worker->is_looking ? worker->looks_at : roll(model, ENGINES);
     for (size_t i = 0; i < worker->count; i++)
         runs += worker->held[i].engine == (int)engine;
     snprintf(url, sizeof(url), "http://%u", engine);
@@ -184,7 +188,10 @@ static inline void send_sight(struct model *model, struct sim_worker *worker)
                                   .tokens = runs * roll(model, 20000),
                                   .calls = roll(model, 10),
                                   .has_cache_permille = chance(model, 3),
-                                  .cache_permille = roll(model, 1001)};
+                                  .cache_permille = roll(model, 1001),
+                                  .has_answers = worker->is_looking,
+                                  .answers = !chance(model, 5)};
+    worker->is_looking = false;
     core_handle(model->core, model->now_ms, wall_of(model), &(struct caller){0}, MSG_engine_sight,
                 &in, NULL, 0);
 }

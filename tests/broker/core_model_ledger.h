@@ -40,6 +40,8 @@ struct sim_worker {
     struct held held[HELD_MAX];
     size_t count;
     uint64_t heard; /* the newest lane.engine */
+    bool is_looking; /* at an engine, as a lane.look said */
+    unsigned looks_at;
 };
 
 /* A result under way to the broker. */

@@ -132,6 +132,7 @@ static inline void world_read_lane(struct seen *seen, struct slice bytes)
         struct msg_lane_hello hello;
         struct msg_lane_drain drain;
         struct msg_lane_engine engine;
+        struct msg_lane_look look;
     } in;
     struct refusal no;
     assert_true(message_peek(bytes, &seen->message, &no));
@@ -150,6 +151,8 @@ static inline void world_read_lane(struct seen *seen, struct slice bytes)
         COPY(calls, in.engine.calls);
         seen->token = in.engine.state;
         seen->ms = in.engine.resume_ms;
+    } else if (seen->message == MSG_lane_look) {
+        COPY(engine, in.look.url);
     } else {
         assert_int_equal(seen->message, MSG_lane_hello);
         seen->count = in.hello.epoch;

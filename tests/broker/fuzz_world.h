@@ -141,6 +141,7 @@ static inline void hear(struct crew *worker, const struct effect *effect)
         struct msg_lane_hello hello;
         struct msg_lane_drain drain;
         struct msg_lane_engine engine;
+        struct msg_lane_look look;
         struct msg_job_cancel cancel;
         struct msg_result_ack ack;
     } in;
@@ -151,6 +152,9 @@ static inline void hear(struct crew *worker, const struct effect *effect)
     case MSG_lane_engine:
         must(worker->stage == STAGE_RUN && in.engine.has_calls == in.engine.has_resume_ms);
         worker->heard = in.engine.state;
+        break;
+    case MSG_lane_look:
+        must(worker->stage == STAGE_RUN);
         break;
     case MSG_lane_drain:
         worker->draining = true;

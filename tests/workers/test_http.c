@@ -150,6 +150,73 @@ static void connections_to_one_host_are_bounded_and_all_requests_answered(void *
     assert_in_range(connections, 1, 4);
 }
 
+/* ---- off a fiber ------------------------------------------------------------------------ */
+
+struct later {
+    long status;
+    char text[64];
+    struct fail why;
+};
+
+static void later_answered(void *arg, struct http_reply *reply, const struct fail *why)
+{
+    struct later *later = arg;
+    if (why)
+        later->why = *why;
+    later->status = reply ? reply->status : -1;
+    if (reply)
+        snprintf(later->text, sizeof(later->text), "%.*s", SLICE_ARG(buffer_peek(&reply->body)));
+    ask_ended(NULL);
+}
+
+static void get_later(struct later *later, const char *url, int64_t timeout_ms)
+{
+    living++;
+    assert_true(http_get_later(http, url, 1000, timeout_ms, later_answered, later));
+}
+
+static void what_is_asked_off_a_fiber_is_answered_once_whatever_comes_of_it(void **state)
+{
+    (void)state;
+    struct later good = {0}, busy = {0}, refused = {0}, late = {0}, large = {0};
+    char url[128];
+    snprintf(url, sizeof(url), "%s/", base);
+    get_later(&good, url, 5000);
+    snprintf(url, sizeof(url), "%s/busy", base);
+    get_later(&busy, url, 5000);
+    get_later(&refused, "http://127.0.0.1:1/health", 5000);
+    snprintf(url, sizeof(url), "%s/silent", base);
+    get_later(&late, url, 100);
+    snprintf(url, sizeof(url), "%s/endless", base);
+    get_later(&large, url, 5000);
+    run_all();
+    assert_true(good.status == 200 && strcmp(good.text, "hello") == 0);
+    assert_true(busy.status == 503 && strcmp(busy.text, "loading") == 0);
+    assert_int_equal(refused.why.code, -ECONNREFUSED);
+    assert_non_null(strstr(refused.why.text, "http://127.0.0.1:1/health: "));
+    assert_int_equal(late.why.code, -ETIMEDOUT);
+    assert_int_equal(large.why.code, -EMSGSIZE);
+}
+
+static void destroy_early(void *arg)
+{
+    (void)arg;
+    ask_ended(NULL);
+}
+
+static void what_is_asked_off_a_fiber_goes_with_the_client(void **state)
+{
+    (void)state;
+    struct later never = {0};
+    char url[128];
+    snprintf(url, sizeof(url), "%s/silent", base);
+    assert_true(http_get_later(http, url, 1000, 5000, later_answered, &never));
+    living++;
+    loop_after(loop, 50, destroy_early, NULL);
+    run_all();
+    assert_int_equal(never.status, 0);
+}
+
 static void nobody_there_is_refused_with_the_url_in_the_sentence(void **state)
 {
     (void)state;
@@ -304,6 +371,8 @@ int main(void)
         TEST(a_redirect_is_not_followed),
         TEST(one_connection_serves_many_requests),
         TEST(connections_to_one_host_are_bounded_and_all_requests_answered),
+        TEST(what_is_asked_off_a_fiber_is_answered_once_whatever_comes_of_it),
+        TEST(what_is_asked_off_a_fiber_goes_with_the_client),
         TEST(nobody_there_is_refused_with_the_url_in_the_sentence),
         TEST(too_much_is_refused_and_not_kept),
         TEST(exactly_body_max_is_allowed),

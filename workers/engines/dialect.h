@@ -8,6 +8,7 @@
 
 #include "workers/engines/bridge.h"
 #include "workers/engines/engine.h"
+#include "workers/engines/looking.h"
 #include "workers/engines/once.h"
 #include "workers/engines/policy.h"
 #include "workers/engines/using.h"
@@ -74,6 +75,7 @@ struct engine {
     int64_t pause_ms;  /* what its last refusal asked for; 0: nothing */
     struct engine_use use, told; /* using.h */
     bool is_told;
+    struct engine_look look;
     struct engine_policy policy;
     const struct tokenizers *tokenizers; /* the worker's; NULL: none */
     struct tokenizer *tokenizer; /* that of them that agrees; NULL: none does, or not known */

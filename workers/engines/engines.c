@@ -100,20 +100,21 @@ bool engines_are_awaited(const struct engines *engines)
 
 static bool is_told(const struct engine *engine)
 {
-    return engine->is_told && memcmp(&engine->use, &engine->told, sizeof(engine->use)) == 0;
+    return engine->is_told && !engine->look.is_new &&
+           memcmp(&engine->use, &engine->told, sizeof(engine->use)) == 0;
 }
 
-bool engines_tell_next(const struct engines *engines, struct engine **ret, const char **url,
-                       struct engine_use *use)
+bool engines_tell_next(const struct engines *engines, struct engine_news *ret)
 {
     struct engine *engine = engines->first;
     while (engine && is_told(engine))
         engine = engine->next;
     if (!engine)
         return false;
-    *ret = engine;
-    *url = engine->url;
-    *use = engine->use;
+    *ret = (struct engine_news){.engine = engine,
+                                .url = engine->url,
+                                .use = engine->use,
+                                .look = engine->look.is_new ? &engine->look : NULL};
     return true;
 }
 
@@ -121,6 +122,7 @@ void engines_tell_done(struct engine *engine)
 {
     engine->told = engine->use;
     engine->is_told = true;
+    engine->look.is_new = false;
 }
 
 void engines_tell_again(struct engines *engines)

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 struct engine;
+struct engine_look;
 struct engines;
 
 struct engine_use {
@@ -23,12 +24,19 @@ struct engine_stay {
 /* The rollout is on this engine from now on, with a context of so many tokens. */
 void engine_stay(struct engine_stay *stay, struct engine *engine, uint64_t tokens);
 
+/* What the broker is to hear of an engine; good until the next await. */
+struct engine_news {
+    struct engine *engine;
+    const char *url;
+    struct engine_use use;
+    const struct engine_look *look; /* NULL: none that is new (looking.h) */
+};
+
 /*
- * The next engine whose use is another than it was told of; *url is good for as long as the worker.
- * It counts as told once engines_tell_done is called, before the next call. False: there is none.
+ * The next engine that was looked at, or whose use is another than was told. It counts as told once
+ * engines_tell_done is called, before the next call. False: there is none.
  */
-bool engines_tell_next(const struct engines *engines, struct engine **ret, const char **url,
-                       struct engine_use *use);
+bool engines_tell_next(const struct engines *engines, struct engine_news *ret);
 void engines_tell_done(struct engine *engine);
 /* Nothing counts as told any more. */
 void engines_tell_again(struct engines *engines);

@@ -21,6 +21,7 @@
 #include "common/digest.h"
 #include "workers/engines/call.h"
 #include "workers/engines/ends.h"
+#include "workers/engines/metrics.h"
 #include "workers/engines/served.h"
 #include "workers/engines/spelling.h"
 #include "workers/engines/vllm_reply.h"
@@ -253,8 +254,6 @@ int vllm_score(struct engine *engine, const struct tokens *ids, size_t from, flo
 
 static int vllm_count_calls(struct engine *engine, uint64_t *ret, struct fail *fail)
 {
-    static const char *const names[] = {"\nvllm:num_requests_running{",
-                                        "\nvllm:num_requests_waiting{"};
     AUTO_BUFFER text = {0};
     struct call call = {.http = engine->http,
                         .base = engine->url,
@@ -264,16 +263,15 @@ static int vllm_count_calls(struct engine *engine, uint64_t *ret, struct fail *f
     if (error < 0)
         return error == -EPROTO ? fail_set(fail, -ENOTSUP, "no /metrics") : error;
     AUTO_FREE char *lines = buffer_take_str(&text);
-    double sum = 0;
-    for (size_t i = 0; lines && i < 2; i++) {
-        const char *at = strstr(lines, names[i]);
-        at = at ? strchr(at, ' ') : NULL;
-        if (!at)
-            return fail_set(fail, -ENOTSUP, "/metrics does not tell it");
-        sum += strtod(at, NULL);
-    }
+    if (!lines)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    struct metric running, waiting;
+    if (!metrics_find(lines, "vllm:num_requests_running", &running) ||
+        !metrics_find(lines, "vllm:num_requests_waiting", &waiting))
+        return fail_set(fail, -ENOTSUP, "/metrics does not tell it");
+    const double sum = running.sum + waiting.sum;
     *ret = sum > 0 && sum < 1e9 ? (uint64_t)sum : 0;
-    return lines ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+    return 0;
 }
 
 const struct dialect dialect_vllm = {

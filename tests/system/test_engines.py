@@ -1,0 +1,80 @@
+"""Engines that nobody calls are looked at: what dies idle, comes back, or says that its cache is full."""
+import os
+import tempfile
+import unittest
+
+from faults import Case, Fleet, chat, script
+
+SOON = {"look_ms": 300, "retry_first_ms": 50, "retry_last_ms": 500, "infra_budget": 1, "breaker_faults": 100}
+
+
+class Engines(Case):
+    def start(self, count, rules=None, **more):
+        fleet = Fleet(slots=16, settings=SOON)
+        for k in range(count):
+            fleet.add_engine(dict(rules or script(), **more), name=f"engine-{k}", host=f"127.0.0.{k + 1}")
+        self.enter(fleet)
+        return fleet, self.client(fleet, timeout=60)
+
+    def wait_state(self, fleet, url, state):
+        return fleet.wait_for(lambda status: [e for e in status["engines"] if e["url"] == url and e["state"] == state], 30,
+                              f"{url} {state}")[0]
+
+    def test_an_engine_that_died_while_idle_gets_no_rollout_and_is_used_again_once_it_answers(self):
+        fleet, client = self.start(2)
+        victim, other = fleet["engine-0"], fleet["engine-1"]
+        victim.kill()
+        engine = self.wait_state(fleet, victim.url, "silent")
+        self.assertIn(victim.url + "/health", engine["trouble"])
+        self.assertIn("1 of 2 engines do not answer", fleet.run("status", check=False).stdout)
+        self.assertIn("silent: " + victim.url, fleet.run("engine", "list").stdout)
+        client.submit([chat(k) for k in range(8)], stream="s")
+        seen = self.read(client, "s", 8)
+        self.assert_all(seen)  # with a budget of one fault
+        self.assertEqual({t.engine for t in seen}, {other.url})
+        self.assertEqual(fleet.status()["counters"]["infra"], 0)
+        other.kill()
+        self.wait_state(fleet, other.url, "silent")
+        client.submit([chat(k) for k in range(8, 12)], stream="s")
+        fleet.wait_for(lambda status: status["stages"]["run"]["no_engine"] == 4, 30, "rollouts that wait for an engine")
+        victim.start()
+        seen = self.read(client, "s", 4, from_seq=9)
+        self.assert_all(seen)
+        self.assertEqual({t.engine for t in seen}, {victim.url})
+        self.assertEqual(fleet.status()["counters"]["infra"], 0)
+        other.start()
+        self.wait_state(fleet, other.url, "closed")
+
+    def test_an_engine_that_still_loads_its_model_is_waited_for(self):
+        loading = {"path": "/health", "fault": "503", "times": 4}
+        fleet, client = self.start(1, script(0, loading))
+        self.assertIn("503", self.wait_state(fleet, fleet["engine-0"].url, "silent")["trouble"])
+        client.submit([chat(0)], stream="s")
+        self.assert_all(self.read(client, "s", 1))
+
+    def test_an_engine_whose_cache_is_full_gets_fewer_rollouts(self):
+        folder = self.enter(tempfile.TemporaryDirectory())
+        path = os.path.join(folder, "cache")
+
+        def fill(part):
+            with open(path + ".new", "w", encoding="utf-8") as file:
+                file.write(str(part))
+            os.replace(path + ".new", path)
+        fill(0.5)
+        fleet, client = self.start(1, {"rules": [{"delay_ms": 20000, "reply": "ok"}]}, dialect="vllm", cache_path=path)
+        client.submit([chat(k, limits={"run_s": 60}) for k in range(16)], stream="s")
+        self.wait_leased(fleet, "run", 16)
+        fleet.wait_for(lambda status: status["engines"][0].get("cache_permille") == 500, 30, "its cache known")
+        self.assertEqual(fleet.status()["engines"][0]["limit"], 0)
+        fill(1)
+        engine = fleet.wait_for(lambda status: status["engines"][0]["limit"] and status["engines"][0], 30, "a limit")
+        self.assertEqual((engine["limit"], engine["cache_permille"]), (11, 1000))  # 16 at 700 of 1000
+        self.assertIn("16 rollouts of 11", fleet.run("engine", "list").stdout)
+        self.assertIn("cache 100 %", fleet.run("engine", "list").stdout)
+        fill(0.1)
+        fleet.wait_for(lambda status: status["engines"][0]["limit"] > 11, 30, "a limit that grows again")
+        self.assertEqual(client.cancel(stream="s"), 16)
+
+
+if __name__ == "__main__":
+    unittest.main()

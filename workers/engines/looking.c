@@ -1,0 +1,57 @@
+#include "workers/engines/looking.h"
+
+#include <stdio.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "workers/engines/dialect.h"
+#include "workers/engines/metrics.h"
+
+enum { HEALTH_MAX = 1 << 16 /* bytes of its answer */ };
+
+static bool ask(struct engine *engine, const char *path, size_t most, http_answered answered)
+{
+    AUTO_BUFFER url = {0};
+    buffer_printf(&url, "%s%s", engine->url, path);
+    AUTO_FREE char *text = buffer_take_str(&url);
+    return text && http_get_later(engine->http, text, most, LOOK_ANSWER_MS, answered, engine);
+}
+
+static void end(struct engine_look *look)
+{
+    look->is_busy = false;
+    look->is_new = true;
+}
+
+static void take_metrics(void *arg, struct http_reply *reply, const struct fail *why)
+{
+    struct engine *engine = arg;
+    struct engine_look *look = &engine->look;
+    AUTO_FREE char *text = why ? NULL : buffer_take_str(&reply->body);
+    look->has_cache = text && reply->status == 200 &&
+                      metrics_cache_permille(text, &look->cache_permille);
+    look->metrics_ms = look->has_cache || why ? 0 : clock_ms() + LOOK_METRICS_MS;
+    end(look);
+}
+
+static void take_health(void *arg, struct http_reply *reply, const struct fail *why)
+{
+    struct engine *engine = arg;
+    struct engine_look *look = &engine->look;
+    look->answers = !why && reply->status < 500;
+    look->has_cache = false;
+    if (why)
+        snprintf(look->trouble, sizeof(look->trouble), "%.256s", why->text);
+    else if (!look->answers)
+        snprintf(look->trouble, sizeof(look->trouble), "%.200s/health: status %ld", engine->url,
+                 reply->status);
+    if (!look->answers || clock_ms() < look->metrics_ms ||
+        !ask(engine, "/metrics", LOOK_METRICS_MAX, take_metrics))
+        end(look);
+}
+
+void engine_look(struct engine *engine)
+{
+    if (!engine->look.is_busy)
+        engine->look.is_busy = ask(engine, "/health", HEALTH_MAX, take_health);
+}

@@ -1,0 +1,33 @@
+/*
+ * looking.h - looks at an engine because the broker asks for it (lane.look): whether it answers at
+ * /health, which all dialects have, and how full its cache is, where /metrics tells. Off any fiber; what
+ * was seen goes with the engine's next sight (using.h).
+ */
+#ifndef SLUICE_WORKERS_LOOKING_H
+#define SLUICE_WORKERS_LOOKING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct engine;
+
+enum {
+    LOOK_ANSWER_MS = 5000,     /* an answer that takes longer is none */
+    LOOK_METRICS_MS = 60000,   /* an engine that tells nothing of its cache is asked again after so long */
+    LOOK_METRICS_MAX = 4 << 20 /* bytes of /metrics */
+};
+
+struct engine_look {
+    bool is_busy;   /* under way */
+    bool is_new;    /* not told to the broker yet */
+    bool answers;   /* any answer but one of 500 and above: a server is there, and not loading */
+    char trouble[257]; /* why not */
+    bool has_cache;
+    unsigned cache_permille;
+    int64_t metrics_ms; /* when to ask for it again; 0: always */
+};
+
+/* Nothing happens while it is looked at already. */
+void engine_look(struct engine *engine);
+
+#endif
