@@ -148,6 +148,7 @@ static void (*const handlers[MESSAGE_COUNT])(struct core *, const struct call *)
     [MSG_worker_drain] = handle_worker_drain,
     [MSG_worker_beat] = handle_worker_beat,
     [MSG_job_result] = handle_job_result,
+    [MSG_job_moved] = handle_job_moved,
 };
 
 static uint64_t tag_of(enum message_id id, const void *in)

@@ -46,6 +46,7 @@ struct core_settings {
     int64_t breaker_first_ms;   /* 2000: ... for so long, doubling with each further one ... */
     int64_t breaker_last_ms;    /* 60000: ... up to this */
     int64_t look_ms;            /* 5000: how often each engine is looked at; 0: never */
+    int64_t overload_ms;        /* 30000: for so long, and rollouts leave an engine; 0: never */
     int64_t tomb_ms;            /* 3600000: how long a cancel of something unknown is remembered */
     uint64_t task_bytes_max;    /* 8 GiB: tasks accepted and not ended, all together */
     uint64_t results_max;       /* 1000000: trajectories kept and not acknowledged; then submits are refused */

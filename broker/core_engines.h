@@ -22,6 +22,8 @@ enum {
     ROOM_FULL_PERMILLE = 800, /* ... and above, it shrinks until about ... */
     ROOM_GOAL_PERMILLE = 700, /* ... so much would be used */
     ROOM_PERIOD_MS = 5000,    /* between two changes */
+    OVERLOAD_PERMILLE = 950,  /* of its cache in use, and ... */
+    OVERLOAD_PERCENT = 50,    /* ... so much above the mean load: rollouts move away */
     LOOKS_SILENT = 2,         /* looks in a row without an answer, and an engine is silent */
     LOOKS_A_BEAT = 64         /* that a worker is asked for at a time */
 };
@@ -54,6 +56,7 @@ struct engine {
     uint32_t cache_permille; /* of its cache in use, as it said last, ... */
     bool has_cache;          /* ... if it did */
     struct look look;
+    int64_t overload_ms; /* since when it is overloaded; 0: it is not */
     char version[VERSION_MAX + 1]; /* of the policy it serves; "": nobody said */
     char calls[CALLS_MAX + 1];     /* what its pause does to calls in flight; "": it is not paused */
     int64_t resume_ms;             /* when its pause ends by itself */
@@ -111,8 +114,15 @@ bool placing_has_room(const struct core *core);
  * the one it avoids if there is one. NULL: placing_has_room is false.
  */
 struct engine *placing_choose(struct core *core, const struct rollout *rollout);
-/* Tokens of its rollouts' contexts, those that no worker has told of yet among them. */
-uint64_t placing_load(const struct core *core, const struct engine *engine);
+/* Tokens of a rollout, as far as is known; 1 where nothing is. */
+uint64_t placing_typical(const struct core *core);
+/* Tokens of its rollouts' contexts; those that no worker has told of yet are typical. */
+uint64_t placing_load(const struct engine *engine, uint64_t typical);
+
+/* ---- moving (core_moving.c) --------------------------------------------------------- */
+
+/* The engine has said how full its cache is: a rollout may have to move. */
+void moving_judge(struct core *core, struct engine *engine);
 
 /* ---- looks (core_looks.c) ----------------------------------------------------------- */
 

@@ -25,6 +25,7 @@
  *   core_engines.c   engines: registered, drained, removed
  *   core_placing.c   which engine a rollout gets
  *   core_sights.c    what run workers see of engines
+ *   core_moving.c    rollouts that leave an overloaded engine
  *   core_looks.c     whether engines answer that nobody calls
  *   core_policy.c    policy versions of engines, and their pauses
  *   core_streams.c   numbers, heads, fetch, ack
@@ -173,6 +174,7 @@ void handle_status_get(struct core *core, const struct call *call);
 void handle_worker_drain(struct core *core, const struct call *call);
 void handle_worker_beat(struct core *core, const struct call *call);
 void handle_job_result(struct core *core, const struct call *call);
+void handle_job_moved(struct core *core, const struct call *call);
 
 /* The part of core_check that looks at what may go wrong; NULL, or what is broken. */
 const char *check_faults(const struct core *core, size_t parked_inits);

@@ -149,6 +149,13 @@ void job_orphan(struct core *core, struct job *job)
     core->adopting = true;
 }
 
+void job_give_pause(struct core *core, struct job *job)
+{
+    const struct engine *engine = job->stage == STAGE_RUN ? job_rollout(job)->engine : NULL;
+    if (engine && engine_is_paused(engine))
+        set_timer(core, job, job->timer.key + engine->resume_ms - core->now_ms);
+}
+
 void job_lease(struct core *core, struct job *job, struct worker *worker, uint64_t token)
 {
     struct rollout *rollout = job_rollout(job);
@@ -159,9 +166,11 @@ void job_lease(struct core *core, struct job *job, struct worker *worker, uint64
     job->token = token;
     job->seen = 0;
     enter(core, job, PLACE_LEASED, false);
-    if (job->stage == STAGE_RUN && rollout->engine && rollout->engine->calls[0])
-        limit_ms += rollout->engine->resume_ms - core->now_ms; /* adopted in its pause */
     set_timer(core, job, core->now_ms + limit_ms + core->settings.deadline_grace_ms);
+    if (rollout) {
+        rollout->was_told_to_move = false;
+        job_give_pause(core, job); /* adopted in it */
+    }
     core->leased[job->stage]++;
     share_lease(core, job);
     if (job->stage == STAGE_RUN && rollout->engine)

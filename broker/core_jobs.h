@@ -64,9 +64,10 @@ struct rollout {
     uint32_t wait_ms, run_ms; /* by core_ms */
     uint32_t record_bytes; /* of its run's record */
     uint8_t run_outcome;
-    bool avoids_engine;    /* its last run there was an infra outcome */
-    bool is_run_again;     /* what its first run left had gone from the store */
-    bool ended;
+    bool avoids_engine : 1;    /* its last run there was an infra outcome */
+    bool is_run_again : 1;     /* what its first run left had gone from the store */
+    bool was_told_to_move : 1; /* in the run that is leased */
+    bool ended : 1;
 };
 
 _Static_assert(sizeof(struct job) <= 88 && sizeof(struct rollout) <= 128, "a million of them");
@@ -84,6 +85,8 @@ void job_lease(struct core *core, struct job *job, struct worker *worker, uint64
 void job_begin_stage(struct job *job, enum stage stage);
 /* Into its queue after so long. */
 void job_delay(struct core *core, struct job *job, int64_t wait_ms);
+/* Leased: its deadline is later by what is left of its engine's pause. */
+void job_give_pause(struct core *core, struct job *job);
 /* Timers: deadlines and back-offs that are due. */
 void jobs_tick(struct core *core);
 

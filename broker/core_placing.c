@@ -27,8 +27,7 @@ struct open_engines {
 
 /* ---- load -------------------------------------------------------------------------- */
 
-/* Tokens of a rollout, as far as is known; 1 where nothing is. */
-static uint64_t typical_tokens(const struct core *core)
+uint64_t placing_typical(const struct core *core)
 {
     const struct engine *engine;
     uint64_t runs = 0, tokens = 0;
@@ -39,17 +38,12 @@ static uint64_t typical_tokens(const struct core *core)
     return runs && tokens > runs ? tokens / runs : 1;
 }
 
-static uint64_t load_of(const struct engine *engine, uint64_t typical)
+uint64_t placing_load(const struct engine *engine, uint64_t typical)
 {
     const struct sight *seen = &engine->seen;
     if (engine->live >= seen->runs)
         return seen->tokens + (engine->live - seen->runs) * typical;
     return (uint64_t)((double)seen->tokens * (double)engine->live / (double)seen->runs);
-}
-
-uint64_t placing_load(const struct core *core, const struct engine *engine)
-{
-    return load_of(engine, typical_tokens(core));
 }
 
 /* ---- who can take it --------------------------------------------------------------- */
@@ -73,12 +67,12 @@ static void gather(const struct core *core, const struct rollout *rollout,
 {
     struct engine *engine;
     double sum = 0;
-    uint64_t typical = typical_tokens(core);
+    uint64_t typical = placing_typical(core);
     open->count = 0;
     LIST_EACH(engine, &core->engines, link) {
         if (!has_room(core, engine) || (rollout->avoids_engine && engine == rollout->engine))
             continue;
-        open->items[open->count] = (struct candidate){engine, load_of(engine, typical)};
+        open->items[open->count] = (struct candidate){engine, placing_load(engine, typical)};
         sum += (double)open->items[open->count++].load;
     }
     open->mean = open->count ? (uint64_t)(sum / (double)open->count) : 0;

@@ -131,8 +131,10 @@ void handle_engine_sight(struct core *core, const struct call *call)
         return; /* of a worker not met yet, or an engine that is no more */
     replace(core, worker, &(struct sight){engine, in->runs, in->tokens, in->calls});
     looks_take(core, engine, in);
-    if (in->has_cache_permille)
+    if (in->has_cache_permille) {
         adapt(core, engine, (uint32_t)in->cache_permille);
+        moving_judge(core, engine);
+    }
 }
 
 static struct sight add_all(const struct core *core, const struct engine *engine)

@@ -20,6 +20,7 @@
 #include "schemas/message.h"
 #include "schemas/task.h"
 #include "workers/engines/engine.h"
+#include "workers/engines/moving.h"
 #include "workers/images.h"
 #include "workers/layer.h"
 #include "workers/network/grants.h"
@@ -58,6 +59,7 @@ struct job {
     struct buffer bytes;
     struct task *task;
     struct job_result result;
+    struct engine_move move;          /* run */
     int64_t prepared_by_ms, limit_ms; /* the stage's clock */
 };
 

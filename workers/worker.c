@@ -87,6 +87,7 @@ static void send_wanted_beat(struct worker *worker)
     if (!worker->beat_wanted || !lane_can_send(&worker->lane))
         return;
     worker_send_sights(worker);
+    worker_send_moves(worker);
     if (lane_can_send(&worker->lane) && beat_encode(worker, &bytes))
         worker->beat_wanted = !lane_send_copy(&worker->lane, buffer_peek(&bytes));
 }

@@ -41,6 +41,8 @@ bool worker_obey(struct worker *worker, struct slice bytes, struct refusal *no);
 
 /* Tells the broker what the jobs hold on engines, where that is new. */
 void worker_send_sights(struct worker *worker);
+/* And which engine a job went to that was told to move. */
+void worker_send_moves(struct worker *worker);
 
 /* Blocks SIGTERM, SIGINT and SIGCHLD (before any thread is made) and watches them. */
 int worker_take_signals(struct worker *worker, struct fail *fail);

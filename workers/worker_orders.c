@@ -58,6 +58,14 @@ static void handle_start(struct worker *worker, const struct msg_job_start *star
                   (unsigned long long)start->token);
 }
 
+/* NULL when out of memory. */
+static struct engine *find_engine(struct worker *worker, struct slice name)
+{
+    char url[257];
+    snprintf(url, sizeof(url), "%.*s", SLICE_ARG(name));
+    return engines_get(worker->context.engines, url);
+}
+
 static void handle_cancel(struct worker *worker, const struct msg_job_cancel *cancel)
 {
     struct running_job *known = running_find(&worker->running, cancel->job);
@@ -65,6 +73,13 @@ static void handle_cancel(struct worker *worker, const struct msg_job_cancel *ca
         running_cancel(&worker->running, known);
     outbox_forget(&worker->outbox, cancel->job, cancel->token ? cancel->token : UINT64_MAX);
     worker_stop_when_idle(worker);
+}
+
+static void handle_move(struct worker *worker, const struct msg_job_move *move)
+{
+    struct running_job *known = running_find(&worker->running, move->job);
+    if (known && known->token == move->token)
+        known->job.move.to = find_engine(worker, move->engine);
 }
 
 static void handle_ack(struct worker *worker, const struct msg_result_ack *ack)
@@ -80,14 +95,6 @@ static void handle_drain(struct worker *worker, const struct msg_lane_drain *dra
     worker_drain(worker,
                  drain->has_grace_s ? (int64_t)drain->grace_s * 1000 : worker->plan.grace_ms,
                  "told by the broker");
-}
-
-/* NULL when out of memory. */
-static struct engine *find_engine(struct worker *worker, struct slice name)
-{
-    char url[257];
-    snprintf(url, sizeof(url), "%.*s", SLICE_ARG(name));
-    return engines_get(worker->context.engines, url);
 }
 
 static void handle_engine(struct worker *worker, const struct msg_lane_engine *told)
@@ -112,7 +119,7 @@ static bool is_for_lane(enum message_id id)
 {
     return id == MSG_lane_hello || id == MSG_lane_engine || id == MSG_lane_look ||
            id == MSG_lane_drain || id == MSG_job_start || id == MSG_job_cancel ||
-           id == MSG_result_ack;
+           id == MSG_job_move || id == MSG_result_ack;
 }
 
 bool worker_obey(struct worker *worker, struct slice bytes, struct refusal *no)
@@ -124,6 +131,7 @@ bool worker_obey(struct worker *worker, struct slice bytes, struct refusal *no)
         struct msg_lane_look look;
         struct msg_job_start start;
         struct msg_job_cancel cancel;
+        struct msg_job_move move;
         struct msg_result_ack ack;
     } message;
     enum message_id id;
@@ -146,6 +154,8 @@ bool worker_obey(struct worker *worker, struct slice bytes, struct refusal *no)
         handle_start(worker, &message.start, bytes);
     else if (id == MSG_job_cancel)
         handle_cancel(worker, &message.cancel);
+    else if (id == MSG_job_move)
+        handle_move(worker, &message.move);
     else
         handle_ack(worker, &message.ack);
     return true;

@@ -1,4 +1,4 @@
-/* worker_sights.c - what the worker tells the broker of engines, before a beat (engine.sight). */
+/* worker_sights.c - what the worker tells the broker of engines, before a beat (engine.sight, job.moved). */
 #include "common/cleanup.h"
 #include "workers/engines/looking.h"
 #include "workers/engines/using.h"
@@ -38,4 +38,24 @@ void worker_send_sights(struct worker *worker)
             return;
         engines_tell_done(news.engine);
     }
+}
+
+static bool send_move(struct worker *worker, const struct running_job *job)
+{
+    AUTO_BUFFER bytes = {0};
+    struct refusal no;
+    struct msg_job_moved moved = {.worker = slice_from_str(worker->id),
+                                  .job = job->job.start.job,
+                                  .token = job->token,
+                                  .engine = slice_from_str(engine_url(job->job.move.at))};
+    return message_encode(MSG_job_moved, &moved, &bytes, &no) &&
+           lane_send_copy(&worker->lane, buffer_peek(&bytes));
+}
+
+void worker_send_moves(struct worker *worker)
+{
+    struct running_job *job;
+    TAILQ_FOREACH(job, &worker->running.live, links)
+    if (job->job.move.is_new && lane_can_send(&worker->lane))
+        job->job.move.is_new = !send_move(worker, job);
 }

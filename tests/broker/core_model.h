@@ -92,6 +92,20 @@ static inline void take_job(struct model *model, struct sim_worker *worker,
     put_text(held->job, sizeof(held->job), effect->job);
 }
 
+/* It goes, or stays where it is. */
+static inline void move_held(struct model *model, struct sim_worker *worker,
+                             const struct msg_job_move *in)
+{
+    for (size_t i = 0; i < worker->count; i++) {
+        struct held *held = &worker->held[i];
+        if (!slice_is(in->job, held->job) || in->token != held->token)
+            continue;
+        held->is_moved = true;
+        held->engine = roll(model, 3) ? digit_of(in->engine) : held->engine;
+        model->moves++;
+    }
+}
+
 static inline void hear(struct model *model, struct sim_worker *worker, struct slice bytes)
 {
     union {
@@ -101,6 +115,7 @@ static inline void hear(struct model *model, struct sim_worker *worker, struct s
         struct msg_lane_drain drain;
         struct msg_lane_engine engine;
         struct msg_lane_look look;
+        struct msg_job_move move;
     } in;
     enum message_id id;
     assert_true(message_peek(bytes, &id, NULL));
@@ -113,6 +128,8 @@ static inline void hear(struct model *model, struct sim_worker *worker, struct s
         worker->draining = worker->told = true;
     } else if (id == MSG_lane_engine) {
         worker->heard = in.engine.state > worker->heard ? in.engine.state : worker->heard;
+    } else if (id == MSG_job_move) {
+        move_held(model, worker, &in.move);
     } else if (id == MSG_lane_look) {
         worker->looks_at = (unsigned)(in.look.url.data[strlen("http://")] - '0');
         worker->is_looking = true;
@@ -196,6 +213,24 @@ static inline void send_sight(struct model *model, struct sim_worker *worker)
                 &in, NULL, 0);
 }
 
+static inline void send_moves(struct model *model, struct sim_worker *worker)
+{
+    for (size_t i = 0; i < worker->count; i++) {
+        struct held *held = &worker->held[i];
+        if (!held->is_moved)
+            continue;
+        char url[16];
+        snprintf(url, sizeof(url), "http://%d", held->engine);
+        struct msg_job_moved in = {.worker = slice_from_str(worker->id),
+                                   .job = slice_from_str(held->job),
+                                   .token = held->token,
+                                   .engine = slice_from_str(url)};
+        held->is_moved = false;
+        core_handle(model->core, model->now_ms, wall_of(model), &(struct caller){0}, MSG_job_moved,
+                    &in, NULL, 0);
+    }
+}
+
 static inline void work(struct model *model, struct sim_worker *worker)
 {
     if (!worker->alive)
@@ -211,6 +246,7 @@ static inline void work(struct model *model, struct sim_worker *worker)
         worker->alive = false;
     else if (model->now_ms >= worker->beat_ms) {
         send_sight(model, worker);
+        send_moves(model, worker);
         send_beat(model, worker);
     }
 }

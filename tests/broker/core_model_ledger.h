@@ -28,6 +28,7 @@ struct held {
     const char *outcome; /* NULL while at work */
     const char *fault;   /* or NULL */
     int engine, image;   /* number, -1: none */
+    bool is_moved;       /* the broker asked for it, and has not heard of it yet */
 };
 
 struct sim_worker {
@@ -100,7 +101,7 @@ struct model {
     int64_t bad_engine_ms[ENGINES], bad_image_ms[IMAGES]; /* until then they fail */
     int64_t skew_ms; /* of the wall clock */
     uint64_t ends, restarts, deaths, troubles;
-    uint64_t foreign, drained;
+    uint64_t foreign, drained, moves;
     uint64_t doomed, overtime, abandoned, set_aside; /* how some of the ends came */
 };
 

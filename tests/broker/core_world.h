@@ -133,6 +133,7 @@ static inline void world_read_lane(struct seen *seen, struct slice bytes)
         struct msg_lane_drain drain;
         struct msg_lane_engine engine;
         struct msg_lane_look look;
+        struct msg_job_move move;
     } in;
     struct refusal no;
     assert_true(message_peek(bytes, &seen->message, &no));
@@ -151,6 +152,10 @@ static inline void world_read_lane(struct seen *seen, struct slice bytes)
         COPY(calls, in.engine.calls);
         seen->token = in.engine.state;
         seen->ms = in.engine.resume_ms;
+    } else if (seen->message == MSG_job_move) {
+        COPY(job, in.move.job);
+        COPY(engine, in.move.engine);
+        seen->token = in.move.token;
     } else if (seen->message == MSG_lane_look) {
         COPY(engine, in.look.url);
     } else {

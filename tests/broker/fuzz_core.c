@@ -200,6 +200,7 @@ static struct core_settings pick_settings(struct world *world)
     settings.breaker_last_ms = 4000;
     settings.breaker_faults = how & 1 ? 2 : 5;
     settings.infra_budget = how & 2 ? 2 : 8;
+    settings.overload_ms = how & 2 ? 1 : 30000;
     settings.task_budget = how & 4 ? 3 : 1;
     settings.rollouts_max = how & 8 ? 6 : 1000;
     settings.task_bytes_max = how & 16 ? 2000 : settings.task_bytes_max;

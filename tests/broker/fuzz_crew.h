@@ -147,9 +147,25 @@ static inline void any_beat(struct world *world)
     honest_beat(world, worker);
 }
 
+/* That a rollout it has, or none, goes on on some engine, though nobody may have asked. */
+static inline void any_move(struct world *world)
+{
+    const struct crew *worker = &PICK(world, world->crew);
+    const struct held *held = worker->count ? &worker->held[roll(world, worker->count)] : NULL;
+    struct msg_job_moved in = {.worker = slice_from_str(worker->id),
+                               .job = slice_from_str(held ? held->job : "run:a/0"),
+                               .token = held ? held->token : number(world),
+                               .engine = slice_from_str(PICK(world, engines))};
+    say(world, &from_worker, MSG_job_moved, &in);
+}
+
 /* What a worker, of whatever stage, says of an engine. */
 static inline void any_sight(struct world *world)
 {
+    if (roll(world, 4) == 0) {
+        any_move(world);
+        return;
+    }
     struct msg_engine_sight in = {.worker = slice_from_str(PICK(world, world->crew).id),
                                   .url = slice_from_str(PICK(world, engines)),
                                   .runs = number(world),

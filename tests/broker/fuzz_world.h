@@ -142,6 +142,7 @@ static inline void hear(struct crew *worker, const struct effect *effect)
         struct msg_lane_drain drain;
         struct msg_lane_engine engine;
         struct msg_lane_look look;
+        struct msg_job_move move;
         struct msg_job_cancel cancel;
         struct msg_result_ack ack;
     } in;
@@ -158,6 +159,9 @@ static inline void hear(struct crew *worker, const struct effect *effect)
         break;
     case MSG_lane_drain:
         worker->draining = true;
+        break;
+    case MSG_job_move:
+        must(worker->stage == STAGE_RUN);
         break;
     case MSG_job_cancel:
         let_go(worker, in.cancel.job, in.cancel.token);

@@ -315,6 +315,8 @@ static void live_through(unsigned seed, struct model *model)
     model->settings.task_budget = 2;
     model->settings.breaker_faults = 3;
     model->settings.breaker_last_ms = 8000;
+    model->settings.overload_ms = 1;
+    model->settings.look_ms = 1000;
     model->settings.tomb_ms = 60000;
     model->settings.deadline_grace_ms = 2000;
     model->settings.retry_last_ms = 4000;
@@ -336,7 +338,7 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
     const char *only = getenv("CORE_MODEL_SEED");
     struct model *model = calloc(1, sizeof(*model));
     uint64_t ends = 0, restarts = 0, deaths = 0, troubles = 0;
-    uint64_t foreign = 0, drained = 0;
+    uint64_t foreign = 0, drained = 0, moves = 0;
     uint64_t doomed = 0, overtime = 0, abandoned = 0, set_aside = 0;
     unsigned first = only ? (unsigned)atoi(only) : 1, last = only ? first : SEEDS;
     for (unsigned seed = first; seed <= last; seed++) {
@@ -347,6 +349,7 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
         troubles += model->troubles;
         foreign += model->foreign;
         drained += model->drained;
+        moves += model->moves;
         doomed += model->doomed;
         overtime += model->overtime;
         abandoned += model->abandoned;
@@ -360,9 +363,9 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
                   "%llu set aside\n", (unsigned long long)troubles, (unsigned long long)doomed,
                   (unsigned long long)overtime, (unsigned long long)abandoned,
                   (unsigned long long)set_aside);
-    print_message("%llu requests for what is another's, %llu drains\n", (unsigned long long)foreign,
-                  (unsigned long long)drained);
-    assert_true(only || (foreign > 1000 && drained > 100));
+    print_message("%llu requests for what is another's, %llu drains, %llu moves\n",
+                  (unsigned long long)foreign, (unsigned long long)drained, (unsigned long long)moves);
+    assert_true(only || (foreign > 1000 && drained > 100 && moves > 100));
     assert_true(only || (ends > 10000 && restarts > 50 && deaths > 500));
     assert_true(only || (troubles > 1000 && doomed > 100 && overtime > 100 && abandoned > 100 &&
                          set_aside > 100));

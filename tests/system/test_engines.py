@@ -5,7 +5,8 @@ import unittest
 
 from faults import Case, Fleet, chat, script
 
-SOON = {"look_ms": 300, "retry_first_ms": 50, "retry_last_ms": 500, "infra_budget": 1, "breaker_faults": 100}
+SOON = {"look_ms": 300, "overload_ms": 1000, "retry_first_ms": 50, "retry_last_ms": 500, "infra_budget": 1, "breaker_faults": 100}
+TURNS = 10
 
 
 class Engines(Case):
@@ -52,15 +53,19 @@ class Engines(Case):
         client.submit([chat(0)], stream="s")
         self.assert_all(self.read(client, "s", 1))
 
-    def test_an_engine_whose_cache_is_full_gets_fewer_rollouts(self):
-        folder = self.enter(tempfile.TemporaryDirectory())
-        path = os.path.join(folder, "cache")
+    def gauge(self, part):
+        """A file that tells an engine how full its cache is, and what says it anew."""
+        path = os.path.join(self.enter(tempfile.TemporaryDirectory()), "cache")
 
         def fill(part):
             with open(path + ".new", "w", encoding="utf-8") as file:
                 file.write(str(part))
             os.replace(path + ".new", path)
-        fill(0.5)
+        fill(part)
+        return path, fill
+
+    def test_an_engine_whose_cache_is_full_gets_fewer_rollouts(self):
+        path, fill = self.gauge(0.5)
         fleet, client = self.start(1, {"rules": [{"delay_ms": 20000, "reply": "ok"}]}, dialect="vllm", cache_path=path)
         client.submit([chat(k, limits={"run_s": 60}) for k in range(16)], stream="s")
         self.wait_leased(fleet, "run", 16)
@@ -72,8 +77,50 @@ class Engines(Case):
         self.assertIn("16 rollouts of 11", fleet.run("engine", "list").stdout)
         self.assertIn("cache 100 %", fleet.run("engine", "list").stdout)
         fill(0.1)
-        fleet.wait_for(lambda status: status["engines"][0]["limit"] > 11, 30, "a limit that grows again")
         self.assertEqual(client.cancel(stream="s"), 16)
+
+    def move(self, **other):
+        """Six rollouts of many turns on an engine that is overloaded; then another one comes."""
+        path, fill = self.gauge(1)
+        blocks = ["```bash\necho turn >>turns\n```\n"] * TURNS + ["```bash\necho COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT\n```\n"]
+        rules = {"rules": [{"path": "/completion", "delay_ms": 700, "replies": blocks}], "cache_path": path}
+        fleet = Fleet(slots=6, settings=SOON)
+        full = fleet.add_engine(rules, name="full", host="127.0.0.1")
+        self.enter(fleet)
+        empty = fleet.add_engine(dict(rules, cache_path=self.gauge(0.1)[0], **other), name="empty", host="127.0.0.2")
+        empty.start()
+        client = self.client(fleet, timeout=60)
+        client.submit([{"task": f"t-{k}", "prompt": f"Please count, {k}.",
+                        "agent": {"kind": "bash", "max_turns": TURNS + 2},
+                        "eval": {"kind": "command", "command": f"test $(wc -l <turns) = {TURNS}"}} for k in range(6)],
+                      stream="s")
+        self.wait_leased(fleet, "run", 6)
+        fleet.run("engine", "add", empty.url)
+        return fleet, full.url, empty.url, self.read(client, "s", 6, 120)
+
+    def test_rollouts_leave_an_overloaded_engine_between_two_turns_and_go_on_id_for_id(self):
+        fleet, full, empty, seen = self.move()
+        self.assert_all(seen)
+        moved = 0
+        for t in seen:
+            trace, = t.traces  # the same ids go on
+            turns = [turn for turn in trace.turns if turn.role == "assistant"]
+            self.assertEqual(len(turns), TURNS + 1)
+            engines = [turn.engine for turn in turns]
+            self.assertEqual(sorted(engines, key=[full, empty].index), engines, "to and fro")
+            moved += empty in engines
+            self.assertEqual(t.engine, engines[-1])
+            for turn in turns:
+                self.assertEqual(turn.prompt_tokens, turn.offset)
+        self.assertGreater(moved, 0)
+        self.assertEqual(fleet.status()["counters"]["moved"], moved)
+        self.assertEqual(fleet.status()["counters"]["infra"], 0)
+
+    def test_a_rollout_stays_where_it_is_when_the_other_engine_serves_something_else(self):
+        fleet, full, _, seen = self.move(model="other.gguf")
+        self.assert_all(seen)
+        self.assertEqual({turn.engine for t in seen for turn in t.traces[0].turns if turn.role == "assistant"}, {full})
+        self.assertEqual(fleet.status()["counters"]["moved"], 0)
 
 
 if __name__ == "__main__":

@@ -215,6 +215,7 @@ int dialogue_sample(struct dialogue *dialogue, struct fail *fail)
         return error;
     struct generation generation = {0};
     dialogue->call_start_ms = clock_ms();
+    dialogue_move(dialogue);
     error = generate(dialogue, &generation, fail);
     if (error == 0)
         error = record_generation(dialogue, &generation, fail);

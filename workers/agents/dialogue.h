@@ -39,6 +39,9 @@ int dialogue_open_with(struct dialogue *dialogue, struct agent_run *run, const c
                        const char *block, struct fail *fail);
 void dialogue_close(struct dialogue *dialogue);
 
+/* If the broker wants it elsewhere, and there the same is served: it is on another engine from now on. */
+void dialogue_move(struct dialogue *dialogue);
+
 /* Samples a turn and records it. The text (borrowed) is run->answer, good until the next turn. */
 int dialogue_sample(struct dialogue *dialogue, struct fail *fail);
 
