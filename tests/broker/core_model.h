@@ -205,7 +205,7 @@ static inline void send_sight(struct model *model, struct sim_worker *worker)
                                   .tokens = runs * roll(model, 20000),
                                   .calls = roll(model, 10),
                                   .has_cache_permille = chance(model, 3),
-                                  .cache_permille = roll(model, 1001),
+                                  .cache_permille = chance(model, 2) ? 1000 : roll(model, 1001),
                                   .has_answers = worker->is_looking,
                                   .answers = !chance(model, 5)};
     worker->is_looking = false;
