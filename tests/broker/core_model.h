@@ -102,7 +102,6 @@ static inline void move_held(struct model *model, struct sim_worker *worker,
             continue;
         held->is_moved = true;
         held->engine = roll(model, 3) ? digit_of(in->engine) : held->engine;
-        model->moves++;
     }
 }
 
@@ -217,8 +216,13 @@ static inline void send_moves(struct model *model, struct sim_worker *worker)
 {
     for (size_t i = 0; i < worker->count; i++) {
         struct held *held = &worker->held[i];
+        if (held->engine >= 0 && chance(model, 20)) { /* as if it had been asked long ago */
+            held->is_moved = true;
+            held->engine = (int)roll(model, ENGINES);
+        }
         if (!held->is_moved)
             continue;
+        model->moves++;
         char url[16];
         snprintf(url, sizeof(url), "http://%d", held->engine);
         struct msg_job_moved in = {.worker = slice_from_str(worker->id),
