@@ -18,18 +18,15 @@
 #include <stdlib.h>
 
 #include "broker/core.h"
+#include "broker/simulate/agenda.h"
+#include "broker/simulate/chance.h"
+#include "broker/simulate/prefix.h"
 
 enum { ENGINES = 8, GROUPS = 128, SAMPLES = 8, ROLLOUTS = GROUPS * SAMPLES, WORKERS = 16,
        PROMPT_TOKENS = 2000, CACHE_TOKENS = 600000, PREFILL_PER_S = 15000, DECODE_PER_S = 80,
-       BATCH_SLOW = 32, EVENTS = 4 * ROLLOUTS, TURNS_MAX = 80, SEEDS_MAX = 100 };
+       BATCH_SLOW = 32, TURNS_MAX = 80, SEEDS_MAX = 100 };
 
 enum step { STEP_CALL, STEP_FIRST_TOKEN, STEP_ANSWER };
-
-struct event {
-    double at_s;
-    uint32_t rollout;
-    enum step step;
-};
 
 struct rollout {
     unsigned worker, engine, turns_left;
@@ -38,18 +35,11 @@ struct rollout {
     bool runs;
 };
 
-/* What an engine has of a rollout's context, or of a group's prompt. */
-struct cached {
-    uint64_t tokens;
-    double used_s;
-    unsigned in_use;
-};
-
 struct engine {
     double prefill_free_s, speed;
     unsigned decoding;
-    uint64_t used_tokens;
-    struct cached rollouts[ROLLOUTS], groups[GROUPS];
+    struct prefix_cache cache;
+    struct prefix rollouts[ROLLOUTS], groups[GROUPS];
 };
 
 struct fleet {
@@ -60,51 +50,14 @@ struct fleet {
     double now_s;
     struct engine engines[ENGINES];
     struct rollout rollouts[ROLLOUTS];
-    struct event heap[EVENTS];
-    size_t event_count;
+    struct agenda agenda;
     float first_token_s[ROLLOUTS * TURNS_MAX];
 };
 
-/* ---- chance ------------------------------------------------------------------------ */
-
-/* Each rollout has its own, so that it is as long whatever its engine. */
-static double uniform(uint64_t *random)
-{
-    *random += 0x9e3779b97f4a7c15u;
-    uint64_t x = *random;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return ((double)((x ^ (x >> 31)) >> 11) + 0.5) / 9007199254740992.0;
-}
-
-static double lognormal(uint64_t *random, double median, double sigma)
-{
-    double u = uniform(random), v = uniform(random);
-    return median * exp(sigma * sqrt(-2 * log(u)) * cos(2 * M_PI * v));
-}
-
-/* ---- what happens when -------------------------------------------------------------- */
-
 static void push(struct fleet *fleet, double at_s, uint32_t rollout, enum step step)
 {
-    size_t at = fleet->event_count++;
-    for (size_t up; at > 0 && fleet->heap[up = (at - 1) / 2].at_s > at_s; at = up)
-        fleet->heap[at] = fleet->heap[up];
-    fleet->heap[at] = (struct event){at_s, rollout, step};
-}
-
-static struct event pop(struct fleet *fleet)
-{
-    struct event first = fleet->heap[0], last = fleet->heap[--fleet->event_count];
-    size_t at = 0;
-    for (size_t down; (down = 2 * at + 1) < fleet->event_count; at = down) {
-        down += down + 1 < fleet->event_count && fleet->heap[down + 1].at_s < fleet->heap[down].at_s;
-        if (fleet->heap[down].at_s >= last.at_s)
-            break;
-        fleet->heap[at] = fleet->heap[down];
-    }
-    fleet->heap[at] = last;
-    return first;
+    if (!agenda_push(&fleet->agenda, (struct due){at_s, rollout, step}))
+        abort();
 }
 
 /* ---- the core's side ---------------------------------------------------------------- */
@@ -142,9 +95,9 @@ static void begin_run(struct fleet *fleet, const struct effect *effect)
                                 .engine = effect->engine.data[effect->engine.len - 1] - '0',
                                 .random = fleet->seed * ROLLOUTS + index,
                                 .context = PROMPT_TOKENS, .runs = true};
-    uniform(&rollout->random); /* neighbouring seeds part */
+    chance_uniform(&rollout->random); /* neighbouring seeds part */
     rollout->random *= 0xbf58476d1ce4e5b9u;
-    rollout->turns_left = 1 + (unsigned)lognormal(&rollout->random, 22, 0.5);
+    rollout->turns_left = 1 + (unsigned)chance_lognormal(&rollout->random, 22, 0.5);
     rollout->turns_left = rollout->turns_left < TURNS_MAX ? rollout->turns_left : TURNS_MAX;
     push(fleet, fleet->now_s, index, STEP_CALL);
 }
@@ -240,50 +193,20 @@ static void begin(struct fleet *fleet, enum placing placing, unsigned sessions)
 
 /* ---- the engines --------------------------------------------------------------------- */
 
-static void keep(struct fleet *fleet, struct engine *engine, struct cached *cached, uint64_t tokens)
-{
-    if (tokens > cached->tokens) {
-        engine->used_tokens += tokens - cached->tokens;
-        cached->tokens = tokens;
-    }
-    cached->used_s = fleet->now_s;
-}
-
-static void consider(struct cached *cached, struct cached **oldest)
-{
-    if (cached->tokens && !cached->in_use && (!*oldest || cached->used_s < (*oldest)->used_s))
-        *oldest = cached;
-}
-
-static void make_room(struct engine *engine)
-{
-    while (engine->used_tokens > CACHE_TOKENS) {
-        struct cached *oldest = NULL;
-        for (unsigned i = 0; i < ROLLOUTS; i++)
-            consider(&engine->rollouts[i], &oldest);
-        for (unsigned g = 0; g < GROUPS; g++)
-            consider(&engine->groups[g], &oldest);
-        if (!oldest)
-            return; /* all of it is being used */
-        engine->used_tokens -= oldest->tokens;
-        oldest->tokens = 0;
-    }
-}
-
 static void call(struct fleet *fleet, uint32_t index)
 {
     struct rollout *rollout = &fleet->rollouts[index];
     if (fleet->every_call)
         rollout->engine = fleet->next_engine++ % ENGINES;
     struct engine *engine = &fleet->engines[rollout->engine];
-    struct cached *own = &engine->rollouts[index], *group = &engine->groups[index / SAMPLES];
+    struct prefix *own = &engine->rollouts[index], *group = &engine->groups[index / SAMPLES];
     uint64_t there = own->tokens > group->tokens ? own->tokens : group->tokens;
     uint64_t hit = there < rollout->context ? there : rollout->context;
     double start_s = engine->prefill_free_s > fleet->now_s ? engine->prefill_free_s : fleet->now_s;
     engine->prefill_free_s =
         start_s + (double)(rollout->context - hit) / (PREFILL_PER_S * engine->speed);
     own->in_use++;
-    keep(fleet, engine, group, PROMPT_TOKENS);
+    prefix_keep(&engine->cache, group, PROMPT_TOKENS);
     fleet->prompted += rollout->context;
     fleet->hit += hit;
     rollout->called_s = fleet->now_s;
@@ -297,7 +220,7 @@ static void decode(struct fleet *fleet, uint32_t index)
     double pace = DECODE_PER_S * engine->speed / (1 + (double)engine->decoding++ / BATCH_SLOW);
     if (fleet->calls < sizeof(fleet->first_token_s) / sizeof(*fleet->first_token_s))
         fleet->first_token_s[fleet->calls++] = (float)(fleet->now_s - rollout->called_s);
-    rollout->answer_tokens = 1 + (uint64_t)lognormal(&rollout->random, 200, 0.8);
+    rollout->answer_tokens = 1 + (uint64_t)chance_lognormal(&rollout->random, 200, 0.8);
     push(fleet, fleet->now_s + (double)rollout->answer_tokens / pace, index, STEP_ANSWER);
 }
 
@@ -306,15 +229,15 @@ static void take_answer(struct fleet *fleet, uint32_t index)
     char worker[16], job[32];
     struct rollout *rollout = &fleet->rollouts[index];
     struct engine *engine = &fleet->engines[rollout->engine];
-    struct cached *own = &engine->rollouts[index];
+    struct prefix *own = &engine->rollouts[index];
     engine->decoding--;
     rollout->context += rollout->answer_tokens;
-    keep(fleet, engine, own, rollout->context);
+    prefix_keep(&engine->cache, own, rollout->context);
     own->in_use--;
-    make_room(engine);
-    rollout->context += (uint64_t)lognormal(&rollout->random, 250, 1.0); /* what the tool says */
+    prefix_make_room(&engine->cache);
+    rollout->context += (uint64_t)chance_lognormal(&rollout->random, 250, 1.0); /* what the tool says */
     if (--rollout->turns_left) {
-        push(fleet, fleet->now_s + lognormal(&rollout->random, 1.5, 1.3), index, STEP_CALL);
+        push(fleet, fleet->now_s + chance_lognormal(&rollout->random, 1.5, 1.3), index, STEP_CALL);
         return;
     }
     rollout->runs = false;
@@ -348,18 +271,20 @@ static struct figures run(const struct way *way, unsigned sessions, bool one_is_
     struct fleet *fleet = calloc(1, sizeof(*fleet));
     fleet->every_call = way->every_call;
     fleet->seed = seed;
-    for (unsigned e = 0; e < ENGINES; e++)
+    for (unsigned e = 0; e < ENGINES; e++) {
         fleet->engines[e].speed = one_is_slow && e == 3 ? 0.5 : 1;
+        prefix_cache_init(&fleet->engines[e].cache, CACHE_TOKENS);
+    }
     begin(fleet, way->placing, sessions);
-    for (double next_s = 1; fleet->event_count && fleet->ended < ROLLOUTS;) {
-        if (fleet->heap[0].at_s > next_s) {
+    for (double next_s = 1; fleet->agenda.count && fleet->ended < ROLLOUTS;) {
+        if (fleet->agenda.items[0].at > next_s) {
             fleet->now_s = next_s++;
             tell_sights(fleet);
             continue;
         }
-        struct event event = pop(fleet);
-        fleet->now_s = event.at_s;
-        steps[event.step](fleet, event.rollout);
+        struct due due = agenda_pop(&fleet->agenda);
+        fleet->now_s = due.at;
+        steps[due.kind](fleet, due.what);
     }
     if (fleet->ended < ROLLOUTS)
         abort(); /* the core forgot some */
@@ -367,6 +292,7 @@ static struct figures run(const struct way *way, unsigned sessions, bool one_is_
     struct figures figures = {100.0 * (double)fleet->hit / (double)fleet->prompted, fleet->now_s,
                               fleet->first_token_s[fleet->calls * 99 / 100]};
     core_destroy(&fleet->core);
+    agenda_finish(&fleet->agenda);
     free(fleet);
     return figures;
 }

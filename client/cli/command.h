@@ -75,7 +75,7 @@ extern const size_t command_count;
 extern const struct command command_up, command_broker, command_worker, command_submit,
     command_watch, command_show, command_status, command_cancel, command_engine, command_ack,
     command_drain, command_policy, command_backup, command_keys, command_doctor,
-    command_image, command_verify;
+    command_image, command_verify, command_simulate;
 
 /* The options that every command has; parsed beside its own. */
 extern const struct option common_options[];

@@ -85,6 +85,11 @@ static int run_verify(const struct invocation *in)
     return exec_sibling(in, "sluice-verify", "workers");
 }
 
+static int run_simulate(const struct invocation *in)
+{
+    return exec_sibling(in, "sluice-simulate", "broker");
+}
+
 static int run_doctor(const struct invocation *in)
 {
     char *arguments[16] = {(char *)(uintptr_t)"--doctor"};
@@ -120,6 +125,19 @@ const struct command command_verify = {
                "sluice verify train.jsonl --engine http://127.0.0.1:8080 --plot train.svg\n",
     .passes_on = true,
     .run = run_verify,
+};
+
+const struct command command_simulate = {
+    .name = "simulate",
+    .arguments = "[--engines E] [--tokens-per-second T] [--nodes N] [--slots S] [--tasks WHAT] ...",
+    .brief = "Says what a fleet would do, before there is one (the program sluice-simulate)",
+    .doc = "Rollouts an hour, how busy each part is, how long jobs wait, what the bottleneck is and what to add:\n"
+           "the broker's own scheduling with a made-up clock, so a thousand nodes take seconds; docs/capacity.md says\n"
+           "more. Needs no broker. All that follows goes to sluice-simulate; 'sluice simulate --help' is its help.\n",
+    .example = "sluice simulate --engines 8 --tokens-per-second 4000 --nodes 16 --slots 64 --tasks swe\n"
+               "sluice simulate --engines 2 --tasks trajectories.jsonl --per-hour 500 --json\n",
+    .passes_on = true,
+    .run = run_simulate,
 };
 
 const struct command command_broker = {

@@ -1,4 +1,4 @@
-/* siblings.h - sluice-broker, sluice-worker, sluice-image and sluice-verify, wherever this installation or build keeps them. */
+/* siblings.h - sluice-broker, sluice-worker and the other programs, wherever this installation or build keeps them. */
 #ifndef SLUICE_CLIENT_CLI_SIBLINGS_H
 #define SLUICE_CLIENT_CLI_SIBLINGS_H
 

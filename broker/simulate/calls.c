@@ -1,0 +1,233 @@
+/* Model calls: how engines take, read and answer them, and what is left in their caches. */
+#include <stdlib.h>
+
+#include "broker/simulate/world.h"
+
+/* ---- sampling ------------------------------------------------------------------------------ */
+
+/* Tokens a second for each call that samples. */
+static double pace(const struct world *world, const struct server *server)
+{
+    const struct speed *speed = &world->fleet->speed;
+    double share = speed->tokens_per_s / (double)server->sampling.count;
+    return share < speed->call_tokens_per_s ? share : speed->call_tokens_per_s;
+}
+
+void server_advance(struct world *world, struct server *server)
+{
+    if (server->sampling.count) {
+        double more = pace(world, server) * (world->now_s - server->changed_s);
+        server->given += more;
+        world->sampled += more * (double)server->sampling.count;
+    }
+    server->changed_s = world->now_s;
+}
+
+/* Its next end, as it is from now on; what was planned before is stale, unless it is the same. */
+static void plan(struct world *world, struct server *server)
+{
+    static const double same_s = 1e-9;
+    const double before_s = server->next_s;
+    server->next_s = INFINITY;
+    if (!server->sampling.count)
+        return;
+    double left = (server->sampling.items[0].at - server->given) / pace(world, server);
+    server->next_s = world->now_s + (left > 0 ? left : 0);
+    if (fabs(server->next_s - before_s) < same_s && before_s > world->now_s) {
+        server->next_s = before_s;
+        return;
+    }
+    world_event(world, server->next_s, EVENT_SERVER, (uint32_t)(server - world->servers));
+}
+
+/* ---- reading prompts ------------------------------------------------------------------------- */
+
+static struct kin *kin_find(const struct group *group, uint32_t server)
+{
+    for (struct kin *kin = group->kin; kin; kin = kin->next)
+        if (kin->server == server)
+            return kin;
+    return NULL;
+}
+
+/* The group's prompt is in this server's cache. */
+static void keep_prompt(struct world *world, const struct job *job, uint64_t tokens)
+{
+    struct group *group = &world->groups[job->group];
+    struct kin *kin = kin_find(group, job->server);
+    if (!kin) {
+        kin = calloc(1, sizeof(*kin));
+        if (!kin) {
+            world->failed = true;
+            return;
+        }
+        kin->server = job->server;
+        kin->next = group->kin;
+        group->kin = kin;
+    }
+    prefix_keep(&world->servers[job->server].cache, &kin->prefix, tokens);
+}
+
+static uint64_t cached_of(const struct world *world, const struct job *job)
+{
+    const struct kin *kin = kin_find(&world->groups[job->group], job->server);
+    uint64_t cached = job->prefix.tokens;
+    if (kin && kin->prefix.tokens > cached)
+        cached = kin->prefix.tokens;
+    return cached < job->turn.context ? cached : job->turn.context;
+}
+
+static void admit(struct world *world, struct server *server, uint32_t index)
+{
+    struct job *job = &world->jobs[index];
+    uint64_t fresh = job->turn.context - cached_of(world, job);
+    double start_s = server->read_until_s > world->now_s ? server->read_until_s : world->now_s;
+    server->calls++;
+    server->read_until_s = start_s + (double)fresh / world->fleet->speed.prefill_per_s;
+    job->read += fresh;
+    world->read += (double)fresh;
+    world->prompted += (double)job->turn.context;
+    job->prefix.in_use = 1;
+    if (job->walk.turn == 1)
+        keep_prompt(world, job, shape_prompt(world->load->shape, world->load->seed, job->group));
+    world_event(world, server->read_until_s, EVENT_PROMPT_READ, index);
+}
+
+static void wait_for(struct world *world, struct server *server, uint32_t index)
+{
+    world->jobs[index].next = NOBODY;
+    if (server->first_waiting == NOBODY)
+        server->first_waiting = index;
+    else
+        world->jobs[server->last_waiting].next = index;
+    server->last_waiting = index;
+}
+
+static void admit_next(struct world *world, struct server *server)
+{
+    uint32_t index = server->first_waiting;
+    if (index == NOBODY || server->calls >= world->fleet->speed.calls_max)
+        return;
+    server->first_waiting = world->jobs[index].next;
+    admit(world, server, index);
+}
+
+/* ---- a call from its begin to its end --------------------------------------------------------- */
+
+/* What its worker tells of it: from its first call on, it is there with its context. */
+static void hold(struct server *server, struct job *job, uint64_t tokens)
+{
+    server->runs += !job->is_seen;
+    job->is_seen = true;
+    server->tokens += tokens - job->held;
+    server->changed = true;
+    job->held = tokens;
+}
+
+void call_begin(struct world *world, uint32_t index)
+{
+    struct job *job = &world->jobs[index];
+    struct server *server = &world->servers[job->server];
+    shape_turn(world->load->shape, &job->walk, &job->turn);
+    job->called_s = world->now_s;
+    hold(server, job, job->turn.context);
+    if (server->calls < world->fleet->speed.calls_max)
+        admit(world, server, index);
+    else
+        wait_for(world, server, index);
+}
+
+void call_read(struct world *world, uint32_t index)
+{
+    struct job *job = &world->jobs[index];
+    struct server *server = &world->servers[job->server];
+    if (world->measures)
+        spread_add(&world->first_token, world->now_s - job->called_s);
+    server_advance(world, server);
+    struct due end = {server->given + (double)job->turn.sampled, index, 0};
+    world->failed |= !agenda_push(&server->sampling, end);
+    level_add(&world->sampling, 1, world->now_s);
+    plan(world, server);
+}
+
+/* ---- runs ------------------------------------------------------------------------------------- */
+
+void run_begin(struct world *world, uint32_t index)
+{
+    struct job *job = &world->jobs[index];
+    const struct load *load = world->load;
+    job->walk = shape_walk(load->shape, load->seed, job->group, job->sample);
+    job->tools_s = job->walk.setup_s;
+    world_event(world, world->now_s + job->walk.setup_s, EVENT_CALL, index);
+}
+
+static void forget_group(struct world *world, struct group *group)
+{
+    while (group->kin) {
+        struct kin *kin = group->kin;
+        prefix_forget(&world->servers[kin->server].cache, &kin->prefix);
+        group->kin = kin->next;
+        free(kin);
+    }
+}
+
+static void add_run(struct runs *runs, const struct job *job, double now_s)
+{
+    runs->count++;
+    runs->run_s += now_s - job->began_s;
+    runs->tools_s += job->tools_s;
+    runs->sampled += job->sampled;
+    runs->read += job->read;
+}
+
+static void run_end(struct world *world, uint32_t index)
+{
+    struct job *job = &world->jobs[index];
+    struct server *server = &world->servers[job->server];
+    struct group *group = &world->groups[job->group];
+    server->runs--;
+    server->tokens -= job->held;
+    server->changed = true;
+    prefix_forget(&server->cache, &job->prefix);
+    if (--group->runs_left == 0)
+        forget_group(world, group);
+    add_run(&world->runs, job, world->now_s);
+    if (world->measures)
+        add_run(&world->measured_runs, job, world->now_s);
+    world->ran_s[job->group * world->load->samples + job->sample] = world->now_s;
+    world_end_job(world, index);
+}
+
+static void call_end(struct world *world, struct server *server, uint32_t index)
+{
+    struct job *job = &world->jobs[index];
+    uint64_t context = job->turn.context + job->turn.sampled;
+    server->calls--;
+    hold(server, job, context);
+    job->sampled += job->turn.sampled;
+    job->prefix.in_use = 0;
+    level_add(&world->sampling, -1, world->now_s);
+    prefix_keep(&server->cache, &job->prefix, context);
+    prefix_make_room(&server->cache);
+    if (job->walk.turn == job->walk.turns) {
+        run_end(world, index);
+        return;
+    }
+    job->tools_s += job->turn.tool_s;
+    world_event(world, world->now_s + job->turn.tool_s, EVENT_CALL, index);
+}
+
+void server_due(struct world *world, uint32_t index, double at_s)
+{
+    struct server *server = &world->servers[index];
+    if (at_s != server->next_s)
+        return;
+    server_advance(world, server);
+    server->given = server->sampling.items[0].at;
+    while (server->sampling.count && server->sampling.items[0].at <= server->given) {
+        uint32_t job = agenda_pop(&server->sampling).what;
+        call_end(world, server, job);
+        admit_next(world, server);
+    }
+    plan(world, server);
+}

@@ -1,0 +1,264 @@
+/* The core's side of the world: who works, what they are handed, and what they answer. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "broker/simulate/world.h"
+
+enum { SIGHTS_A_SECOND = 128 }; /* with more engines each is told of so much less often */
+static const char letters[STAGE_COUNT] = {'i', 'r', 'e'}; /* workers' names begin with it */
+
+static int64_t ms_of(const struct world *world) { return 1 + (int64_t)(world->now_s * 1000); }
+
+static void say(struct world *world, const char *route, enum message_id id, const void *in)
+{
+    struct caller caller = {slice_from_str(route), {NULL, 0}, true};
+    core_handle(world->core, ms_of(world), ms_of(world), &caller, id, in,
+                id == MSG_group_submit ? &world->task : NULL, 1);
+}
+
+/* ---- who there is ------------------------------------------------------------------------- */
+
+static void hire(struct world *world, enum stage stage, uint64_t number)
+{
+    static const char *const stages[STAGE_COUNT] = {"init", "run", "eval"};
+    char name[24];
+    snprintf(name, sizeof(name), "%c%llu", letters[stage], (unsigned long long)number);
+    struct msg_worker_beat in = {.worker = slice_from_str(name), .stage = slice_from_str(stages[stage]),
+                                 .slots = world->fleet->slots[stage],
+                                 .lane = slice_from_str("tcp://h:1"), .host = slice_from_str("h"),
+                                 .progress = 1};
+    say(world, "", MSG_worker_beat, &in);
+}
+
+/* One beat is enough for ever, and nothing is taken away: no time-out can be reached. */
+static struct core_settings settings_of(const struct load *load)
+{
+    static const int64_t never_ms = (int64_t)1 << 50;
+    struct core_settings settings = core_settings_default();
+    settings.beat_timeout_ms = settings.hold_grace_ms = settings.deadline_grace_ms = never_ms;
+    settings.rollouts_max = settings.results_max = load->groups * load->samples;
+    settings.task_bytes_max = settings.results_bytes_max = UINT64_MAX / 128;
+    return settings;
+}
+
+static bool make_room(struct world *world)
+{
+    const struct fleet *fleet = world->fleet;
+    uint64_t jobs = 0;
+    for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++)
+        jobs += fleet->slots[stage] * fleet->workers[stage];
+    world->jobs = calloc(jobs, sizeof(*world->jobs));
+    world->groups = calloc(world->load->groups, sizeof(*world->groups));
+    world->ran_s = calloc(world->load->groups * world->load->samples, sizeof(*world->ran_s));
+    world->servers = calloc(fleet->engines, sizeof(*world->servers));
+    if (!world->jobs || !world->groups || !world->ran_s || !world->servers)
+        return false;
+    for (uint64_t i = 0; i < jobs; i++)
+        world->jobs[i].next = i + 1 < jobs ? (uint32_t)(i + 1) : NOBODY;
+    return true;
+}
+
+static void open_server(struct world *world, uint64_t number)
+{
+    struct server *server = &world->servers[number];
+    char url[32];
+    server->first_waiting = NOBODY;
+    server->next_s = INFINITY;
+    prefix_cache_init(&server->cache, world->fleet->speed.cache_tokens);
+    snprintf(url, sizeof(url), "http://%llu", (unsigned long long)number);
+    say(world, "admin", MSG_engine_add, &(struct msg_engine_add){.url = slice_from_str(url)});
+}
+
+bool world_open(struct world *world, const struct fleet *fleet, const struct load *load)
+{
+    static const int64_t never_ms = (int64_t)1 << 50;
+    *world = (struct world){.fleet = fleet, .load = load};
+    world->task = (struct core_task){.id = slice_from_str("t"), .needs_engine = true,
+                                     .limit_ms = {never_ms, never_ms, never_ms},
+                                     .total_ms = never_ms, .bytes = 1024};
+    struct core_settings settings = settings_of(load);
+    world->core = core_create(&settings, load->seed, 1);
+    if (!world->core || !make_room(world))
+        return false;
+    for (uint64_t e = 0; e < fleet->engines; e++)
+        open_server(world, e);
+    for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++)
+        for (uint64_t w = 0; w < fleet->workers[stage]; w++)
+            hire(world, stage, w);
+    world_settle(world);
+    return !world->failed;
+}
+
+void world_close(struct world *world)
+{
+    for (uint64_t g = 0; world->groups && g < world->submitted; g++)
+        while (world->groups[g].kin) {
+            struct kin *next = world->groups[g].kin->next;
+            free(world->groups[g].kin);
+            world->groups[g].kin = next;
+        }
+    for (uint64_t e = 0; world->servers && e < world->fleet->engines; e++)
+        agenda_finish(&world->servers[e].sampling);
+    core_destroy(&world->core);
+    agenda_finish(&world->agenda);
+    free(world->jobs);
+    free(world->groups);
+    free(world->ran_s);
+    free(world->servers);
+}
+
+/* ---- what comes and goes -------------------------------------------------------------------- */
+
+void world_submit(struct world *world)
+{
+    char name[24];
+    struct group *group = &world->groups[world->submitted];
+    group->ready_s = world->now_s;
+    group->runs_left = (uint32_t)world->load->samples;
+    snprintf(name, sizeof(name), "g%llu", (unsigned long long)world->submitted++);
+    struct msg_group_submit in = {.group = slice_from_str(name), .stream = slice_from_str("s"),
+                                  .samples = world->load->samples, .task = slice_from_str("{}")};
+    say(world, "trainer", MSG_group_submit, &in);
+}
+
+static uint32_t take_job(struct world *world)
+{
+    uint32_t index = world->free_job;
+    world->free_job = world->jobs[index].next;
+    world->jobs[index] = (struct job){.next = NOBODY, .began_s = world->now_s};
+    return index;
+}
+
+static void name_job(const struct job *job, char *name, size_t size)
+{
+    if (job->stage == STAGE_INIT)
+        snprintf(name, size, "init:g%u", job->group);
+    else
+        snprintf(name, size, "%s:g%u/%u", job->stage == STAGE_RUN ? "run" : "eval", job->group,
+                 job->sample);
+}
+
+void world_end_job(struct world *world, uint32_t index)
+{
+    struct job *job = &world->jobs[index];
+    char name[48], worker[24];
+    name_job(job, name, sizeof(name));
+    snprintf(worker, sizeof(worker), "%c%u", letters[job->stage], job->worker);
+    struct msg_job_result in = {.worker = slice_from_str(worker), .job = slice_from_str(name),
+                                .token = job->token, .outcome = slice_from_str("ok"), .ms = 1,
+                                .reward = 1, .has_reward = job->stage == STAGE_EVAL};
+    if (job->stage == STAGE_INIT)
+        world->groups[job->group].ready_s = world->now_s;
+    level_add(&world->held[job->stage], -1, world->now_s);
+    job->next = world->free_job;
+    world->free_job = index;
+    say(world, "", MSG_job_result, &in);
+    world_settle(world);
+}
+
+/* ---- what the core wants done ------------------------------------------------------------------ */
+
+/* The number behind a letter or two: "r12", "http://7". */
+static uint32_t number_in(struct slice text)
+{
+    uint32_t number = 0;
+    for (size_t i = 0; i < text.len; i++)
+        if (text.data[i] >= '0' && text.data[i] <= '9')
+            number = number * 10 + (uint32_t)(text.data[i] - '0');
+    return number;
+}
+
+static double since(const struct world *world, const struct job *job)
+{
+    const double ready_s = job->stage == STAGE_EVAL
+                               ? world->ran_s[job->group * world->load->samples + job->sample]
+                               : world->groups[job->group].ready_s;
+    return world->now_s - ready_s;
+}
+
+/* How long an init or eval takes; its end is planned. */
+static void begin_short(struct world *world, uint32_t index)
+{
+    struct job *job = &world->jobs[index];
+    const struct load *load = world->load;
+    double seconds;
+    if (job->stage == STAGE_INIT) {
+        seconds = shape_init_s(load->shape, load->seed, job->group);
+        world->sums.inits++;
+        world->sums.init_s += seconds;
+    } else {
+        seconds = shape_walk(load->shape, load->seed, job->group, job->sample).eval_s;
+        world->sums.evals++;
+        world->sums.eval_s += seconds;
+    }
+    world_event(world, world->now_s + seconds, EVENT_JOB_ENDS, index);
+}
+
+static void begin_job(struct world *world, const struct effect *effect)
+{
+    uint32_t index = take_job(world);
+    struct job *job = &world->jobs[index];
+    job->stage = effect->stage;
+    job->group = number_in(effect->group);
+    job->sample = (uint32_t)effect->sample;
+    job->worker = number_in(effect->worker);
+    job->server = number_in(effect->engine);
+    job->token = effect->token;
+    level_add(&world->held[job->stage], 1, world->now_s);
+    if (world->measures)
+        spread_add(&world->waits[job->stage], since(world, job));
+    if (job->stage == STAGE_RUN)
+        run_begin(world, index);
+    else
+        begin_short(world, index);
+}
+
+void world_settle(struct world *world)
+{
+    core_dispatch(world->core, ms_of(world));
+    struct effects effects = core_effects(world->core);
+    for (size_t i = 0; i < effects.count; i++) {
+        const struct effect *effect = &effects.items[i];
+        if (effect->kind == LANE_JOB)
+            begin_job(world, effect);
+        if (effect->kind != PERSIST_END)
+            continue;
+        world->ended++;
+        world->seq = effect->end.seq;
+    }
+    core_effects_clear(world->core);
+    world->failed |= core_failed(world->core);
+}
+
+/* ---- once a second ------------------------------------------------------------------------------ */
+
+/* By one worker for all: the core adds up what workers tell, and the sum is the same. */
+static void tell_sight(struct world *world, uint64_t number)
+{
+    struct server *server = &world->servers[number];
+    char worker[24], url[32];
+    if (!server->changed)
+        return;
+    server->changed = false;
+    snprintf(worker, sizeof(worker), "r%llu",
+             (unsigned long long)(number % world->fleet->workers[STAGE_RUN]));
+    snprintf(url, sizeof(url), "http://%llu", (unsigned long long)number);
+    struct msg_engine_sight in = {.worker = slice_from_str(worker), .url = slice_from_str(url),
+                                  .runs = server->runs, .tokens = server->tokens,
+                                  .calls = server->calls};
+    say(world, "", MSG_engine_sight, &in);
+}
+
+void world_second(struct world *world)
+{
+    const uint64_t engines = world->fleet->engines;
+    for (uint64_t n = 0; n < engines && n < SIGHTS_A_SECOND; n++)
+        tell_sight(world, world->next_sight++ % engines);
+    if (world->seq > world->acked) {
+        struct msg_stream_ack in = {.stream = slice_from_str("s"), .seq = world->seq};
+        say(world, "trainer", MSG_stream_ack, &in);
+        world->acked = world->seq;
+    }
+    core_tick(world->core, ms_of(world), ms_of(world));
+    world_settle(world);
+}

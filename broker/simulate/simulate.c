@@ -1,0 +1,210 @@
+#include "broker/simulate/simulate.h"
+
+#include <errno.h>
+
+#include "broker/simulate/chance.h"
+#include "broker/simulate/world.h"
+
+/* Of ends: until it is warm, and from then on. */
+enum { WARM_LEAST = 200, MEASURED_LEAST = 600, PROGRESS_EVENTS = 1 << 16, KIND_ARRIVALS = 2 };
+
+void world_event(struct world *world, double at_s, enum event event, uint32_t what)
+{
+    world->failed |= !agenda_push(&world->agenda, (struct due){at_s, what, event});
+}
+
+/* ---- what comes in ------------------------------------------------------------------------- */
+
+static void plan_arrival(struct world *world, uint64_t *chance)
+{
+    double groups_per_s = world->load->per_hour / (double)world->load->samples / 3600;
+    world_event(world, world->now_s - log(chance_uniform(chance)) / groups_per_s, EVENT_ARRIVAL, 0);
+}
+
+static void submit_all(struct world *world)
+{
+    while (world->submitted < world->load->groups && !world->failed) {
+        world_submit(world);
+        if (world->submitted % 1024 == 0)
+            world_settle(world);
+    }
+    world_settle(world);
+}
+
+static void do_event(struct world *world, const struct due *due, uint64_t *chance)
+{
+    switch ((enum event)due->kind) {
+    case EVENT_JOB_ENDS: world_end_job(world, due->what); break;
+    case EVENT_CALL: call_begin(world, due->what); break;
+    case EVENT_PROMPT_READ: call_read(world, due->what); break;
+    case EVENT_SERVER: server_due(world, due->what, due->at); break;
+    case EVENT_ARRIVAL:
+        world_submit(world);
+        world_settle(world);
+        if (world->submitted < world->load->groups)
+            plan_arrival(world, chance);
+        break;
+    case EVENT_SECOND:
+        world_second(world);
+        world_event(world, world->now_s + 1, EVENT_SECOND, 0);
+        break;
+    }
+}
+
+/* ---- what is measured -------------------------------------------------------------------------- */
+
+static struct mark take_mark(struct world *world)
+{
+    struct mark mark = {.at_s = world->now_s, .ended = world->ended};
+    for (uint64_t e = 0; e < world->fleet->engines; e++)
+        server_advance(world, &world->servers[e]);
+    for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++)
+        mark.held_s[stage] = level_sum(&world->held[stage], world->now_s);
+    mark.sampling_s = level_sum(&world->sampling, world->now_s);
+    mark.sampled = world->sampled;
+    mark.prompted = world->prompted;
+    mark.read = world->read;
+    return mark;
+}
+
+static void note_wait(struct part_figures *part, const struct spread *spread)
+{
+    part->waited = spread->count > 0;
+    part->wait_p50_s = spread_at(spread, 0.5);
+    part->wait_p99_s = spread_at(spread, 0.99);
+}
+
+/* Rollouts an hour of `has` of something, of which one rollout takes so many seconds. */
+static double per_hour(double has, double seconds)
+{
+    return seconds > 0 ? has / seconds * 3600 : INFINITY;
+}
+
+static double mean(double sum, uint64_t count) { return count ? sum / (double)count : 0; }
+
+/* The runs that tell what one is like: where evals are short of slots all may have ended before it was warm. */
+static const struct runs *typical_runs(const struct world *world)
+{
+    return world->measured_runs.count >= WARM_LEAST ? &world->measured_runs : &world->runs;
+}
+
+/* What a rollout takes of each part, where it waits for nothing. */
+static void note_capacities(const struct world *world, struct figures *figures)
+{
+    const struct speed *speed = &world->fleet->speed;
+    const struct sums *sums = &world->sums;
+    const struct runs *runs = typical_runs(world);
+    struct part_figures *parts = figures->parts;
+    double sampled = mean((double)runs->sampled, runs->count), read = mean((double)runs->read, runs->count);
+    double call_share = (double)speed->calls_max * speed->call_tokens_per_s;
+    double pace = speed->tokens_per_s < call_share ? speed->tokens_per_s : call_share;
+    double fastest = speed->call_tokens_per_s < pace ? speed->call_tokens_per_s : pace;
+    double alone_s = mean(runs->tools_s, runs->count) + sampled / fastest + read / speed->prefill_per_s;
+    double init_s = mean(sums->init_s, sums->inits), eval_s = mean(sums->eval_s, sums->evals);
+    double engines = (double)world->fleet->engines;
+    parts[PART_INIT].per_hour = per_hour((double)(parts[PART_INIT].has * world->load->samples), init_s);
+    parts[PART_RUN].per_hour = per_hour((double)parts[PART_RUN].has, alone_s);
+    parts[PART_EVAL].per_hour = per_hour((double)parts[PART_EVAL].has, eval_s);
+    parts[PART_SAMPLING].per_hour = per_hour(engines, sampled / pace);
+    parts[PART_PROMPTS].per_hour = per_hour(engines, read / speed->prefill_per_s);
+    figures->run_s = mean(runs->run_s, runs->count);
+}
+
+static void take_figures(const struct world *world, const struct mark *from, const struct mark *to,
+                         struct figures *figures)
+{
+    const struct fleet *fleet = world->fleet;
+    struct part_figures *parts = figures->parts;
+    double seconds = to->at_s - from->at_s, engines = (double)fleet->engines;
+    figures->from_s = from->at_s;
+    figures->to_s = to->at_s;
+    figures->ended = to->ended - from->ended;
+    figures->looked_at = to->ended;
+    figures->per_hour = (double)figures->ended / seconds * 3600;
+    for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++) {
+        struct part_figures *part = &parts[stage]; /* the first parts are the stages */
+        part->has = fleet->slots[stage] * fleet->workers[stage];
+        part->busy = (to->held_s[stage] - from->held_s[stage]) / seconds / (double)part->has;
+        note_wait(part, &world->waits[stage]);
+    }
+    parts[PART_SAMPLING].has = parts[PART_PROMPTS].has = fleet->engines;
+    double sampled = to->sampled - from->sampled, read = to->read - from->read;
+    double prompted = to->prompted - from->prompted, sampling_s = to->sampling_s - from->sampling_s;
+    figures->cached = prompted > 0 ? 1 - read / prompted : 0;
+    parts[PART_SAMPLING].busy = sampled / seconds / fleet->speed.tokens_per_s / engines;
+    parts[PART_PROMPTS].busy = read / seconds / fleet->speed.prefill_per_s / engines;
+    note_wait(&parts[PART_PROMPTS], &world->first_token);
+    figures->calls = sampling_s / seconds;
+    figures->call_tokens_per_s = sampling_s > 0 ? sampled / sampling_s : 0;
+    note_capacities(world, figures);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------ */
+
+/* Between how many ends it is measured. */
+struct span {
+    uint64_t from, to;
+};
+
+static uint64_t at_least(uint64_t n, uint64_t least) { return n > least ? n : least; }
+
+uint64_t simulate_enough(uint64_t run_slots)
+{
+    return 2 * at_least(run_slots, WARM_LEAST) + at_least(run_slots / 2, MEASURED_LEAST);
+}
+
+static struct span span_of(const struct fleet *fleet, const struct load *load, bool *ret_whole)
+{
+    uint64_t all = load->groups * load->samples;
+    uint64_t slots = fleet->slots[STAGE_RUN] * fleet->workers[STAGE_RUN];
+    uint64_t warm = at_least(slots, WARM_LEAST);
+    *ret_whole = all < simulate_enough(slots);
+    return *ret_whole ? (struct span){0, all}
+                      : (struct span){warm, warm + at_least(slots / 2, MEASURED_LEAST)};
+}
+
+/* Until so many have ended, and everything that happens in the same moment has happened. */
+static void play(struct world *world, uint64_t until, struct span span, uint64_t *chance,
+                 simulate_progress progress, void *arg, uint64_t *events)
+{
+    static const double same_moment_s = 1e-6;
+    while (world->agenda.count && !world->failed) {
+        if (world->ended >= until && world->agenda.items[0].at > world->now_s + same_moment_s)
+            return;
+        struct due due = agenda_pop(&world->agenda);
+        world->now_s = due.at > world->now_s ? due.at : world->now_s;
+        do_event(world, &due, chance);
+        if (++*events % PROGRESS_EVENTS == 0 && progress)
+            progress(arg, (double)world->ended / (double)span.to);
+    }
+}
+
+int simulate(const struct fleet *fleet, const struct load *load, simulate_progress progress, void *arg,
+             struct figures *ret, struct fail *fail)
+{
+    struct world world;
+    uint64_t chance = chance_of(load->seed, KIND_ARRIVALS, 0);
+    *ret = (struct figures){0};
+    struct span span = span_of(fleet, load, &ret->is_whole);
+    bool opened = world_open(&world, fleet, load);
+    if (opened) {
+        world_event(&world, 1, EVENT_SECOND, 0);
+        world.measures = ret->is_whole;
+        struct mark from = take_mark(&world);
+        if (load->per_hour > 0)
+            plan_arrival(&world, &chance);
+        else
+            submit_all(&world);
+        if (!ret->is_whole) {
+            play(&world, span.from, span, &chance, progress, arg, &ret->events);
+            world.measures = true;
+            from = take_mark(&world);
+        }
+        play(&world, span.to, span, &chance, progress, arg, &ret->events);
+        struct mark to = take_mark(&world);
+        take_figures(&world, &from, &to, ret);
+    }
+    bool failed = !opened || world.failed;
+    world_close(&world);
+    return failed ? fail_set(fail, -ENOMEM, "out of memory") : 0;
+}

@@ -1,0 +1,93 @@
+/*
+ * simulate.h - what a fleet would do: the broker's real core (broker/core.h), driven by a made-up clock,
+ * with workers, engines and tasks that are only described. The core gets what it gets in earnest:
+ * submits, beats, results, and every second what workers see of engines. Messages take no time.
+ *
+ * An engine has at most calls_max calls in hand; others wait in the order they came. A call's prompt is
+ * read first, after those before it, as far as the prefix cache does not have it. Then it samples:
+ * the engine's tokens_per_s are shared equally by the calls that sample, at most call_tokens_per_s for each.
+ *
+ * It is measured from when as many rollouts have ended as there are run slots (at least 200) until half as
+ * many again have (at least 600). Where less is queued than keeps the slots full until then it is all, start and end included.
+ */
+#ifndef SLUICE_BROKER_SIMULATE_H
+#define SLUICE_BROKER_SIMULATE_H
+
+#include "broker/core.h"
+#include "broker/simulate/shape.h"
+
+struct speed {
+    double tokens_per_s, call_tokens_per_s, prefill_per_s; /* of an engine; of a call of it */
+    uint64_t calls_max, cache_tokens;
+};
+
+struct fleet {
+    uint64_t slots[STAGE_COUNT], workers[STAGE_COUNT]; /* slots: of each worker */
+    uint64_t engines;
+    struct speed speed;
+};
+
+struct load {
+    const struct shape *shape;
+    uint64_t samples, groups, seed; /* groups: submitted in all */
+    double per_hour;                /* rollouts submitted, at random times; 0: all at the start */
+};
+
+/* What may be the bottleneck. PART(name, "what it is called", "what is added when it is short") */
+#define PARTS(X)                                                                                   \
+    X(INIT, "init", "init slots", "init slots")                                                    \
+    X(RUN, "run", "run slots", "run slots")                                                        \
+    X(EVAL, "eval", "eval slots", "eval slots")                                                    \
+    X(SAMPLING, "sampling", "engines, sampling", "engines, or faster ones")                       \
+    X(PROMPTS, "prompts", "engines, reading prompts", "engines, or ones with more cache")
+
+enum part {
+#define X(name, key, words, remedy) PART_##name,
+    PARTS(X)
+#undef X
+    PART_COUNT
+};
+
+struct part_figures {
+    uint64_t has;             /* slots, or engines */
+    double busy;              /* of them, over the measured time */
+    double per_hour;          /* rollouts that it could do if it waited for nothing else; INFINITY: takes no time */
+    bool waited;              /* anything at all, so that the next two say something */
+    double wait_p50_s, wait_p99_s; /* until a slot; PROMPTS: from a call to its first token */
+};
+
+struct figures {
+    double per_hour, from_s, to_s; /* rollouts ended; of made-up time */
+    uint64_t ended, looked_at;     /* between these two; until the end */
+    bool is_whole;                 /* start and end are in it */
+    struct part_figures parts[PART_COUNT];
+    double calls, call_tokens_per_s; /* that sample at a time; and how fast each is */
+    double cached;                   /* of all prompt tokens */
+    double run_s;                    /* a rollout in the run stage, mean */
+    uint64_t events;
+};
+
+/* Now and then: how much of it is done, 0 to 1. */
+typedef void (*simulate_progress)(void *arg, double done);
+
+/* How many rollouts must be queued so that so many run slots are measured in a steady state. */
+uint64_t simulate_enough(uint64_t run_slots);
+
+/* 0, or -ENOMEM. */
+int simulate(const struct fleet *fleet, const struct load *load, simulate_progress progress, void *arg,
+             struct figures *ret, struct fail *fail);
+
+/* ---- what follows from the figures (verdict.c) ------------------------------------------------ */
+
+struct verdict {
+    bool keeps_up;           /* what is submitted is less than what any part can do */
+    enum part first, next;   /* the bottleneck, and what would be it with more of the first */
+    bool has_next;
+    uint64_t wanted;         /* of the first, from which on the next one is it */
+    char text[512];          /* sentences */
+};
+struct verdict figures_judge(const struct figures *figures, const struct load *load);
+const char *part_key(enum part part);
+const char *part_words(enum part part);
+
+#endif
