@@ -113,7 +113,7 @@ int sluice_renew(struct sluice_client *client, const char *stream, uint64_t *cou
 /* One trajectory; arrays of equal length, borrowed until the next sluice_next or close. */
 struct sluice_turn {
     uint32_t offset, length; /* tokens, within its trace */
-    const char *role;        /* "prompt", "assistant" or "tool" */
+    const char *role;        /* "prompt", "assistant", "user" or "tool" */
     const char *finish, *engine, *version;
     uint32_t prompt_tokens, cached_tokens;
     double seconds;

@@ -151,8 +151,9 @@ void task_destroy(struct task *task)
     }
     finish_files(task->files, task->file_count);
     finish_files(task->eval_files, task->eval_file_count);
-    char *texts[] = {task->id,        task->kind,         task->image,
-                     task->agent_kind, task->agent_form, task->on_repeat, task->eval_kind,    task->eval_command,
+    char *texts[] = {task->id,         task->kind,         task->image,
+                     task->agent_kind, task->agent_form,   task->agent_tool_role,
+                     task->on_repeat,  task->eval_kind,    task->eval_command,
                      task->eval_reward_file, task->eval_answer};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         free(texts[i]);

@@ -92,6 +92,7 @@ struct task {
     struct task_call *script; /* replay */
     size_t script_count;
     char *agent_form;         /* "auto", or a row of the table of forms */
+    char *agent_tool_role;    /* "auto", "user" or "tool" */
     uint64_t max_turns, max_traces;
     uint64_t max_format_errors; /* in a row */
     uint64_t max_repeats;       /* of a call, in a row; 0: any number */

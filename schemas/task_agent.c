@@ -133,6 +133,20 @@ static bool settle_tools(struct task *task, struct refusal *no)
     return add_tools(task, standard, 1, no);
 }
 
+/* How calls are written and answered, which only an agent that makes them may be told. */
+static bool settle_form(const struct task *task, struct refusal *no)
+{
+    const struct {
+        const char *field, *word;
+    } rows[] = {{"agent.form", task->agent_form}, {"agent.tool_role", task->agent_tool_role}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (strcmp(rows[i].word, "auto") != 0 && strcmp(task->agent_kind, "tools") != 0)
+            return refuse(no, REFUSAL_BAD_TASK, rows[i].field,
+                          "%s goes with agent.kind tools, and this task's is %s", rows[i].field,
+                          task->agent_kind);
+    return true;
+}
+
 bool task_settle_agent(struct task *task, struct refusal *no)
 {
     if (!task->agent_kind && !(task->agent_kind = strdup(kind_of(task))))
@@ -146,9 +160,5 @@ bool task_settle_agent(struct task *task, struct refusal *no)
         return refuse(no, REFUSAL_BAD_TASK, "agent.script",
                       "agent.script goes with agent.kind replay, and this task's is %s",
                       task->agent_kind);
-    if (strcmp(task->agent_form, "auto") != 0 && strcmp(task->agent_kind, "tools") != 0)
-        return refuse(no, REFUSAL_BAD_TASK, "agent.form",
-                      "agent.form goes with agent.kind tools, and this task's is %s",
-                      task->agent_kind);
-    return settle_tools(task, no);
+    return settle_form(task, no) && settle_tools(task, no);
 }

@@ -38,7 +38,7 @@ struct record_seconds {
 
 struct record_turn {
     uint32_t offset, length; /* in tokens, within its trace */
-    char role[16];           /* "prompt", "assistant" or "tool" */
+    char role[16];           /* "prompt", "assistant", "user" or "tool" */
     char finish[16];         /* assistant: "stop", "length", "abort"; else "" */
     char engine[256];        /* assistant: who sampled it; else "" */
     char version[64];        /* assistant: the policy version, "" when unknown */

@@ -66,12 +66,12 @@ static bool check_times(const struct spot *spot, const struct record_turn *turn)
 
 static bool check_turn(const struct spot *spot, const struct record_turn *turn)
 {
-    static const char *const roles[] = {"prompt", "assistant", "tool", NULL};
+    static const char *const roles[] = {"prompt", "assistant", "user", "tool", NULL};
     static const char *const finishes[] = {"stop", "length", "abort", NULL};
     if (!check_texts(spot, MAP_record_turn, turn))
         return false;
     if (!is_one_of(turn->role, roles))
-        return refuse_at(spot, "role", REFUSAL_WRONG_TYPE, "is not prompt, assistant or tool");
+        return refuse_at(spot, "role", REFUSAL_WRONG_TYPE, "is not prompt, assistant, user or tool");
     bool said = strcmp(turn->role, "assistant") == 0;
     if (said ? !is_one_of(turn->finish, finishes) : turn->finish[0] != '\0')
         return refuse_at(spot, "finish", REFUSAL_WRONG_TYPE,

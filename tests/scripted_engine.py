@@ -90,6 +90,36 @@ def chatml(messages, form="<|im_start|>{role}\n{content}<|im_end|>\n"):
     return turns + "<|im_start|>assistant\n"
 
 
+def qwen(messages):
+    """Results of calls within <tool_response>, those in a row in one turn of the user's."""
+    out = ""
+    for i, m in enumerate(messages):
+        if m["role"] != "tool":
+            out += "<|im_start|>{role}\n{content}<|im_end|>\n".format(**m)
+            continue
+        neighbours = [n["role"] for n in (messages[i - 1 : i] + messages[i + 1 : i + 2])]
+        out += "" if neighbours[0] == "tool" else "<|im_start|>user"
+        out += f"\n<tool_response>\n{m['content']}\n</tool_response>"
+        out += "" if neighbours[1:] == ["tool"] else "<|im_end|>\n"
+    return out + "<|im_start|>assistant\n"
+
+
+def qwen3(messages):
+    """What replies before the user's last words thought is left out."""
+    last = max(i for i, m in enumerate(messages) if m["role"] == "user")
+    return qwen([without_thinking(m) if i < last else m for i, m in enumerate(messages)])
+
+
+def without_tools(messages, most=0):
+    """Refuses more of a tool's turns in a row."""
+    row = 0
+    for m in messages:
+        row = row + 1 if m["role"] == "tool" else 0
+        if row > most:
+            return None
+    return chatml(messages)
+
+
 def without_thinking(message):
     """As templates do: what a reply says behind </think>, where it says that."""
     if message["role"] != "assistant":
@@ -99,6 +129,11 @@ def without_thinking(message):
 
 TEMPLATES = {
     "chatml": chatml,
+    "qwen": qwen,
+    "qwen3": qwen3,
+    "ipython": lambda messages: chatml([dict(m, role=m["role"].replace("tool", "ipython")) for m in messages]),
+    "no_tools": without_tools,
+    "one_tool": lambda messages: without_tools(messages, 1),
     "trim": lambda messages: chatml([dict(m, content=m["content"].strip(" \t\n\v\f\r")) for m in messages]),
     "squeeze": lambda messages: chatml([dict(m, content=re.sub(r"\s+", " ", m["content"])) for m in messages]),
     "upper": lambda messages: chatml([dict(m, content=m["content"].upper()) for m in messages]),
@@ -245,7 +280,7 @@ class Engine:
         if any(m["content"] == "template raises" for m in messages):
             return None
         text = TEMPLATES[self.script.get("template", "chatml")](messages)
-        return ("<s>" if self.script.get("bos") else "") + text
+        return text and ("<s>" if self.script.get("bos") else "") + text
 
     def reply(self, rule, turn):
         replies = rule.get("replies") or [rule.get("reply", "ok")]

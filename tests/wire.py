@@ -177,7 +177,7 @@ def check_trace(wire, trace, verdict, fail):
             fail(f"turn at {start}, not {at}")
         at = end
         check_turn(trace, turn, fail)
-        verdict.tools += turn["role"] == "tool"
+        verdict.tools += turn["role"] in ("user", "tool")
         if turn["role"] != "assistant":
             continue
         verdict.turns += 1

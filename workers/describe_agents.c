@@ -18,12 +18,32 @@ static const char tools_intro[] =
     "\n## `tools`: function calls\n\n"
     "The agent shows the tools of `agent.tools` ([tools.md](tools.md)) at the end of the system message\n"
     "and reads the calls from the model's text. A turn may hold several (at most 16), made one after the\n"
-    "other; their results are the next turn. The rollout ends with a call of `submit`, or with a reply\n"
+    "other; their results come next. The rollout ends with a call of `submit`, or with a reply\n"
     "without calls, which is the answer.\n\n"
     "Models are trained on one form of calls each. `agent.form` names it; `auto`, which is the default,\n"
     "takes the first row of the second table that is part of the model's name as the engine tells it,\n"
     "and `hermes` where none is. A part begins and ends where a word or a number does; `_` counts as `-`.\n\n"
     "| form | |\n|---|---|\n";
+
+static const char roles_intro[] =
+    "\n### In whose turns results are told\n\n"
+    "A chat template may have turns of the role `tool`. Where the engine's has, and writes around them what\n"
+    "the models of the form know (the mark of this table), each result is a turn of that role, without\n"
+    "anything of the form's own; else all results of a reply are one turn of the user's, as the examples\n"
+    "above have it. The template has such turns if bridges over them are exact, over several in a row too\n"
+    "([tokens.md](tokens.md)).\n\n"
+    "| form | mark |\n|---|---|\n";
+
+static const char roles_rest[] =
+    "\n* The templates of Qwen write results into a user's turn, within `<tool_response>`: the same text either\n"
+    "  way. But Qwen 3's leaves out what was thought before the user's last words, and results told as the\n"
+    "  tool's are none: a rollout that thinks stays one trace. And on vLLM and SGLang, where no text of ours\n"
+    "  becomes a token of the mark's name, only the template writes that token.\n"
+    "* `agent.tool_role` `user` keeps to the user's turns. `tool` insists on the other: where the template lacks\n"
+    "  the mark each result has the form's own words around it, where it has no bridge for such turns a new\n"
+    "  trace starts after each, and where it refuses them the outcome is `task`.\n"
+    "* What the agent itself says, that a reply cannot be read for instance, is the user's always.\n"
+    "* In the trajectory the turn's `role` says which it was. Messages of calls have the role `tool` either way.\n";
 
 static const char reading[] =
     "\n### What is read, and what is not\n\n"
@@ -139,7 +159,7 @@ static void put_form(const struct form *form)
     printf("\n### `%s`\n\n%s. The system message ends with, where the tools are `think` and `submit`:\n",
            form->name, form->doc);
     put_block(&prompt);
-    printf("\nA call, and its result in the next turn:\n");
+    printf("\nA call, and its result in a user's turn:\n");
     put_block(&call);
     put_block(&result);
 }
@@ -177,6 +197,11 @@ static void put_tools(void)
         printf("| `%s` | `%s` |\n", part, form->name);
     for (size_t i = 0; (form = form_at(i)); i++)
         put_form(form);
+    fputs(roles_intro, stdout);
+    for (size_t i = 0; (form = form_at(i)); i++)
+        printf(form->tool_mark ? "| `%s` | `%s` |\n" : "| `%s` | none |\n", form->name,
+               form->tool_mark);
+    fputs(roles_rest, stdout);
     fputs(reading, stdout);
     for (size_t i = 0; (form = form_at(i)); i++)
         put_wrong(form);

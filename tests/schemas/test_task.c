@@ -37,6 +37,7 @@ static void the_smallest_task_gets_the_documented_defaults(void **state)
     assert_int_equal(task->max_format_errors, 3);
     assert_int_equal(task->max_repeats, 0);
     assert_string_equal(task->agent_form, "auto");
+    assert_string_equal(task->agent_tool_role, "auto");
     assert_string_equal(task->on_repeat, "end");
     assert_int_equal(task->samples, 1);
     assert_int_equal(task->file_count + task->setup_count + task->eval_file_count, 0);
@@ -179,6 +180,7 @@ static void an_agents_kind_that_does_not_fit_its_tools_or_script_is_refused(void
          "agent.script[0].arguments"},
         {"{\"form\":\"llama\"}", REFUSAL_BAD_TASK, "agent.form"},
         {"{\"kind\":\"chat\",\"form\":\"hermes\"}", REFUSAL_BAD_TASK, "agent.form"},
+        {"{\"kind\":\"bash\",\"tool_role\":\"tool\"}", REFUSAL_BAD_TASK, "agent.tool_role"},
         {"{\"recorded\":[{\"role\":\"user\",\"content\":\"x\"}]}", REFUSAL_BAD_TASK, "agent.recorded"},
         {"{\"recorded\":[{\"role\":\"tool\",\"content\":\"\",\"tool\":\"edit: ls\"}]}",
          REFUSAL_BAD_TASK, "agent.recorded[0].tool"},

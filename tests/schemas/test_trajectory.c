@@ -233,7 +233,7 @@ static void a_record_too_long_to_send_is_refused_and_nothing_is_appended(void **
 static void break_agent(struct record *r) { memset(r->agent, 'a', sizeof(r->agent)); }
 static void break_digest(struct record *r) { strcpy(r->template_digest, "\xff"); }
 static void break_version(struct record *r) { r->version = RECORD_VERSION + 1; }
-static void break_role(struct record *r) { strcpy(r->traces[0].turns[1].role, "user"); }
+static void break_role(struct record *r) { strcpy(r->traces[0].turns[1].role, "system"); }
 static void break_finish(struct record *r) { strcpy(r->traces[0].turns[1].finish, "eos"); }
 static void break_no_finish(struct record *r) { r->traces[0].turns[1].finish[0] = '\0'; }
 static void break_finish_of_prompt(struct record *r) { strcpy(r->traces[0].turns[0].finish, "stop"); }

@@ -104,7 +104,7 @@ class Tools(unittest.TestCase):
                 self.assertEqual([m["content"] for m in t["messages"] if m["role"] == "tool"],
                                  ["a.txt was created: 1 lines.", "hi\n", "Submitted."])
                 self.assertEqual([turn["role"] for turn in t["traces"][0]["turns"]],
-                                 ["prompt", "assistant", "tool", "assistant"])
+                                 ["prompt", "assistant", "user", "assistant"])
 
     def test_a_search_is_asked_by_the_worker_and_its_key_is_nowhere(self):
         with SearchServer() as search, Service(options=["--search", "searxng=" + search.url,

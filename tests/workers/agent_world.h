@@ -185,4 +185,36 @@ static inline const struct record_turn *turn_in_role(const struct record *record
     return NULL;
 }
 
+static inline size_t count_turns(const struct record *record, const char *role)
+{
+    size_t count = 0;
+    while (record->trace_count && turn_in_role(record, role, count))
+        count++;
+    return count;
+}
+
+/* The bytes of a turn of the first trace, without the special tokens. */
+static inline char *turn_text(const struct record *record, const char *role, size_t which)
+{
+    const struct record_trace *trace = &record->traces[0];
+    const struct record_turn *turn = turn_in_role(record, role, which);
+    AUTO_BUFFER bytes = {0};
+    assert_non_null(turn);
+    for (size_t k = turn->offset; k < turn->offset + turn->length; k++)
+        if (trace->token_ids[k] < 256)
+            buffer_append(&bytes, &(uint8_t){(uint8_t)trace->token_ids[k]}, 1);
+    return buffer_take_str(&bytes);
+}
+
+/* The which-th message in this role. */
+static inline const struct record_message *message_in_role(const struct record *record,
+                                                           const char *role, size_t which)
+{
+    for (size_t i = 0; i < record->message_count; i++)
+        if (strcmp(record->messages[i].role, role) == 0 && which-- == 0)
+            return &record->messages[i];
+    fail_msg("there is no such message");
+    return NULL;
+}
+
 #endif

@@ -77,8 +77,8 @@ struct saying {
     bool is_whole;    /* what was sampled and prompt come out the same when they are tokenized again */
     const char *lead; /* what a model samples before the reply's text */
     const char *reply;
-    const char *content;
-    size_t content_len;
+    struct slice contents[2]; /* said in a row */
+    size_t count;
     int code;
     struct fail fail;
     struct tokens extended, whole; /* ids */
@@ -107,23 +107,28 @@ static inline int extend(struct engine *engine, struct saying *saying, struct fa
     saying->before_bridge = saying->extended.count;
     const struct telling telling = {.role = saying->role,
                                     .last = engine->facts.ends.ids[0],
-                                    .reply = saying->reply,
-                                    .content = slice_of(saying->content, saying->content_len)};
+                                    .replies = &saying->reply,
+                                    .reply_count = 1,
+                                    .contents = saying->contents,
+                                    .count = saying->count};
     return error < 0 ? error : engine_bridge(engine, &telling, &saying->extended, fail);
 }
 
 /* The same turns, rendered by the engine. */
-static inline int render_whole(struct engine *engine, const struct saying *saying, struct slice content,
-                        struct tokens *ret, struct fail *fail)
+static inline int render_whole(struct engine *engine, const struct saying *saying,
+                               struct tokens *ret, struct fail *fail)
 {
-    AUTO_BUFFER repaired = {0};
-    utf8_append_repaired(&repaired, content);
-    AUTO_FREE char *text = buffer_take_str(&repaired);
-    const struct task_message messages[] = {
-        question,
-        {(char *)"assistant", (char *)saying->reply},
-        {(char *)(saying->role == TELL_TOOL ? "tool" : "user"), text}};
-    return engine_render(engine, messages, 3, 1, ret, fail);
+    struct task_message messages[4] = {question, {(char *)"assistant", (char *)saying->reply}};
+    for (size_t i = 0; i < saying->count; i++) {
+        AUTO_BUFFER repaired = {0};
+        utf8_append_repaired(&repaired, saying->contents[i]);
+        messages[2 + i] = (struct task_message){(char *)tell_role_word(saying->role),
+                                                buffer_take_str(&repaired)};
+    }
+    int error = engine_render(engine, messages, 2 + saying->count, 1, ret, fail);
+    for (size_t i = 0; i < saying->count; i++)
+        free(messages[2 + i].content);
+    return error;
 }
 
 static inline void say(void *arg)
@@ -132,9 +137,7 @@ static inline void say(void *arg)
     struct engine *engine = world_engine(fiber_world);
     saying->code = extend(engine, saying, &saying->fail);
     if (saying->code == 0)
-        saying->code =
-            render_whole(engine, saying, slice_of(saying->content, saying->content_len),
-                         &saying->whole, &saying->fail);
+        saying->code = render_whole(engine, saying, &saying->whole, &saying->fail);
 }
 
 static inline void saying_finish(struct saying *saying)
@@ -162,14 +165,15 @@ static inline void assert_exact(const struct saying *saying, size_t specials, co
     if (bridge > saying->whole.count ||
         memcmp(saying->extended.ids + saying->before_bridge,
                saying->whole.ids + (saying->whole.count - bridge), bridge * sizeof(uint32_t)) != 0)
-        fail_msg("%s: \"%.60s\" comes out in other ids", what, saying->content);
+        fail_msg("%s: \"%.60s\" comes out in other ids", what,
+                 (const char *)saying->contents[0].data);
     if (saying->is_whole) {
         assert_int_equal(saying->extended.count, saying->whole.count);
         assert_memory_equal(saying->extended.ids, saying->whole.ids,
                             saying->whole.count * sizeof(uint32_t));
     }
     assert_int_equal(specials_in(&saying->extended), specials);
-    assert_true(saying->content != big || saying->extended.count > 100000);
+    assert_true((const char *)saying->contents[0].data != big || saying->extended.count > 100000);
 }
 
 /* ---- families of templates ----------------------------------------------------------------- */
@@ -201,9 +205,26 @@ static inline void assert_all_exact(enum tell_role role, bool is_whole, const ch
     size_t specials = 0;
     for (size_t i = 0; i < COUNT(outputs); i++) {
         struct saying saying = {.role = role, .is_whole = is_whole, .lead = lead, .reply = reply,
-                                .content = outputs[i].text, .content_len = outputs[i].len};
+                                .contents = {slice_of(outputs[i].text, outputs[i].len)},
+                                .count = 1};
         world_run(&world, say, &saying, 0, 1);
         specials = i == 0 ? specials_in(&saying.whole) : specials;
+        assert_exact(&saying, specials, reply);
+        saying_finish(&saying);
+    }
+}
+
+/* Every output but the big one in a row with the one before it, likewise. */
+static inline void assert_rows_exact(bool is_whole, const char *reply)
+{
+    size_t specials = 0;
+    for (size_t i = 1; i + 1 < COUNT(outputs); i++) {
+        struct saying saying = {.role = TELL_TOOL, .is_whole = is_whole, .lead = "", .reply = reply,
+                                .contents = {slice_of(outputs[i].text, outputs[i].len),
+                                             slice_of(outputs[i - 1].text, outputs[i - 1].len)},
+                                .count = 2};
+        world_run(&world, say, &saying, 0, 1);
+        specials = i == 1 ? specials_in(&saying.whole) : specials;
         assert_exact(&saying, specials, reply);
         saying_finish(&saying);
     }

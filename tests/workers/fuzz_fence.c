@@ -29,8 +29,14 @@ static void learn_frame(struct slice text)
     int error = frame_build(&frame, &tail, specials, 2, &fail);
     must(error <= 0 && (error == 0 || fail.text[0]));
     if (error == 0) {
-        must(frame.part_count <= FRAME_PARTS_MAX);
-        must(frame_text(&frame, slice_from_str(" out "), &said));
+        must(frame.parts.count <= FRAME_PARTS_MAX);
+        const struct slice outs[] = {slice_from_str(" out "), slice_from_str("")};
+        struct slice gap;
+        must(!frame_gap_find(text, &tail, &gap)); /* there is but one turn */
+        const size_t count = frame_build_gap(&frame, tail.before, specials, 2) ? 2 : 1;
+        must(count == 1 || frame_runs(&frame, 2) == 2);
+        for (size_t i = 0; i < frame_runs(&frame, count); i++)
+            must(frame_text(&frame, outs, count, i, &said));
     }
     frame_finish(&frame);
 }

@@ -51,14 +51,6 @@ static const struct ending {
      "context: ", 1, 1},
 };
 
-static size_t count_turns(const struct record *record, const char *role)
-{
-    size_t count = 0;
-    while (record->trace_count && turn_in_role(record, role, count))
-        count++;
-    return count;
-}
-
 static void each_limit_ends_a_rollout_by_its_name(void **state)
 {
     (void)state;
@@ -70,7 +62,7 @@ static void each_limit_ends_a_rollout_by_its_name(void **state)
         attempt_run(&world, &attempt);
         assert_ended(&attempt, ending->outcome, ending->words);
         assert_int_equal(count_turns(&attempt.record, "assistant"), ending->sampled);
-        assert_int_equal(count_turns(&attempt.record, "tool"), ending->told);
+        assert_int_equal(count_turns(&attempt.record, "user"), ending->told);
         assert_record_is_the_log(&attempt.record, &world);
         attempt_finish(&attempt);
         world_close(&world);
@@ -94,15 +86,6 @@ static void sampled_tokens_are_counted_over_all_turns(void **state)
     world_close(&world);
 }
 
-static const char *tool_words(const struct record *record, size_t which)
-{
-    for (size_t i = 0; i < record->message_count; i++)
-        if (strcmp(record->messages[i].role, "tool") == 0 && which-- == 0)
-            return record->messages[i].content;
-    fail_msg("there is no such message");
-    return NULL;
-}
-
 static void a_round_of_calls_is_warned_of_once_and_then_counted_anew(void **state)
 {
     (void)state;
@@ -113,7 +96,7 @@ static void a_round_of_calls_is_warned_of_once_and_then_counted_anew(void **stat
     attempt_run(&world, &attempt);
     assert_ended(&attempt, OUTCOME_AGENT, "turns");
     for (size_t i = 0; i < 6; i++)
-        assert_int_equal(strstr(tool_words(&attempt.record, i),
+        assert_int_equal(strstr(message_in_role(&attempt.record, "tool", i)->content,
                                 "You make the same calls") != NULL, i % 2);
     attempt_finish(&attempt);
     world_close(&world);

@@ -13,36 +13,6 @@
 
 static struct world world;
 
-static const struct record_message *tool_message(const struct record *record, size_t which)
-{
-    for (size_t i = 0; i < record->message_count; i++)
-        if (strcmp(record->messages[i].role, "tool") == 0 && which-- == 0)
-            return &record->messages[i];
-    fail_msg("there is no such message");
-    return NULL;
-}
-
-static size_t count_turns(const struct record *record, const char *role)
-{
-    size_t count = 0;
-    while (record->trace_count && turn_in_role(record, role, count))
-        count++;
-    return count;
-}
-
-/* The bytes of a turn, without the special tokens. */
-static char *turn_text(const struct record *record, const char *role, size_t which)
-{
-    const struct record_trace *trace = &record->traces[0];
-    const struct record_turn *turn = turn_in_role(record, role, which);
-    AUTO_BUFFER bytes = {0};
-    assert_non_null(turn);
-    for (size_t k = turn->offset; k < turn->offset + turn->length; k++)
-        if (trace->token_ids[k] < 256)
-            buffer_append(&bytes, &(uint8_t){(uint8_t)trace->token_ids[k]}, 1);
-    return buffer_take_str(&bytes);
-}
-
 /* ---- tools: ways to end -------------------------------------------------------------------- */
 
 static const struct ending {
@@ -92,7 +62,7 @@ static void the_agent_ends_in_each_of_its_ways(void **state)
         attempt_run(&world, &attempt);
         assert_ended(&attempt, ending->outcome, ending->words);
         assert_int_equal(count_turns(&attempt.record, "assistant"), ending->sampled);
-        assert_int_equal(count_turns(&attempt.record, "tool"), ending->told);
+        assert_int_equal(count_turns(&attempt.record, "user"), ending->told);
         if (ending->answer)
             assert_string_equal(attempt.run.answer, ending->answer);
         if (ending->sampled)
@@ -112,12 +82,12 @@ static void several_calls_of_a_turn_are_each_recorded_and_told_together(void **s
     struct attempt attempt = {.json = TASK("")};
     attempt_run(&world, &attempt);
     assert_ended(&attempt, OUTCOME_OK, "2 turns");
-    const struct record_message *second = tool_message(&attempt.record, 1);
-    assert_string_equal(tool_message(&attempt.record, 0)->tool, "bash: {\"command\": \"cd /tmp; x=1\"}");
-    assert_string_equal(tool_message(&attempt.record, 0)->content, "(no output)");
+    const struct record_message *second = message_in_role(&attempt.record, "tool", 1);
+    assert_string_equal(message_in_role(&attempt.record, "tool", 0)->tool, "bash: {\"command\": \"cd /tmp; x=1\"}");
+    assert_string_equal(message_in_role(&attempt.record, "tool", 0)->content, "(no output)");
     assert_string_equal(second->content, "/tmp 1\nexit status: 1");
     assert_int_equal(second->exit_status, 1);
-    AUTO_FREE char *text = turn_text(&attempt.record, "tool", 0);
+    AUTO_FREE char *text = turn_text(&attempt.record, "user", 0);
     assert_string_equal(text, "\nuser\n<tool_response>\n(no output)\n</tool_response>\n"
                               "<tool_response>\n/tmp 1\nexit status: 1\n</tool_response>\n"
                               "assistant\n");
@@ -177,10 +147,10 @@ static void the_form_is_the_tasks_or_that_of_the_engines_model(void **state)
         struct attempt attempt = {.json = forms[i].task};
         attempt_run(&world, &attempt);
         assert_ended(&attempt, OUTCOME_OK, "2 turns");
-        AUTO_FREE char *told = turn_text(&attempt.record, "tool", 0);
+        AUTO_FREE char *told = turn_text(&attempt.record, "user", 0);
         assert_non_null(strstr(attempt.record.messages[0].content, forms[i].shown));
         assert_non_null(strstr(told, forms[i].told));
-        assert_string_equal(tool_message(&attempt.record, 0)->content, "42\n");
+        assert_string_equal(message_in_role(&attempt.record, "tool", 0)->content, "42\n");
         assert_record_is_the_log(&attempt.record, &world);
         attempt_finish(&attempt);
         world_close(&world);
@@ -217,14 +187,14 @@ static void a_refused_call_is_answered_with_the_nearest_tool_and_an_example(void
     struct attempt attempt = {.json = TASK("")};
     attempt_run(&world, &attempt);
     assert_ended(&attempt, OUTCOME_OK, "2 turns");
-    assert_string_equal(tool_message(&attempt.record, 0)->content,
+    assert_string_equal(message_in_role(&attempt.record, "tool", 0)->content,
                         "There is no tool \"execute_bash\"; bash is the nearest. The tools are: bash, think, "
                         "submit. A call of bash looks like this:\n<tool_call>\n{\"name\": \"bash\", "
                         "\"arguments\": {\"command\": \"...\"}}\n</tool_call>");
-    assert_string_equal(tool_message(&attempt.record, 1)->content,
+    assert_string_equal(message_in_role(&attempt.record, "tool", 1)->content,
                         "think: the argument thought is missing. A call of think looks like this:\n<tool_call>"
                         "\n{\"name\": \"think\", \"arguments\": {\"thought\": \"...\"}}\n</tool_call>");
-    assert_string_equal(tool_message(&attempt.record, 2)->content, "hi\n");
+    assert_string_equal(message_in_role(&attempt.record, "tool", 2)->content, "hi\n");
     attempt_finish(&attempt);
     world_close(&world);
 }
@@ -261,11 +231,11 @@ static void a_replay_makes_its_calls_and_records_them(void **state)
     assert_string_equal(attempt.record.agent, "replay");
     assert_int_equal(attempt.record.trace_count, 0);
     assert_int_equal(attempt.record.message_count, 5);
-    assert_string_equal(tool_message(&attempt.record, 0)->content, "hi\n");
-    assert_string_equal(tool_message(&attempt.record, 1)->content,
+    assert_string_equal(message_in_role(&attempt.record, "tool", 0)->content, "hi\n");
+    assert_string_equal(message_in_role(&attempt.record, "tool", 1)->content,
                         "bash: the argument command must be a string, not an integer.");
-    assert_int_equal(tool_message(&attempt.record, 1)->exit_status, 1);
-    assert_int_equal(tool_message(&attempt.record, 3)->exit_status, 3);
+    assert_int_equal(message_in_role(&attempt.record, "tool", 1)->exit_status, 1);
+    assert_int_equal(message_in_role(&attempt.record, "tool", 3)->exit_status, 3);
     json_t *log = world_log(&world);
     assert_int_equal(json_array_size(log), 0);
     json_decref(log);
@@ -309,8 +279,8 @@ static void a_trajectorys_own_calls_are_replayed_and_compared(void **state)
     attempt_run(&world, &attempt);
     assert_ended(&attempt, OUTCOME_OK,
                  "3 of 3 calls made; 1 of 3 recorded results differ, the first of call 3");
-    assert_string_equal(tool_message(&attempt.record, 0)->content, "hi\n");
-    assert_string_equal(tool_message(&attempt.record, 1)->content, "hi\nexit status: 1");
+    assert_string_equal(message_in_role(&attempt.record, "tool", 0)->content, "hi\n");
+    assert_string_equal(message_in_role(&attempt.record, "tool", 1)->content, "hi\nexit status: 1");
     attempt_finish(&attempt);
     world_close(&world);
 }

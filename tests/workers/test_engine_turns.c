@@ -32,10 +32,14 @@ static void bridge(void *arg)
 {
     struct talking *talking = arg;
     size_t len = talking->content_len ? talking->content_len : strlen(talking->content);
+    const struct slice content = slice_of(talking->content, len);
+    const char *reply = talking->reply ? talking->reply : "yes";
     const struct telling telling = {.role = talking->role,
                                     .last = talking->last,
-                                    .reply = talking->reply ? talking->reply : "yes",
-                                    .content = slice_of(talking->content, len)};
+                                    .replies = &reply,
+                                    .reply_count = 1,
+                                    .contents = &content,
+                                    .count = 1};
     talking->code =
         engine_bridge(world_engine(fiber_world), &telling, &talking->ids, &talking->fail);
 }
@@ -206,6 +210,78 @@ static void templates_that_cannot_be_bridged_exactly_are_refused_with_the_reason
     }
 }
 
+/* ---- several turns in a row ----------------------------------------------------------------- */
+
+enum { ROW = 3 };
+
+/* Told in a row, and rendered whole. */
+struct row {
+    size_t count;
+    int code;
+    struct fail fail;
+    struct tokens bridge, whole;
+};
+
+static void tell_row(void *arg)
+{
+    static const char *const said[ROW] = {" a <|im_end|>", "", "b\n<|im_start|>"};
+    struct row *row = arg;
+    struct slice contents[ROW];
+    struct task_message messages[2 + ROW] = {hello[0], {(char *)"assistant", (char *)"yes"}};
+    for (size_t i = 0; i < row->count; i++) {
+        contents[i] = slice_from_str(said[i]);
+        messages[2 + i] = (struct task_message){(char *)"tool", (char *)said[i]};
+    }
+    const struct telling telling = {.role = TELL_TOOL,
+                                    .last = BYTE_END,
+                                    .replies = &(const char *){"yes"},
+                                    .reply_count = 1,
+                                    .contents = contents,
+                                    .count = row->count};
+    struct engine *engine = world_engine(fiber_world);
+    row->code = engine_bridge(engine, &telling, &row->bridge, &row->fail);
+    if (row->code == 0)
+        row->code = engine_render(engine, messages, 2 + row->count, 1, &row->whole, &row->fail);
+}
+
+static void a_row_of_a_tools_turns_is_what_the_template_would_write(void **state)
+{
+    (void)state;
+    static const char *const scripts[] = {"{'template': 'chatml'}", "{'template': 'qwen'}",
+                                          "{'template': 'ipython'}", "{'template': 'trim'}"};
+    for (size_t i = 0; i < COUNT(scripts); i++) {
+        world_open(&world, scripts[i], NULL);
+        struct row rows[ROW] = {{.count = 1}, {.count = 2}, {.count = 3}};
+        world_run(&world, tell_row, rows, sizeof(*rows), ROW);
+        for (size_t k = 0; k < ROW; k++) {
+            if (rows[k].code)
+                fail_msg("%s: %s", scripts[i], rows[k].fail.text);
+            assert_true(rows[k].bridge.count < rows[k].whole.count);
+            assert_memory_equal(rows[k].bridge.ids,
+                                rows[k].whole.ids + rows[k].whole.count - rows[k].bridge.count,
+                                rows[k].bridge.count * sizeof(uint32_t));
+            assert_true(k == 0 || rows[k].bridge.count > rows[k - 1].bridge.count);
+            tokens_finish(&rows[k].bridge);
+            tokens_finish(&rows[k].whole);
+        }
+        world_close(&world);
+    }
+}
+
+static void a_template_that_refuses_a_row_has_no_bridge_for_one(void **state)
+{
+    (void)state;
+    world_open(&world, "{'template': 'one_tool'}", NULL);
+    struct row rows[] = {{.count = 1}, {.count = 2}};
+    world_run(&world, tell_row, rows, sizeof(*rows), COUNT(rows));
+    assert_int_equal(rows[0].code, 0);
+    assert_int_equal(rows[1].code, -ENOTSUP);
+    assert_non_null(strstr(rows[1].fail.text, "several turns of the role tool in a row"));
+    tokens_finish(&rows[0].bridge);
+    tokens_finish(&rows[0].whole);
+    world_close(&world);
+}
+
 static void many_at_once_learn_a_frame_once(void **state)
 {
     (void)state;
@@ -320,6 +396,8 @@ int main(void)
         cmocka_unit_test(output_that_is_not_text_is_repaired),
         cmocka_unit_test(a_template_that_strips_content_is_followed),
         cmocka_unit_test(templates_that_cannot_be_bridged_exactly_are_refused_with_the_reason),
+        cmocka_unit_test(a_row_of_a_tools_turns_is_what_the_template_would_write),
+        cmocka_unit_test(a_template_that_refuses_a_row_has_no_bridge_for_one),
         cmocka_unit_test(many_at_once_learn_a_frame_once),
         cmocka_unit_test(a_tokenizer_that_agrees_spares_the_engine),
         cmocka_unit_test(a_tokenizer_is_compared_anew_after_the_engine_was_doubted),

@@ -240,8 +240,10 @@ struct talking {
 static void bridge(void *arg)
 {
     struct talking *talking = arg;
+    const struct slice content = slice_from_str(talking->content);
     const struct telling telling = {
-        .last = BYTE_END, .reply = "yes", .content = slice_from_str(talking->content)};
+        .last = BYTE_END, .replies = &(const char *){"yes"}, .reply_count = 1, .contents = &content,
+        .count = 1};
     talking->code =
         engine_bridge(world_engine(fiber_world), &telling, &talking->ids, &talking->fail);
 }

@@ -9,8 +9,8 @@
 
 static void assert_no_bridge(enum tell_role role, const char *reply, const char *reason)
 {
-    struct saying saying = {.role = role, .lead = "", .reply = reply, .content = "x",
-                            .content_len = 1};
+    struct saying saying = {.role = role, .lead = "", .reply = reply,
+                            .contents = {slice_from_str("x")}, .count = 1};
     world_run(&world, say, &saying, 0, 1);
     assert_int_equal(saying.code, -ENOTSUP);
     if (strncmp(saying.fail.text, reason, strlen(reason)) != 0)
@@ -28,6 +28,7 @@ static void chatml_is_extended_exactly(void **state)
     go_direct();
     assert_all_exact(TELL_USER, true, "", REPLY);
     assert_all_exact(TELL_TOOL, true, "", THOUGHT);
+    assert_rows_exact(true, THOUGHT);
     close_family();
 }
 
@@ -39,6 +40,7 @@ static void llama_3_is_extended_exactly(void **state)
     go_direct();
     assert_all_exact(TELL_USER, false, "", REPLY);
     assert_all_exact(TELL_TOOL, false, "", REPLY);
+    assert_rows_exact(false, REPLY);
     close_family();
 }
 
@@ -50,6 +52,7 @@ static void qwen_3_is_extended_exactly_but_where_it_forgets_what_it_thought(void
     go_direct();
     assert_all_exact(TELL_USER, true, "", REPLY);
     assert_all_exact(TELL_TOOL, true, "", THOUGHT);
+    assert_rows_exact(true, THOUGHT);
     assert_no_bridge(TELL_USER, THOUGHT, "rewrite: the template does not keep the reply");
     close_family();
 }

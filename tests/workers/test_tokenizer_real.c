@@ -61,9 +61,12 @@ static void observe(void *arg)
 {
     struct observation *observation = arg;
     struct engine *engine = world_engine(fiber_world);
+    const struct slice content = slice_of(observation->content, observation->len);
     const struct telling telling = {.last = engine->facts.ends.count ? engine->facts.ends.ids[0] : 2,
-                                    .reply = REPLY,
-                                    .content = slice_of(observation->content, observation->len)};
+                                    .replies = &(const char *){REPLY},
+                                    .reply_count = 1,
+                                    .contents = &content,
+                                    .count = 1};
     const int64_t start_us = clock_us();
     for (size_t i = 0; observation->code == 0 && i < observation->count; i++) {
         observation->ids.count = 0;

@@ -236,8 +236,6 @@ int dialogue_sample(struct dialogue *dialogue, struct fail *fail)
 
 /* ---- what is said to a reply --------------------------------------------------------------- */
 
-static const char *const role_words[TELL_ROLES] = {"user", "tool"};
-
 /* What one more trace would be beyond, if anything. */
 static int check_room(const struct dialogue *dialogue, const char *reason, size_t count,
                       struct fail *fail)
@@ -277,47 +275,53 @@ static int start_trace(struct dialogue *dialogue, const char *reason, double sec
     return record_prompt(dialogue, words, seconds, fail);
 }
 
-static int extend_trace(struct dialogue *dialogue, const struct tokens *bridge, double seconds,
-                        struct fail *fail)
+static int extend_trace(struct dialogue *dialogue, enum tell_role role, const struct tokens *bridge,
+                        double seconds, struct fail *fail)
 {
-    struct record_turn turn = {.role = "tool", .seconds = seconds};
+    struct record_turn turn = {.seconds = seconds};
+    snprintf(turn.role, sizeof(turn.role), "%s", tell_role_word(role));
     return record_append(dialogue->run->record, &turn, bridge->ids, NULL, bridge->count, false) &&
                    tokens_append(&dialogue->ids, bridge->ids, bridge->count)
                ? 0
                : out_of_memory(fail);
 }
 
-static int go_on(struct dialogue *dialogue, enum tell_role role, struct slice content,
-                 double seconds, struct fail *fail)
+static int go_on(struct dialogue *dialogue, const struct telling *telling, double seconds,
+                 struct fail *fail)
 {
     struct agent_run *run = dialogue->run;
     struct tokens bridge = {0};
-    const struct telling telling = {.role = role,
-                                    .last = dialogue->ids.ids[dialogue->ids.count - 1],
-                                    .reply = history_reply(&dialogue->history),
-                                    .content = content};
     int error = dialogue->is_cut
                     ? fail_set(fail, -ENOTSUP, "cut: the reply before ended by its length")
-                    : engine_bridge(run->engine, &telling, &bridge, fail);
+                    : engine_bridge(run->engine, telling, &bridge, fail);
     if (error == -ENOTSUP) {
         const struct fail why = *fail;
         error = start_trace(dialogue, why.text, seconds, fail);
     } else if (error == 0) {
-        error = extend_trace(dialogue, &bridge, seconds, fail);
+        error = extend_trace(dialogue, telling->role, &bridge, seconds, fail);
     }
     tokens_finish(&bridge);
     return error;
 }
 
-int dialogue_bridge_as(struct dialogue *dialogue, enum tell_role role, struct slice content,
-                       double seconds, struct fail *fail)
+int dialogue_bridge(struct dialogue *dialogue, enum tell_role role, const struct slice *contents,
+                    size_t count, double seconds, struct fail *fail)
 {
-    if (!history_add(&dialogue->history, role_words[role], content))
+    AUTO_FREE const char **replies = NULL;
+    struct telling telling = {.role = role,
+                              .last = dialogue->ids.ids[dialogue->ids.count - 1],
+                              .contents = contents,
+                              .count = count};
+    if (!history_replies(&dialogue->history, tell_role_word(role), &replies, &telling.reply_count))
         return out_of_memory(fail);
+    telling.replies = replies;
+    for (size_t i = 0; i < count; i++)
+        if (!history_add(&dialogue->history, tell_role_word(role), contents[i]))
+            return out_of_memory(fail);
     dialogue->call_start_ms = clock_ms();
     int error = confirm_model(dialogue, fail);
     if (error == 0)
-        error = go_on(dialogue, role, content, seconds, fail);
+        error = go_on(dialogue, &telling, seconds, fail);
     if (error == 0)
         error = refuse_another_model(dialogue, fail);
     if (error == 0)
@@ -325,16 +329,10 @@ int dialogue_bridge_as(struct dialogue *dialogue, enum tell_role role, struct sl
     return error;
 }
 
-int dialogue_bridge(struct dialogue *dialogue, struct slice content, double seconds,
-                    struct fail *fail)
-{
-    return dialogue_bridge_as(dialogue, TELL_USER, content, seconds, fail);
-}
-
-int dialogue_has_role(struct dialogue *dialogue, enum tell_role role, bool *ret, struct fail *fail)
+int dialogue_marks_tools(struct dialogue *dialogue, const char *mark, bool *ret, struct fail *fail)
 {
     dialogue->call_start_ms = clock_ms();
-    int error = engine_can_tell(dialogue->run->engine, role, ret, fail);
+    int error = engine_marks_tools(dialogue->run->engine, mark, ret, fail);
     if (error == 0)
         dialogue->call_start_ms = 0;
     return error;
@@ -345,7 +343,7 @@ int dialogue_tell(struct dialogue *dialogue, struct slice content, const char *t
 {
     if (!record_say(dialogue->run->record, tool ? "tool" : "user", content, tool, exit_status))
         return out_of_memory(fail);
-    return dialogue_bridge(dialogue, content, seconds, fail);
+    return dialogue_bridge(dialogue, TELL_USER, &content, 1, seconds, fail);
 }
 
 /* ---- the end ----------------------------------------------------------------------------- */

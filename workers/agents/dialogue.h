@@ -52,13 +52,14 @@ int dialogue_sample(struct dialogue *dialogue, struct fail *fail);
 int dialogue_tell(struct dialogue *dialogue, struct slice content, const char *tool,
                   int exit_status, double seconds, struct fail *fail);
 
-/* The same without a message in the record, which has it already in other words. */
-int dialogue_bridge(struct dialogue *dialogue, struct slice content, double seconds,
-                    struct fail *fail);
-/* In another role, which must be one that dialogue_has_role says the template has. */
-int dialogue_bridge_as(struct dialogue *dialogue, enum tell_role role, struct slice content,
-                       double seconds, struct fail *fail);
-int dialogue_has_role(struct dialogue *dialogue, enum tell_role role, bool *ret, struct fail *fail);
+/*
+ * As one turn in that role or several in a row, and without a message in the record, which has it
+ * already in other words.
+ */
+int dialogue_bridge(struct dialogue *dialogue, enum tell_role role, const struct slice *contents,
+                    size_t count, double seconds, struct fail *fail);
+/* Whether the template writes `mark` around a turn of the role tool, and such turns have bridges. */
+int dialogue_marks_tools(struct dialogue *dialogue, const char *mark, bool *ret, struct fail *fail);
 
 /* The outcome of an error (or 0: OK), and run->detail. */
 enum outcome dialogue_end(const struct dialogue *dialogue, int error, const struct fail *fail);

@@ -40,7 +40,9 @@ struct form {
     void (*say)(const char *name, const json_t *arguments, struct buffer *out);
     /* Any text is a reply; without calls in it, count is 0. The box says what types values have. */
     void (*read)(const struct toolbox *box, const char *text, struct form_reply *ret);
-    /* One result of several, in the order of the calls. */
+    /* What templates of its models write around a turn of the role tool; NULL: none do. */
+    const char *tool_mark;
+    /* One result of several, in the order of the calls, where no template writes what is around it. */
     void (*tell)(const char *name, const struct tool_result *result, struct buffer *out);
 };
 

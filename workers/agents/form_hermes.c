@@ -87,6 +87,7 @@ const struct form form_hermes = {
     .name = "hermes",
     .doc = "JSON within `<tool_call>`: Hermes, Qwen 2.5, Qwen 3",
     .marker = CALL_TAG,
+    .tool_mark = "<tool_response>",
     .describe = describe,
     .say = say,
     .read = read_reply,

@@ -80,6 +80,7 @@ const struct form form_llama = {
     .doc = "JSON with `name` and `parameters`, as the reply or behind `<|python_tag|>`: Llama 3.1, "
            "3.2, 3.3",
     .marker = PYTHON_TAG,
+    .tool_mark = "ipython",
     .describe = describe,
     .say = say,
     .read = read_reply,

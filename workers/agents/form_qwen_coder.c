@@ -134,6 +134,7 @@ const struct form form_qwen_coder = {
     .doc = "`<function=NAME>` and `<parameter=NAME>` within `<tool_call>`: Qwen3-Coder, Qwen 3.5, "
            "Nemotron 3",
     .marker = XML_FUNCTION,
+    .tool_mark = "<tool_response>",
     .describe = describe,
     .say = say,
     .read = read_reply,

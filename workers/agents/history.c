@@ -34,12 +34,22 @@ bool history_add(struct history *history, const char *role, struct slice content
     return true;
 }
 
-const char *history_reply(const struct history *history)
+bool history_replies(const struct history *history, const char *role, const char ***ret,
+                     size_t *ret_count)
 {
-    for (size_t i = history->count; i > 0; i--)
-        if (strcmp(history->messages[i - 1].role, "assistant") == 0)
-            return history->messages[i - 1].content;
-    return "";
+    const size_t from = history->text_from < history->count ? history->text_from : history->count;
+    const char **replies = calloc(history->count - from + 1, sizeof(*replies));
+    size_t count = 0;
+    for (size_t i = history->count; replies && i > from; i--) {
+        const struct task_message *message = &history->messages[i - 1];
+        if (strcmp(message->role, role) == 0)
+            break;
+        if (strcmp(message->role, "assistant") == 0)
+            replies[count++] = message->content;
+    }
+    *ret = replies;
+    *ret_count = count;
+    return replies != NULL;
 }
 
 void history_finish(struct history *history)

@@ -16,7 +16,13 @@ struct history {
 
 /* Copies; false when out of memory. */
 bool history_add(struct history *history, const char *role, struct slice content);
-const char *history_reply(const struct history *history); /* the assistant's last, or "" */
+/*
+ * The replies since one was last answered in this role, the last first; of the task's messages none.
+ * A template may change what it kept so far where another role answers. *ret is the caller's to
+ * free, the texts are not; false when out of memory.
+ */
+bool history_replies(const struct history *history, const char *role, const char ***ret,
+                     size_t *ret_count);
 void history_finish(struct history *history);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * tools.c - the agent that calls functions: a reply may hold several calls, which are made one
- * after the other, and their results are the next turn. It ends with a call of submit, or with a
- * reply without calls.
+ * after the other, and their results are the next turn, or turns in the role tool where models of
+ * the form were trained so. It ends with a call of submit, or with a reply without calls.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -26,13 +26,16 @@ struct tools_agent {
     struct turns turns;
     struct toolbox box;
     const struct form *form;
+    enum tell_role role; /* that results are told in */
+    bool is_framed;      /* the template writes what stands around a result */
 };
 
 /* ---- a turn's calls ---------------------------------------------------------------------- */
 
-/* What the calls of a turn gave, all together. */
+/* What the calls of a reply gave: in the role tool each in a turn of its own, else all in one. */
 struct told {
-    struct buffer text;
+    struct buffer texts[FORM_CALLS_MAX];
+    size_t count;
     double seconds;
     bool is_wrong; /* one of them was refused */
     const char *warning;
@@ -42,6 +45,19 @@ static void submit(struct tools_agent *agent, struct tool_result *result)
 {
     free(agent->run->answer);
     agent->run->answer = take_ptr(&result->answer);
+}
+
+static void tell_result(const struct tools_agent *agent, const char *name,
+                        const struct tool_result *result, struct told *told)
+{
+    if (agent->role == TELL_TOOL || told->count == 0)
+        told->count++;
+    struct buffer *text = &told->texts[told->count - 1];
+    const bool has_line = result->len > 0 && result->text[result->len - 1] == '\n';
+    if (agent->is_framed)
+        buffer_append(text, result->text, result->len - has_line);
+    else
+        agent->form->tell(name, result, text);
 }
 
 /* Whether calls go in circles, by what this one says and gave. */
@@ -64,7 +80,7 @@ static int make_call(struct tools_agent *agent, const struct form_call *call, st
     int error = calling_make(&agent->box, agent->run, agent->form, call, &result, fail);
     if (error < 0)
         return error;
-    agent->form->tell(call->name, &result, &told->text);
+    tell_result(agent, call->name, &result, told);
     told->seconds += result.seconds;
     told->is_wrong |= result.is_refused;
     *ret = result.is_final ? STEP_DONE : notice(agent, call, &result, told);
@@ -81,11 +97,26 @@ static int make_calls(struct tools_agent *agent, const struct form_reply *reply,
     int error = 0;
     for (size_t i = 0; i < reply->count && error == 0 && *ret == STEP_MORE; i++)
         error = make_call(agent, &reply->calls[i], told, ret, fail);
+    if (error < 0)
+        return error;
+    struct buffer *last = &told->texts[told->count - 1];
     if (reply->note)
-        buffer_printf(&told->text, "\n%s", reply->note);
+        buffer_printf(last, "\n%s", reply->note);
     if (told->warning)
-        buffer_printf(&told->text, "\n%s", told->warning);
-    return error == 0 && told->text.failed ? fail_set(fail, -ENOMEM, "out of memory") : error;
+        buffer_printf(last, "\n%s", told->warning);
+    return 0;
+}
+
+static int tell(struct tools_agent *agent, const struct told *told, struct fail *fail)
+{
+    struct slice contents[FORM_CALLS_MAX];
+    for (size_t i = 0; i < told->count; i++) {
+        if (told->texts[i].failed)
+            return fail_set(fail, -ENOMEM, "out of memory");
+        contents[i] = buffer_peek(&told->texts[i]);
+    }
+    return dialogue_bridge(&agent->turns.dialogue, agent->role, contents, told->count,
+                           told->seconds, fail);
 }
 
 static int run_calls(struct tools_agent *agent, const struct form_reply *reply, enum step *ret,
@@ -96,8 +127,9 @@ static int run_calls(struct tools_agent *agent, const struct form_reply *reply, 
     if (error == 0 && *ret == STEP_MORE)
         *ret = turns_judge(&agent->turns, told.is_wrong);
     if (error == 0 && *ret == STEP_MORE && !agent->turns.is_last)
-        error = dialogue_bridge(&agent->turns.dialogue, buffer_peek(&told.text), told.seconds, fail);
-    buffer_finish(&told.text);
+        error = tell(agent, &told, fail);
+    for (size_t i = 0; i < told.count; i++)
+        buffer_finish(&told.texts[i]);
     return error;
 }
 
@@ -148,6 +180,17 @@ static int choose_form(struct tools_agent *agent, struct fail *fail)
     return error;
 }
 
+/* That of the models: where their template has such turns and can be extended, tool. */
+static int choose_role(struct tools_agent *agent, struct fail *fail)
+{
+    const char *wanted = agent->run->task->agent_tool_role, *mark = agent->form->tool_mark;
+    int error = 0;
+    if (mark && strcmp(wanted, "user") != 0)
+        error = dialogue_marks_tools(&agent->turns.dialogue, mark, &agent->is_framed, fail);
+    agent->role = agent->is_framed || strcmp(wanted, "tool") == 0 ? TELL_TOOL : TELL_USER;
+    return error;
+}
+
 static enum outcome converse(struct tools_agent *agent)
 {
     struct fail fail = {0};
@@ -161,7 +204,10 @@ static enum outcome converse(struct tools_agent *agent)
     if (!words)
         return agent_end(agent->run, OUTCOME_INFRA, "out of memory");
     error = dialogue_open_with(&agent->turns.dialogue, agent->run, system_prompt, words, &fail);
-    return error < 0 ? dialogue_end(&agent->turns.dialogue, error, &fail) : turns_take(&agent->turns, take_step, agent);
+    if (error == 0)
+        error = choose_role(agent, &fail);
+    return error < 0 ? dialogue_end(&agent->turns.dialogue, error, &fail)
+                     : turns_take(&agent->turns, take_step, agent);
 }
 
 static enum outcome tools_run(struct agent_run *run)

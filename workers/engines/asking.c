@@ -10,17 +10,24 @@
 #include "workers/engines/replies.h"
 #include "workers/engines/trying.h"
 
+const char *tell_role_word(enum tell_role role)
+{
+    static const char *const words[TELL_ROLES] = {"user", "tool"};
+    return words[role];
+}
+
 struct action {
     struct engine *engine;
     const struct task_message *messages;
     size_t message_count, text_from;
     const struct telling *telling;
-    enum tell_role role;
-    struct fail unfit;            /* of bridge and can_tell: not "" when it cannot be */
+    struct fail unfit;            /* of bridge: not "" when it cannot be */
     const struct tokens *prompt;
     const struct task_sampling *sampling;
     uint64_t max_tokens, seed_offset;
     struct tokens ids;            /* of render and bridge */
+    const char *mark;             /* of marks_tools */
+    bool is_marked;
     struct generation generation; /* of generate */
 };
 
@@ -123,11 +130,21 @@ static int find_frame(struct action *action, enum tell_role role, const struct f
     return 0;
 }
 
-static int act_can_tell(void *arg, struct fail *fail)
+/* Most templates have no mark: then no frame need be learnt. */
+static int act_marks_tools(void *arg, struct fail *fail)
 {
     struct action *action = arg;
     const struct frame *frame;
-    return find_frame(action, action->role, &frame, fail);
+    const char *turn;
+    action->is_marked = false;
+    int error = engine_learn(action->engine, fail);
+    if (error == 0)
+        error = engine_learn_tool_turn(action->engine, &turn, fail);
+    if (error < 0 || !strstr(turn, action->mark))
+        return error;
+    error = find_frame(action, TELL_TOOL, &frame, fail);
+    action->is_marked = error == 0 && frame && frame->gap.is_known;
+    return error;
 }
 
 static int bridge(struct action *action, const struct frame *frame, struct fail *fail)
@@ -137,9 +154,12 @@ static int bridge(struct action *action, const struct frame *frame, struct fail 
         return fail_set(fail, -ENOTSUP,
                         "end: the reply before ended with token %u, the template writes %u",
                         telling->last, frame_end(frame));
-    int error = replies_check(action->engine, frame, telling->reply, fail);
+    int error = 0;
+    for (size_t i = 0; error == 0 && i < telling->reply_count; i++)
+        error = replies_check(action->engine, frame, telling->replies[i], fail);
     return error < 0 ? error
-                     : framing_bridge(action->engine, frame, telling->content, &action->ids, fail);
+                     : framing_bridge(action->engine, frame, telling->contents, telling->count,
+                                      &action->ids, fail);
 }
 
 /* That it cannot be is an answer, too: it would be the same again. */
@@ -186,11 +206,11 @@ int engine_bridge(struct engine *engine, const struct telling *telling, struct t
     return take_ids(&action, error, ret, fail);
 }
 
-int engine_can_tell(struct engine *engine, enum tell_role role, bool *ret, struct fail *fail)
+int engine_marks_tools(struct engine *engine, const char *mark, bool *ret, struct fail *fail)
 {
-    struct action action = {.engine = engine, .role = role};
-    int error = engine_try(engine, act_can_tell, &action, fail);
-    *ret = error == 0 && action.unfit.code == 0;
+    struct action action = {.engine = engine, .mark = mark};
+    int error = engine_try(engine, act_marks_tools, &action, fail);
+    *ret = action.is_marked;
     return error;
 }
 

@@ -43,6 +43,29 @@ bool frame_tail_find(struct slice rendered, struct frame_tail *ret)
     return true;
 }
 
+/* Cuts `what` and FRAME_USER behind it off the start. */
+static bool cut_turn(struct slice *text, struct slice what)
+{
+    const size_t len = what.len + strlen(FRAME_USER);
+    if (len > text->len || memcmp(text->data, what.data, what.len) != 0 ||
+        memcmp(text->data + what.len, FRAME_USER, strlen(FRAME_USER)) != 0)
+        return false;
+    *text = slice_after(*text, text->data + len);
+    return true;
+}
+
+bool frame_gap_find(struct slice rendered, const struct frame_tail *tail, struct slice *ret)
+{
+    struct slice rest = rendered;
+    if (!slice_cut_last(&rest, FRAME_REPLY) || !cut_turn(&rest, tail->before))
+        return false;
+    const uint8_t *second = slice_find(rest, FRAME_USER);
+    if (!second)
+        return false;
+    *ret = slice_of(rest.data, (size_t)(second - rest.data));
+    return slice_equal(slice_after(rest, second + strlen(FRAME_USER)), tail->after);
+}
+
 bool frame_head_find(struct slice rendered, struct slice *ret)
 {
     struct slice rest = rendered;
@@ -99,11 +122,11 @@ size_t frame_until_special(struct slice text, const struct frame_special *specia
     return at;
 }
 
-static struct frame_part *frame_push(struct frame *frame, int kind)
+static struct frame_part *parts_push(struct frame_parts *parts, int kind)
 {
-    if (frame->part_count == FRAME_PARTS_MAX)
+    if (parts->count == FRAME_PARTS_MAX)
         return NULL;
-    struct frame_part *part = &frame->parts[frame->part_count++];
+    struct frame_part *part = &parts->list[parts->count++];
     *part = (struct frame_part){.kind = kind};
     return part;
 }
@@ -113,16 +136,16 @@ static char *text_copy(struct slice text)
     return strndup(text.len ? (const char *)text.data : "", text.len);
 }
 
-static bool push_literal(struct frame *frame, struct slice text)
+static bool push_literal(struct frame_parts *parts, struct slice text)
 {
     if (text.len == 0)
         return true;
-    struct frame_part *part = frame_push(frame, FRAME_LITERAL);
+    struct frame_part *part = parts_push(parts, FRAME_LITERAL);
     return part && (part->text = text_copy(text));
 }
 
 /* Pushes specials and the literals between them; *rest is what follows the last special. */
-static bool push_pieces(struct frame *frame, struct slice text,
+static bool push_pieces(struct frame_parts *parts, struct slice text,
                         const struct frame_special *specials, size_t count, struct slice *rest)
 {
     size_t start = 0;
@@ -134,8 +157,8 @@ static bool push_pieces(struct frame *frame, struct slice text,
             continue;
         }
         struct frame_part *part;
-        if (!push_literal(frame, slice_of(text.data + start, at - start)) ||
-            !(part = frame_push(frame, FRAME_SPECIAL)))
+        if (!push_literal(parts, slice_of(text.data + start, at - start)) ||
+            !(part = parts_push(parts, FRAME_SPECIAL)))
             return false;
         part->id = special->id;
         start = at += strlen(special->name);
@@ -144,9 +167,9 @@ static bool push_pieces(struct frame *frame, struct slice text,
     return true;
 }
 
-static bool push_content(struct frame *frame, struct slice before, struct slice after)
+static bool push_content(struct frame_parts *parts, struct slice before, struct slice after)
 {
-    struct frame_part *part = frame_push(frame, FRAME_CONTENT);
+    struct frame_part *part = parts_push(parts, FRAME_CONTENT);
     return part && (part->text = text_copy(before)) && (part->text_after = text_copy(after));
 }
 
@@ -157,23 +180,45 @@ int frame_build(struct frame *frame, const struct frame_tail *tail,
     const struct slice joined =
         slice_of(tail->after.data, frame_until_special(tail->after, specials, count));
     struct slice after = slice_of(tail->after.data + joined.len, tail->after.len - joined.len);
-    if (!push_pieces(frame, tail->before, specials, count, &left) ||
-        !push_content(frame, left, joined) || !push_pieces(frame, after, specials, count, &right) ||
-        !push_literal(frame, right))
+    struct frame_parts *parts = &frame->parts;
+    if (!push_pieces(parts, tail->before, specials, count, &left) ||
+        !push_content(parts, left, joined) || !push_pieces(parts, after, specials, count, &right) ||
+        !push_literal(parts, right))
         return fail_set(fail, -ENOTSUP, "template: it writes too many parts around a turn");
-    if (frame->parts[0].kind != FRAME_SPECIAL)
+    if (parts->list[0].kind != FRAME_SPECIAL)
         return fail_set(fail, -ENOTSUP,
                         "template: it does not end a reply with a special token");
     return 0;
 }
 
+bool frame_build_gap(struct frame *frame, struct slice text, const struct frame_special *specials,
+                     size_t count)
+{
+    struct frame_gap *gap = &frame->gap;
+    const size_t first = frame_until_special(text, specials, count);
+    struct slice left = slice_of(NULL, 0);
+    gap->is_known = push_pieces(&gap->parts, slice_after(text, text.data + first), specials, count,
+                                &left) &&
+                    (gap->text = text_copy(slice_of(text.data, first))) &&
+                    (gap->text_after = text_copy(left));
+    return gap->is_known;
+}
+
+static void parts_finish(struct frame_parts *parts)
+{
+    for (size_t i = 0; i < parts->count; i++) {
+        free(parts->list[i].text);
+        free(parts->list[i].text_after);
+        tokens_finish(&parts->list[i].ids);
+    }
+}
+
 void frame_finish(struct frame *frame)
 {
-    for (size_t i = 0; i < frame->part_count; i++) {
-        free(frame->parts[i].text);
-        free(frame->parts[i].text_after);
-        tokens_finish(&frame->parts[i].ids);
-    }
+    parts_finish(&frame->parts);
+    parts_finish(&frame->gap.parts);
+    free(frame->gap.text);
+    free(frame->gap.text_after);
     free(frame->lead);
     free(frame->tail);
     *frame = (struct frame){0};
@@ -208,44 +253,88 @@ static struct slice content_trim(const struct frame *frame, struct slice content
     return content;
 }
 
-bool frame_text(const struct frame *frame, struct slice content, struct buffer *ret)
+size_t frame_runs(const struct frame *frame, size_t count)
 {
-    content = content_trim(frame, content);
-    for (size_t i = 0; i < frame->part_count; i++)
-        if (frame->parts[i].kind == FRAME_CONTENT) {
-            buffer_append_str(ret, frame->parts[i].text);
-            buffer_append(ret, content.data, content.len);
-            buffer_append_str(ret, frame->parts[i].text_after);
-        }
+    return frame->gap.parts.count > 0 ? count : 1;
+}
+
+static const struct frame_part *content_part(const struct frame *frame)
+{
+    size_t i = 0;
+    while (frame->parts.list[i].kind != FRAME_CONTENT)
+        i++;
+    return &frame->parts.list[i];
+}
+
+bool frame_text(const struct frame *frame, const struct slice *contents, size_t count, size_t run,
+                struct buffer *ret)
+{
+    const struct frame_part *part = content_part(frame);
+    const struct frame_gap *gap = &frame->gap;
+    const bool is_one = frame_runs(frame, count) == 1;
+    const size_t first = is_one ? 0 : run, end = is_one ? count : run + 1;
+    buffer_append_str(ret, first == 0 ? part->text : gap->text_after);
+    for (size_t i = first; i < end; i++) {
+        const struct slice content = content_trim(frame, contents[i]);
+        buffer_append_str(ret, i > first ? gap->text : "");
+        buffer_append(ret, content.data, content.len);
+    }
+    buffer_append_str(ret, end == count ? part->text_after : gap->text);
     return !ret->failed;
 }
 
-static bool frame_has_special(const struct frame *frame, uint32_t id)
+static bool parts_have(const struct frame_parts *parts, uint32_t id)
 {
-    for (size_t i = 0; i < frame->part_count; i++)
-        if (frame->parts[i].kind == FRAME_SPECIAL && frame->parts[i].id == id)
+    for (size_t i = 0; i < parts->count; i++)
+        if (parts->list[i].kind == FRAME_SPECIAL && parts->list[i].id == id)
             return true;
     return false;
 }
 
 uint32_t frame_end(const struct frame *frame)
 {
-    return frame->parts[0].id;
+    return frame->parts.list[0].id;
 }
 
-int frame_assemble(const struct frame *frame, const struct tokens *content, struct tokens *ret,
-                   struct fail *fail)
+static int check_content(const struct frame *frame, const struct tokens *content, struct fail *fail)
 {
     for (size_t i = 0; i < content->count; i++)
-        if (frame_has_special(frame, content->ids[i]))
+        if (parts_have(&frame->parts, content->ids[i]) ||
+            parts_have(&frame->gap.parts, content->ids[i]))
             return fail_set(fail, -ENOTSUP, "special: the tokenizer made token %u of plain content",
                             content->ids[i]);
+    return 0;
+}
+
+static bool append_part(const struct frame_part *part, struct tokens *ret)
+{
+    return part->kind == FRAME_SPECIAL ? tokens_append(ret, &part->id, 1)
+                                       : tokens_append(ret, part->ids.ids, part->ids.count);
+}
+
+static bool append_runs(const struct frame_parts *gap, const struct tokens *runs, size_t count,
+                        struct tokens *ret)
+{
     bool ok = true;
-    for (size_t i = 1; ok && i < frame->part_count; i++) {
-        const struct frame_part *part = &frame->parts[i];
-        const struct tokens *ids = part->kind == FRAME_CONTENT ? content : &part->ids;
-        ok = part->kind == FRAME_SPECIAL ? tokens_append(ret, &part->id, 1)
-                                         : tokens_append(ret, ids->ids, ids->count);
+    for (size_t i = 0; ok && i < count; i++) {
+        for (size_t k = 0; ok && i > 0 && k < gap->count; k++)
+            ok = append_part(&gap->list[k], ret);
+        ok = ok && tokens_append(ret, runs[i].ids, runs[i].count);
     }
-    return ok ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+    return ok;
+}
+
+int frame_assemble(const struct frame *frame, const struct tokens *runs, size_t count,
+                   struct tokens *ret, struct fail *fail)
+{
+    int error = 0;
+    for (size_t i = 0; error == 0 && i < count; i++)
+        error = check_content(frame, &runs[i], fail);
+    bool ok = error == 0;
+    for (size_t i = 1; ok && i < frame->parts.count; i++) {
+        const struct frame_part *part = &frame->parts.list[i];
+        ok = part->kind == FRAME_CONTENT ? append_runs(&frame->gap.parts, runs, count, ret)
+                                         : append_part(part, ret);
+    }
+    return ok || error < 0 ? error : fail_set(fail, -ENOMEM, "out of memory");
 }

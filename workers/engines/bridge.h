@@ -39,12 +39,28 @@ struct frame_part {
     struct tokens ids; /* literal: its ids, filled in by the caller */
 };
 
+struct frame_parts {
+    struct frame_part list[FRAME_PARTS_MAX];
+    size_t count;
+};
+
+/*
+ * Between two turns in this role with no reply between. Where it has a special token, contents are
+ * encoded each by itself: `text` follows the first, then come the parts, and `text_after` stands
+ * before the second. Else they are encoded together, with `text` between them.
+ */
+struct frame_gap {
+    bool is_known; /* else one turn at a time has a bridge */
+    char *text, *text_after;
+    struct frame_parts parts;
+};
+
 struct frame {
     struct frame *next; /* the owner's */
     enum tell_role role;
     struct fail unfit; /* its code is 0, or there is no frame, and why */
-    struct frame_part parts[FRAME_PARTS_MAX];
-    size_t part_count;
+    struct frame_parts parts;
+    struct frame_gap gap;
     bool trims_left, trims_right; /* the template strips blanks at the content's ends: */
     uint32_t blanks;              /* bit i: frame_blanks[i] is one that it strips */
     uint32_t rewrites;            /* replies that it does not keep as they were: replies.h */
@@ -63,6 +79,8 @@ extern const char *const frame_blanks[];
 
 /* False when the sentinels did not come back once each and in order. */
 bool frame_tail_find(struct slice rendered, struct frame_tail *ret);
+/* What stands between two turns in a row, each FRAME_USER, around which `tail` is written. */
+bool frame_gap_find(struct slice rendered, const struct frame_tail *tail, struct slice *ret);
 /* What is written between the turn before the last FRAME_REPLY and this. */
 bool frame_head_find(struct slice rendered, struct slice *ret);
 /*
@@ -75,17 +93,22 @@ bool frame_learn_trim(struct frame *frame, const struct frame_tail *plain,
 /* Cuts the tail at special tokens. -ENOTSUP with a sentence when it cannot be a frame. */
 int frame_build(struct frame *frame, const struct frame_tail *tail,
                 const struct frame_special *specials, size_t count, struct fail *fail);
+/* Cuts the gap likewise, and makes it known. False when it has too many parts. */
+bool frame_build_gap(struct frame *frame, struct slice gap, const struct frame_special *specials,
+                     size_t count);
 void frame_finish(struct frame *frame);
 
-/* The text to encode, in one piece and with special tokens off, for this content. */
-bool frame_text(const struct frame *frame, struct slice content, struct buffer *ret);
+/* How many runs of text these contents are, each to encode in one piece with special tokens off. */
+size_t frame_runs(const struct frame *frame, size_t count);
+bool frame_text(const struct frame *frame, const struct slice *contents, size_t count, size_t run,
+                struct buffer *ret);
 /* The special token that the template ends a reply with; the bridge follows it. */
 uint32_t frame_end(const struct frame *frame);
 /*
- * The bridge, with that text's ids in their place. -ENOTSUP when they hold a special token of the
+ * The bridge, with those texts' ids in their places. -ENOTSUP when they hold a special token of the
  * frame: content must never become a role.
  */
-int frame_assemble(const struct frame *frame, const struct tokens *content, struct tokens *ret,
-                   struct fail *fail);
+int frame_assemble(const struct frame *frame, const struct tokens *runs, size_t count,
+                   struct tokens *ret, struct fail *fail);
 
 #endif

@@ -153,7 +153,7 @@ static void check_bridge(struct check_run *run, struct check_result *ret)
         return say_fail(ret, &frame->unfit);
     say(ret, ENGINE_CHECK_PASS, "exact in %zu parts, on contents with blanks, tags, digits, other scripts "
                          "and special tokens' names",
-        frame->part_count);
+        frame->parts.count);
 }
 
 /* ---- sampling ---------------------------------------------------------------------------- */

@@ -69,7 +69,8 @@ struct engine {
     char *url; /* without a slash at the end */
     struct http *http;
     const struct dialect *dialect; /* NULL until described */
-    struct once described, framed[TELL_ROLES];
+    struct once described, framed[TELL_ROLES], shown;
+    char *tool_turn; /* how its template writes one; "": not at all */
     struct engine_facts facts;
     int64_t looked_ms; /* when it last said what it serves */
     int64_t pause_ms;  /* what its last refusal asked for; 0: nothing */

@@ -65,27 +65,34 @@ bool engine_serves(const struct engine *engine, const char *model_digest);
 int engine_render(struct engine *engine, const struct task_message *messages, size_t count,
                   size_t text_from, struct tokens *ret, struct fail *fail);
 
-enum tell_role { TELL_USER, TELL_TOOL, TELL_ROLES }; /* as messages have it: "user", "tool" */
+enum tell_role { TELL_USER, TELL_TOOL, TELL_ROLES };
+const char *tell_role_word(enum tell_role role); /* as messages have it: "user", "tool" */
 
-/* A reply, and what is said to it. */
+/* A reply, and what is said to it: one turn in that role, or several in a row. */
 struct telling {
     enum tell_role role;
-    uint32_t last;     /* the reply's last sampled id */
-    const char *reply; /* its text */
-    struct slice content;
+    uint32_t last; /* the reply's last sampled id */
+    /* Its text, and those of replies before it that a turn in this role may be the first to change. */
+    const char *const *replies;
+    size_t reply_count;
+    const struct slice *contents;
+    size_t count;
 };
 
 /*
  * What stands between a reply and the next one: the ids that, after `prompt + sampled`, say
- * `content` in that role as the template has it. Text between two special tokens is encoded in one
+ * the contents in that role as the template has them. Text between two special tokens is encoded in one
  * pass, and content with special tokens off, so that output cannot inject a role.
  * -ENOTSUP: what the template makes of this conversation does not begin with the ids so far; the
  * sentence begins with a word of docs/trajectory.md ("Why a trace starts").
  */
 int engine_bridge(struct engine *engine, const struct telling *telling, struct tokens *ret,
                   struct fail *fail);
-/* Whether there are bridges in that role at all. */
-int engine_can_tell(struct engine *engine, enum tell_role role, bool *ret, struct fail *fail);
+/*
+ * Whether the template writes `mark` around a turn of the role tool, and such turns have bridges,
+ * several in a row too.
+ */
+int engine_marks_tools(struct engine *engine, const char *mark, bool *ret, struct fail *fail);
 
 struct generation {
     struct tokens sampled;

@@ -32,6 +32,7 @@ static void engine_destroy(struct engine *engine)
         free(frame);
     }
     engine_facts_finish(&engine->facts);
+    free(engine->tool_turn);
     free(engine->url);
     free(engine);
 }

@@ -13,9 +13,9 @@
  */
 int framing_learn(struct engine *engine, enum tell_role role, struct frame *ret, struct fail *fail);
 
-/* One bridge with a frame that is fit; its content is encoded once (encoding.h). */
-int framing_bridge(struct engine *engine, const struct frame *frame, struct slice content,
-                   struct tokens *ret, struct fail *fail);
+/* One bridge with a frame that is fit; what is told is encoded once (encoding.h). */
+int framing_bridge(struct engine *engine, const struct frame *frame, const struct slice *contents,
+                   size_t count, struct tokens *ret, struct fail *fail);
 
 /*
  * The template on `rounds` times a reply and a turn in that role, after a user's turn. The last

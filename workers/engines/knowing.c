@@ -21,9 +21,11 @@ void engine_facts_finish(struct engine_facts *facts)
 static void take_facts(struct engine *engine, const struct dialect *dialect,
                        struct engine_facts *facts)
 {
-    if (strcmp(facts->model_digest, engine->facts.model_digest) != 0)
+    if (strcmp(facts->model_digest, engine->facts.model_digest) != 0) {
+        once_reset(&engine->shown);
         for (size_t role = 0; role < TELL_ROLES; role++)
             once_reset(&engine->framed[role]);
+    }
     engine_facts_finish(&engine->facts);
     engine->dialect = dialect;
     engine->facts = *facts;
@@ -108,6 +110,32 @@ int engine_learn_frame(struct engine *engine, enum tell_role role, const struct 
     while ((*ret)->role != role)
         *ret = (*ret)->next;
     return 0;
+}
+
+static int show_tool_turn(void *arg, struct fail *fail)
+{
+    struct engine *engine = arg;
+    AUTO_BUFFER text = {0}, turn = {0};
+    struct frame_tail tail;
+    int error = framing_render(engine, TELL_TOOL, 1, FRAME_REPLY, FRAME_USER, &text, fail);
+    if (error < 0 && error != -ENOTSUP)
+        return error;
+    if (error == 0 && frame_tail_find(buffer_peek(&text), &tail))
+        buffer_printf(&turn, "%.*s" FRAME_USER "%.*s", SLICE_ARG(tail.before),
+                      SLICE_ARG(tail.after));
+    char *taken = buffer_take_str(&turn);
+    if (!taken)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    free(engine->tool_turn);
+    engine->tool_turn = taken;
+    return 0;
+}
+
+int engine_learn_tool_turn(struct engine *engine, const char **ret, struct fail *fail)
+{
+    int error = once_run(&engine->shown, show_tool_turn, engine, fail);
+    *ret = error == 0 ? engine->tool_turn : "";
+    return error;
 }
 
 void engine_doubt(struct engine *engine)

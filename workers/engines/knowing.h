@@ -20,6 +20,11 @@ int engine_confirm(struct engine *engine, struct fail *fail);
 /* The frame of its template for this role, which may be unfit; good for as long as the engine. */
 int engine_learn_frame(struct engine *engine, enum tell_role role, const struct frame **ret,
                        struct fail *fail);
+/*
+ * What its template writes behind a reply where a turn of the role tool follows, up to the next
+ * reply; "" where it has none. Borrowed until the fiber gives way.
+ */
+int engine_learn_tool_turn(struct engine *engine, const char **ret, struct fail *fail);
 /* It may come back as another: asks anew next time. */
 void engine_doubt(struct engine *engine);
 
