@@ -139,6 +139,7 @@ static json_t *counters(const struct core *core)
 /* What only an admin sees: who and what there is, by name. */
 static void add_inventory(const struct core *core, json_t *status)
 {
+    json_object_set_new(status, "bottleneck", status_bottleneck(core));
     json_object_set_new(status, "workers", status_workers(core));
     json_object_set_new(status, "lost", status_lost(core));
     json_object_set_new(status, "engines", status_engines(core));

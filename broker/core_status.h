@@ -34,6 +34,8 @@ json_t *status_images(const struct core *core);
 json_t *status_clients(const struct core *core);
 json_t *status_streams(struct view view);
 
+/* core_bottleneck.c: the part that work waits for, and why; null where there is none. */
+json_t *status_bottleneck(const struct core *core);
 /* core_health.c: "healthy", "degraded" or "down", and why, in words. */
 const char *status_health(const struct core *core, json_t *reasons);
 /* What is missing, in words. */

@@ -97,6 +97,12 @@ static void print_summary(const struct sluice_client *client, const json_t *stat
     putchar('\n');
 }
 
+static void print_bottleneck(const json_t *bottleneck)
+{
+    if (json_is_object(bottleneck))
+        tame_print(stdout, "waits for %s: %s\n", word(bottleneck, "part"), word(bottleneck, "why"));
+}
+
 /* For an admin alone. */
 static void print_store(const json_t *store)
 {
@@ -177,6 +183,7 @@ void status_print(const struct sluice_client *client, const json_t *status)
 {
     print_health(status);
     print_summary(client, status);
+    print_bottleneck(json_object_get(status, "bottleneck"));
     print_store(json_object_get(status, "store"));
     print_tables(status);
     print_advice(status);

@@ -100,12 +100,64 @@ static void a_filling_queue_is_advised_on_in_steps(void **state)
     world_close(world);
 }
 
+static void expect_bottleneck(struct world *world, const char *part, const char *why)
+{
+    json_t *status = status_of(world), *bottleneck = json_object_get(status, "bottleneck");
+    if (!part) {
+        assert_true(json_is_null(bottleneck));
+    } else {
+        assert_string_equal(json_string_value(json_object_get(bottleneck, "part")), part);
+        assert_string_equal(json_string_value(json_object_get(bottleneck, "why")), why);
+    }
+    json_decref(status);
+}
+
+static void the_bottleneck_is_the_last_stage_that_work_waits_for(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    char job[32];
+    world_beat(world, "i1", "init", 1, NULL);
+    expect_bottleneck(world, NULL, NULL);
+    world_submit(world, "a", 4);
+    expect_bottleneck(world, NULL, NULL); /* all slots are taken, but nothing waits */
+    world_submit(world, "b", 4);
+    expect_bottleneck(world, "init", "all 1 init slots are taken, and 1 jobs wait");
+    world_beat(world, "r1", "run", 2, NULL);
+    world_result(world, "i1", "init:a", token_of(world, "init:a"), "ok");
+    expect_bottleneck(world, "run", "all 2 run slots are taken, and 2 jobs wait");
+    world_beat(world, "e1", "eval", 1, NULL);
+    for (int i = 0; i < 2; i++) {
+        snprintf(job, sizeof(job), "run:a/%d", i);
+        world_result(world, "r1", job, token_of(world, job), "ok");
+    }
+    expect_bottleneck(world, "eval", "all 1 eval slots are taken, and 1 jobs wait");
+    world_close(world);
+}
+
+static void full_engines_are_the_bottleneck_and_not_the_run_slots(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    world->task.needs_engine = true;
+    struct msg_engine_add add = {.tag = 3, .url = TEXT("http://127.0.0.1:8080"), .has_runs_max = true,
+                                 .runs_max = 1};
+    world_say(world, "operator", MSG_engine_add, &add);
+    world_reach_run(world, "g", 3);
+    world_beat(world, "r1", "run", 8, NULL);
+    expect_bottleneck(world, "engines",
+                      "every engine has as many rollouts as it may, and 2 run jobs wait");
+    world_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(status_counts_what_there_is_and_says_what_is_missing),
         cmocka_unit_test(status_get_is_answered_and_advises_on_engines),
         cmocka_unit_test(a_filling_queue_is_advised_on_in_steps),
+        cmocka_unit_test(the_bottleneck_is_the_last_stage_that_work_waits_for),
+        cmocka_unit_test(full_engines_are_the_bottleneck_and_not_the_run_slots),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
