@@ -6,12 +6,13 @@ Everything of a part is measured in turn, round after round, so that what else t
 import sys
 
 import engines
+import nodes
 import page
 import sandbox
 import service
 import tools
 
-PARTS = {"service": service, "sandbox": sandbox, "tools": tools, "engines": engines}
+PARTS = {"service": service, "sandbox": sandbox, "tools": tools, "engines": engines, "nodes": nodes}
 
 
 def notes(name):
