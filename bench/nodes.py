@@ -1,4 +1,4 @@
-"""Scaling with nodes: throughput and occupancy of 1 to 32 nodes, what is short, nodes that fail and join, and many live rollouts."""
+"""Scaling with nodes: throughput of 1 to 32 nodes, what is short, nodes that fail and join, and many live rollouts."""
 import collections
 import json
 import os
@@ -80,12 +80,13 @@ def scale(build, kind, nodes, plan, rows):
 
 
 def scaling_text(rows):
-    lines = ["| nodes | run slots | rollouts/s | windows | of linear | taken: init | run | eval | a run, s | p99 wait, s |",
+    lines = ["| nodes | run slots | rollouts/s | spread | of linear | taken: init | run | eval | a run, s | p99 wait, s |",
              "|---|---|---|---|---|---|---|---|---|---|"]
     first = rows[0]["rate"] / rows[0]["nodes"]
     for row in rows:
         busy = row["busy"]
-        lines.append(f"| {row['nodes']} | {row['nodes'] * SLOTS} | {row['rate']:.2f} | {min(row['rates']):.2f} to {max(row['rates']):.2f} | "
+        spread = f"{min(row['rates']):.2f} to {max(row['rates']):.2f}"
+        lines.append(f"| {row['nodes']} | {row['nodes'] * SLOTS} | {row['rate']:.2f} | {spread} | "
                      f"{row['rate'] / row['nodes'] / first:.0%} | {busy['init']:.0%} | {busy['run']:.0%} | {busy['eval']:.0%} | "
                      f"{row['run_s']:.2f} | {row['p99']:.2f} |")
     return "\n".join(lines)
@@ -96,14 +97,15 @@ def simulated(build, rows):
     mean = lambda pair: sum(pair) / 2
     ideal_s = mean(TURNS) * mean(TOKENS) / TOKENS_PER_S + (mean(TURNS) - 1) * mean(TOOL_MS) / 1000
     setup_s = max(0, rows[0]["run_s"] - ideal_s)
-    tasks = (f"turns={TURNS[0]}..{TURNS[1]},sampled={TOKENS[0]}..{TOKENS[1]},tool={TOOL_MS[0] / 1000}..{TOOL_MS[1] / 1000}s,"
-             f"init={INIT_S}s,eval={EVAL_S}s,setup={setup_s:.3f}s")
+    tasks = (f"turns={TURNS[0]}..{TURNS[1]},sampled={TOKENS[0]}..{TOKENS[1]},"
+             f"tool={TOOL_MS[0] / 1000}..{TOOL_MS[1] / 1000}s,init={INIT_S}s,eval={EVAL_S}s,setup={setup_s:.3f}s")
     lines = ["| nodes | measured, rollouts/s | simulated | difference |", "|---|---|---|---|"]
     for row in rows:
-        done = subprocess.run([f"{build}/broker/sluice-simulate", "--json", "--nodes", str(row["nodes"]), "--slots", str(SLOTS),
-                               "--init-nodes", "1", "--eval-nodes", "1", "--init-slots", str(OTHERS), "--eval-slots", str(OTHERS),
-                               "--samples", "1", "--tokens-per-second", "1000000", "--call-tokens-per-second", str(TOKENS_PER_S),
-                               "--engine-calls", "10000", "--prefill-tokens-per-second", "100000000", "--tasks", tasks],
+        given = {"nodes": row["nodes"], "slots": SLOTS, "init-nodes": 1, "eval-nodes": 1, "init-slots": OTHERS,
+                 "eval-slots": OTHERS, "samples": 1, "tokens-per-second": 1000000, "call-tokens-per-second": TOKENS_PER_S,
+                 "engine-calls": 10000, "prefill-tokens-per-second": 100000000, "tasks": tasks}
+        done = subprocess.run([f"{build}/broker/sluice-simulate", "--json",
+                               *(f"--{name}={value}" for name, value in given.items())],
                               check=True, text=True, stdout=subprocess.PIPE, timeout=60)
         rate = json.loads(done.stdout)["rollouts_per_hour"] / 3600
         lines.append(f"| {row['nodes']} | {row['rate']:.2f} | {rate:.2f} | {rate / row['rate'] - 1:+.0%} |")
@@ -129,7 +131,8 @@ def shortage(build, kind, plan, stage, few):
             if factor == 1:
                 said, count = watch.parts.most_common(1)[0]
                 share = count / sum(watch.parts.values())
-    print(f"  too few {stage} slots: {rates[0]:.2f} rollouts/s, status says {said} ({share:.0%}); twice as many: {rates[1]:.2f}", flush=True)
+    print(f"  too few {stage} slots: {rates[0]:.2f} rollouts/s, status says {said} ({share:.0%}); twice as many: {rates[1]:.2f}",
+          flush=True)
     slots = few * SLOTS if stage == "run" else few
     return f"| {slots} {stage} slots | {rates[0]:.2f} | `{said}`, in {share:.0%} of its answers | {rates[1]:.2f} |"
 
@@ -188,7 +191,8 @@ def fault(build, kind, plan, do, undo, curves):
         lost, twice = fleet.trainer.finish()
         again = fleet.trainer.status()["counters"]["dispatched"]
         bad = sum(end["outcome"] != "ok" for _, end in fleet.trainer.ends)
-    print(f"  {words[0]}: {', '.join(f'{rate:.2f}' for rate in rates)} rollouts/s; {lost} lost, {twice} twice, {bad} not ok", flush=True)
+    print(f"  {words[0]}: {', '.join(f'{rate:.2f}' for rate in rates)} rollouts/s; {lost} lost, {twice} twice, {bad} not ok",
+          flush=True)
     count = len(fleet.trainer.names)
     return (f"| {words[0]}, then {words[1]} | {' | '.join(f'{rate:.2f}' for rate in rates)} | "
             f"{count} of {count + lost} | {twice} | {bad} | {again - 3 * count} |")
@@ -266,23 +270,25 @@ def measure(build, quick):
     values.begin(1, 1)
     for nodes in plan.sizes:
         scale(build, kind, nodes, plan, rows)
-    short = [shortage(build, kind, plan, stage, few) for stage, few in (("init", 1), ("run", 1 if quick else 2), ("eval", 1))]
+    few = {"init": 1, "run": 1 if quick else 2, "eval": 1}
+    short = [shortage(build, kind, plan, stage, count) for stage, count in few.items()]
     faults = [fault(build, kind, plan, *pair, curves) for pair in ((die, join), (cut, heal), (slow, quicken))]
     live(build, plan, values)
     tasks, comparison = simulated(build, rows)
     if not quick:
         draw(rows, curves, plan)
-    mean_bad = sum(row["bad"] for row in rows)
+    bad = sum(row["bad"] for row in rows)
     return f"""## Scaling with nodes
 
 {values.circumstances()}
 
-Run workers of {SLOTS} slots, one on each node; {kind.what}. Broker, engine, init and eval workers ({OTHERS} slots each) are on the
-bridge's own machine, as is all else: two cores suffice, since a rollout waits nearly all of its time. It has {TURNS[0]} to {TURNS[1]} turns, all by
-the agent `bash` in a sandbox; {TOKENS[0]} to {TOKENS[1]} tokens a turn at {TOKENS_PER_S} a second from an engine that answers when that time is over
-(`bench/nodes_engine.c`), commands that sleep {TOOL_MS[0]} to {TOOL_MS[1]} ms in between, {INIT_S} s of set-up, {EVAL_S} s of evaluation; each uniform
-between the two. A quarter more rollouts are outstanding than there are run slots, so that the next one is there when a slot is
-free. After a warm-up {plan.windows} windows of {plan.window_s} s; *wait* is all the time that a rollout was queued; {mean_bad} rollouts did not end well.
+Run workers of {SLOTS} slots, one on each node; {kind.what}.
+Broker, engine, init and eval workers ({OTHERS} slots each) are on the bridge's own machine, as is all else: two cores suffice,
+since a rollout waits nearly all of its time. It has {TURNS[0]} to {TURNS[1]} turns of the agent `bash`, in a sandbox; {TOKENS[0]} to {TOKENS[1]} tokens a
+turn at {TOKENS_PER_S} a second from an engine that answers when that time is over (`bench/nodes_engine.c`), commands that sleep
+{TOOL_MS[0]} to {TOOL_MS[1]} ms in between, {INIT_S} s of set-up, {EVAL_S} s of evaluation; each uniform between the two. A quarter more rollouts are
+outstanding than there are run slots, so that the next one is there when a slot is free. After a warm-up {plan.windows} windows of
+{plan.window_s} s; *wait* is all the time that a rollout was queued; {bad} rollouts did not end well.
 
 {scaling_text(rows)}
 
@@ -290,8 +296,8 @@ free. After a warm-up {plan.windows} windows of {plan.window_s} s; *wait* is all
 
 ### Beside `sluice simulate`
 
-The same fleets, simulated with the tasks `{tasks}`, where `setup` is what a run on the smallest fleet took beyond its calls and tools
-(sandbox, layers, and requests between calls).
+The same fleets, simulated with the tasks `{tasks}`,
+where `setup` is what a run on the smallest fleet took beyond its calls and tools (sandbox, layers, and requests between calls).
 
 {comparison}
 
@@ -305,7 +311,7 @@ The same fleets, simulated with the tasks `{tasks}`, where `setup` is what a run
 
 ### Nodes that fail and join
 
-{plan.fault_nodes} nodes; {plan.third_s} s as it was, {plan.third_s} s with the fault, {plan.third_s} s after it. *Again*: jobs that were handed out more than once.
+{plan.fault_nodes} nodes; {plan.third_s} s as it was, {plan.third_s} s with the fault, {plan.third_s} s after it. *Again*: dispatches beyond one for each stage.
 
 | what happens | before, rollouts/s | with it | after it | ended | twice | not ok | again |
 |---|---|---|---|---|---|---|---|

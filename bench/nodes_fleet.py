@@ -19,7 +19,6 @@ LIBC = ctypes.CDLL(None)
 TURNS, TOKENS, TOOL_MS, TOKENS_PER_S, INIT_S, EVAL_S = (4, 8), (40, 120), (100, 700), 100, 0.2, 0.3
 TASK = {"task": "nodes", "prompt": "Mend it.", "agent": {"kind": "bash", "max_turns": 16}, "setup": [f"sleep {INIT_S}"],
         "eval": {"kind": "command", "command": f"sleep {EVAL_S}"}}
-SETTLED = ("ok", "agent", "task", "infra", "cancelled")
 
 
 def before_exec():
@@ -60,7 +59,8 @@ class Fleet:
     def popen(self, name, *command, ready=None):
         log = open(f"{self.root}/{name}.log", "ab")
         with log:
-            process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, preexec_fn=before_exec)
+            process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                                       preexec_fn=before_exec)
         self.processes.append(process)
         until = time.monotonic() + 30
         while ready and ready not in self.said(name):
@@ -80,7 +80,8 @@ class Fleet:
             self.broker = self.popen("broker", f"{self.build}/broker/sluice-broker", "--bind", f"tcp://{address}", "--front",
                                      str(port), "--sink", str(port + 1), "--feed", str(port + 2), "--data",
                                      f"{self.root}/ledger", *plain, *self.options, ready="broker ready")
-            self.popen("engine", f"{self.build}/bench/bench_nodes_engine", str(port + 3), address, *self.engine_load, ready="ready")
+            self.popen("engine", f"{self.build}/bench/bench_nodes_engine", str(port + 3), address, *self.engine_load,
+                       ready="ready")
             self.trainer = Trainer(self.url(0), self.url(2))
             self.trainer.ask("engine.add", url=f"http://{address}:{port + 3}")
         except BaseException:
@@ -172,7 +173,7 @@ class Trainer:
             name, fields = unpack(frames[-1])
             if name == "trajectory":
                 self.names[fields["rollout"]] += 1
-                fields = {key: fields.get(key) for key in ("outcome", "wait_ms", "init_ms", "run_ms", "eval_ms", "detail", "seq")}
+                fields = {key: fields.get(key) for key in ("outcome", "wait_ms", "run_ms", "detail")}
                 self.ends.append((time.monotonic(), fields))
 
     def finish(self, seconds=60):

@@ -1,4 +1,4 @@
-"""Nodes for run workers: network namespaces, each a veth on one bridge, or plain groups of processes where those are not permitted.
+"""Nodes for run workers: network namespaces on one bridge, or groups of processes where those are not permitted.
 
 The ends of a link can be made slow (`tc netem` where the kernel has it, else `tc tbf`: less bandwidth alone) or cut.
 """
