@@ -9,14 +9,17 @@
 #include "common/log.h"
 
 /*
- * High-water marks count messages, so their bound in bytes is the mark times the size
- * limit. They are set before the first connection and never again: libzmq 4.3.4 tells a change to
- * pipes that may be gone, and crashes. No ZMTP heartbeats: it aborts when a socket with them stops
- * reading.
+ * High-water marks count messages, so their bound in bytes is the mark times the size limit, for a
+ * connection that sends faster than the broker reads; a worker's outbox bounds what is on its way
+ * sooner. A mark below what one read of the network holds makes libzmq stop and go on within it.
+ * They are set before the first connection and never again: libzmq 4.3.4 tells a change to pipes
+ * that may be gone, and crashes. No ZMTP heartbeats: it aborts when a socket with them stops reading.
  */
 enum {
     FRONT_MESSAGE_MAX = 4 << 20,  /* a task of 1 MiB, and room to refuse larger ones by name */
     SINK_MESSAGE_MAX = 72 << 20,  /* a record of 64 MiB, a layer, an answer */
+    FRONT_READ_MARK = 32,
+    SINK_READ_MARK = 64,
     FRONT_SEND_MARK = 1024,       /* more than one stream.fetch's answer */
     FEED_SEND_MARK = 8192,        /* small ones; shell_effects.c counts the bytes of large ones */
     FEED_READ_MARK = 16,          /* libzmq takes in subscriptions for as long as there are any */
@@ -33,10 +36,11 @@ static const struct option common_options[] = {
     {ZMQ_TCP_MAXRT, 30000},
 };
 static const struct option front_options[] = {
-    {ZMQ_RCVHWM, 16},          {ZMQ_SNDHWM, FRONT_SEND_MARK}, {ZMQ_LINGER, LINGER_MS},
+    {ZMQ_RCVHWM, FRONT_READ_MARK}, {ZMQ_SNDHWM, FRONT_SEND_MARK},
+    {ZMQ_LINGER, LINGER_MS},
     {ZMQ_ROUTER_MANDATORY, 1}, /* and no HANDOVER: an identity is its first owner's */
 };
-static const struct option sink_options[] = {{ZMQ_RCVHWM, 8}, {ZMQ_LINGER, 0}};
+static const struct option sink_options[] = {{ZMQ_RCVHWM, SINK_READ_MARK}, {ZMQ_LINGER, 0}};
 static const struct option feed_options[] = {{ZMQ_SNDHWM, FEED_SEND_MARK},
                                              {ZMQ_RCVHWM, FEED_READ_MARK},
                                              {ZMQ_LINGER, LINGER_MS},
