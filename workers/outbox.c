@@ -177,7 +177,7 @@ void outbox_resend_all(struct outbox *outbox)
 
 void outbox_flush(struct outbox *outbox, struct lane *lane, int64_t now_ms)
 {
-    while (!TAILQ_EMPTY(&outbox->unsent) && lane_can_send(lane)) {
+    while (!TAILQ_EMPTY(&outbox->unsent)) {
         struct outbox_entry *entry = TAILQ_FIRST(&outbox->unsent);
         if (!parcel_send(entry->parcel, lane))
             return;
