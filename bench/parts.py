@@ -27,6 +27,19 @@ def unpack(data):
     return reader.unpack(), reader.unpack()
 
 
+def thread_cpu_us(pid):
+    """CPU that the process's main thread has used, and all others of it."""
+    main = others = 0
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{thread}/schedstat", encoding="ascii") as file:
+            used = int(file.read().split()[0]) / 1000
+        if int(thread) == pid:
+            main += used
+        else:
+            others += used
+    return main, others
+
+
 class Broker:
     """A broker on a ledger of its own, and real workers beside it. With `with`; leaving ends them."""
 
@@ -77,6 +90,14 @@ class Broker:
 
     def status(self):
         return json.loads(self.ask("status.get")["json"])
+
+    def cpu_us(self):
+        """CPU used so far, by part."""
+        workers = [thread_cpu_us(process.pid) for process in self.others]
+        main, others = thread_cpu_us(self.process.pid)
+        return {"broker's main thread": main, "broker's other threads (libzmq)": others,
+                "workers' main threads": sum(main for main, _ in workers),
+                "workers' other threads (libzmq)": sum(others for _, others in workers)}
 
     def memory_bytes(self):
         with open(f"/proc/{self.process.pid}/status", encoding="ascii") as status:

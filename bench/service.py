@@ -52,13 +52,17 @@ class Service:
         return rate
 
     def flow(self, durability, ceiling):
-        with self.broker(durability=durability, workers=4):
+        with self.broker(durability=durability, workers=4) as broker:
             self.rollouts("flow", self.plan.idle_count, 16)  # everything is up and warm
+            before = broker.cpu_us()
             rate = self.rollouts("flow", self.plan.count, 4000)[0]
+            after = broker.cpu_us()
             self.note(f"Sluice, rollouts/s, --durability {durability}", rate)
             if durability != "full":
                 return
             self.note("of the ceiling, --durability full", rate / ceiling)
+            for part, used in after.items():
+                self.note(f"CPU of a rollout, {part}, us", (used - before[part]) / self.plan.count)
             for window, count in ((1, self.plan.idle_count), (64, self.plan.count // 4), (4096, self.plan.count)):
                 _, p50, p99 = self.rollouts("flow", count, window)
                 self.note(f"submit to trajectory, {window} in flight, p50 ms", p50)
