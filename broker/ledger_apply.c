@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 
 #include "broker/facts.h"
 
@@ -15,13 +16,19 @@ static int get_stream(struct ledger *ledger, struct slice name, int64_t *ret, st
     return code ? code : ledger_find_stream(ledger, name, ret, fail);
 }
 
-/* Whose it is, is said with each of its groups. */
+/* Whose it is, is said with each of its groups, and written where it is not known to be so. */
 static int own_stream(struct ledger *ledger, const struct effect *effect, int64_t *ret,
                       struct fail *fail)
 {
+    struct slice owner = effect->owner;
     int code = get_stream(ledger, effect->stream, ret, fail);
-    return code ? code : ledger_do(ledger, LEDGER_OWN_STREAM, fail, NUMBER(*ret),
-                                   TEXT(effect->owner));
+    if (code || (ledger->has_owner && slice_is(owner, ledger->stream_owner)))
+        return code;
+    code = ledger_do(ledger, LEDGER_OWN_STREAM, fail, NUMBER(*ret), TEXT(owner));
+    ledger->has_owner = code == 0 && owner.len < sizeof(ledger->stream_owner);
+    if (ledger->has_owner)
+        snprintf(ledger->stream_owner, sizeof(ledger->stream_owner), "%.*s", SLICE_ARG(owner));
+    return code;
 }
 
 static int add_group(struct ledger *ledger, const struct effect *effect, int64_t number,

@@ -130,6 +130,7 @@ int ledger_find_stream(struct ledger *ledger, struct slice name, int64_t *ret, s
         return fail_set(fail, -ENOENT, "the ledger has no stream %.*s", SLICE_ARG(name));
     *ret = ledger->stream_number = ledger_number(ledger, LEDGER_FIND_STREAM, 0);
     ledger_reset(ledger, LEDGER_FIND_STREAM);
+    ledger->has_owner = false;
     memcpy(ledger->stream_name, name.data, name.len);
     ledger->stream_name[name.len] = '\0';
     return 0;

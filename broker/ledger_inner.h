@@ -54,8 +54,10 @@ struct ledger {
     int wal_pages;
     struct cached_group *cache;
     size_t cache_bytes;
-    char stream_name[65]; /* the stream asked for last, and its number */
+    char stream_name[65]; /* the stream asked for last, its number, and the owner it was given */
     int64_t stream_number;
+    char stream_owner[65];
+    bool has_owner;
     char rollout[160]; /* text of the rollout a load returned */
 };
 

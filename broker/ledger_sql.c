@@ -102,6 +102,7 @@ static int on_wal_grown(void *context, sqlite3 *db, const char *name, int pages)
 int ledger_sql_open(struct ledger *ledger, const char *path, struct fail *fail)
 {
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); /* heard before the first use only; saves a lock an allocation */
     int code = sqlite3_open_v2(path, &ledger->db, flags, NULL);
     if (code != SQLITE_OK)
         return ledger_broke(ledger, code, fail);
