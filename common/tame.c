@@ -38,13 +38,22 @@ size_t tame_next(struct slice text, uint32_t *ret_steers)
     return len;
 }
 
+/* How many bytes at the start are printable ASCII, as nearly all are. */
+static size_t plain_prefix(struct slice text)
+{
+    size_t len = 0;
+    while (len < text.len && text.data[len] >= 0x20 && text.data[len] < 0x7f)
+        len++;
+    return len;
+}
+
 size_t tame(char *text, size_t len, bool keeps_lines)
 {
     struct slice rest = slice_of(text, len);
     char *to = text;
     while (rest.len > 0) {
-        uint32_t steers;
-        const size_t size = tame_next(rest, &steers);
+        uint32_t steers = 0;
+        const size_t plain = plain_prefix(rest), size = plain ? plain : tame_next(rest, &steers);
         const bool stays = steers == 0 || (keeps_lines && (steers == '\n' || steers == '\t'));
         if (stays)
             memmove(to, rest.data, size);

@@ -20,7 +20,7 @@ size_t utf8_sequence(struct slice s)
     return overlong || surrogate || past_end ? 0 : len;
 }
 
-/* How many bytes at the start of `s` are ASCII and not NUL, looked at eight at a time. */
+/* How many bytes at the start of `s` are ASCII and not NUL; most are looked at eight at a time. */
 static size_t ascii_prefix(struct slice s)
 {
     size_t at = 0;
@@ -29,6 +29,8 @@ static size_t ascii_prefix(struct slice s)
         if ((word | (word - 0x0101010101010101u)) & 0x8080808080808080u)
             break;
     }
+    while (at < s.len && s.data[at] > 0 && s.data[at] < 0x80)
+        at++;
     return at;
 }
 

@@ -6,6 +6,8 @@
 
 #include "schemas/image_name.h"
 
+enum { KEY_SHOWN_MAX = 60 };
+
 bool place_out_of_memory(const struct task_place *place)
 {
     return refuse(place->no, REFUSAL_TOO_LARGE, place->shown, "no memory to hold %s", place->shown);
@@ -161,11 +163,13 @@ static bool read_real(const struct task_place *place, const json_t *value)
 /* Where `key` stands in the object at `shown`; a stranger's key is cut and cleaned. */
 static void show_key(const char *shown, const char *key, char *out, size_t size)
 {
-    size_t start = strlen(shown) + (shown[0] != '\0');
-    snprintf(out, size, "%s%s%.60s", shown, shown[0] ? "." : "", key);
-    for (size_t i = start; i < size && out[i]; i++)
-        if (out[i] <= ' ' || out[i] >= 0x7f)
-            out[i] = '?';
+    size_t len = strnlen(shown, size - 1);
+    memcpy(out, shown, len);
+    if (len > 0 && len + 1 < size)
+        out[len++] = '.';
+    for (size_t i = 0; i < KEY_SHOWN_MAX && key[i] && len + 1 < size; i++)
+        out[len++] = key[i] > ' ' && key[i] < 0x7f ? key[i] : '?';
+    out[len] = '\0';
 }
 
 static bool check_required(const char *parent, const json_t *object, const char *shown,

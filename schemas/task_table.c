@@ -29,27 +29,27 @@ const struct task_row task_rows[] = {
 
 const size_t task_row_count = sizeof(task_rows) / sizeof(task_rows[0]);
 
-/* The row's key, where the row stands directly in the object at `parent`; else NULL. */
-static const char *key_in(const struct task_row *row, const char *parent, size_t parent_len)
+/* The row's path from the object at `parent` on; NULL: it is not within. */
+static const char *path_in(const struct task_row *row, const char *parent, size_t parent_len)
 {
     const char *path = row->path;
-    if (parent_len && (strncmp(path, parent, parent_len) != 0 || path[parent_len] != '.'))
-        return NULL;
-    const char *key = path + parent_len + (parent_len > 0);
-    return strchr(key, '.') ? NULL : key;
+    if (parent_len == 0)
+        return path;
+    return strncmp(path, parent, parent_len) == 0 && path[parent_len] == '.' ? path + parent_len + 1 : NULL;
 }
 
 bool task_row_is_in(const struct task_row *row, const char *parent)
 {
-    return key_in(row, parent, strlen(parent)) != NULL;
+    const char *path = path_in(row, parent, strlen(parent));
+    return path && !strchr(path, '.');
 }
 
 const struct task_row *task_row_find(const char *parent, const char *key)
 {
     size_t parent_len = strlen(parent);
     for (size_t i = 0; i < task_row_count; i++) {
-        const char *own = key_in(&task_rows[i], parent, parent_len);
-        if (own && strcmp(own, key) == 0)
+        const char *path = path_in(&task_rows[i], parent, parent_len);
+        if (path && strcmp(path, key) == 0 && !strchr(path, '.'))
             return &task_rows[i];
     }
     return NULL;
