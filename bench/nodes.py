@@ -211,55 +211,58 @@ def worker_use(process):
 
 
 def live(build, plan, values):
-    """All wait for one call each, which takes 20 s; agent chat, which has no sandbox."""
-    count, hold_s = plan.live, 20 if plan.live > 1000 else 5
+    """Each waits for one call; agent chat, which has no sandbox. Bounded: what has not ended then is said."""
+    count, hold_s = plan.live, 40 if plan.live > 1000 else 5
     load = (100 / hold_s, 1, 1, 100, 100, 0, 0, 1)
     with nodes_net.Groups(1) as net, Fleet(build, net, load) as fleet:
         fleet.hire("init", OTHERS)
         fleet.hire("eval", 64)
         worker = fleet.hire("run", count, 0)
         fleet.await_workers({"init": OTHERS, "run": count, "eval": 64})
-        fleet.trainer.submit(CHAT)
-        fleet.trainer.finish()  # what a worker loads for its first rollout is not the next one's
         before, cpu_before = worker_use(worker)
-        began, most = time.monotonic(), [0]
+        began, calls, resident = time.monotonic(), [0], [before]
         for _ in range(count // 100):
             fleet.trainer.submit(CHAT, 100)
 
         def look():
-            most[0] = max(most[0], fleet.trainer.status()["stages"]["run"]["leased"])
-        while most[0] < count and time.monotonic() < began + 120:
-            fleet.trainer.work(0.2, every=look)
-        held, held_cpu = worker_use(worker)
-        at = time.monotonic()
-        fleet.trainer.work(min(5, hold_s / 3))
+            calls.append(sum(engine["calls"] for engine in fleet.trainer.status()["engines"]))
+            resident.append(worker_use(worker)[0])
+        while max(calls) < count and time.monotonic() < began + hold_s + 5:
+            fleet.trainer.work(0.5, every=look)
+        at, held_cpu = time.monotonic(), worker_use(worker)[1]
+        fleet.trainer.work(hold_s / 10)
         idle_cpu = (worker_use(worker)[1] - held_cpu) / (time.monotonic() - at)
-        lost, twice = fleet.trainer.finish(180)
+        fleet.trainer.finish(75)
         cpu = worker_use(worker)[1] - cpu_before
-    bad = sum(end["outcome"] != "ok" for _, end in fleet.trainer.ends)
-    values.note("live rollouts in one run worker, most at a time", most[0])
-    values.note("... memory of the worker for each of them, KiB", (held - before) / max(1, most[0]))
-    values.note("... CPU of the worker while all wait for their engine, of a core", idle_cpu)
-    values.note("... CPU of the worker for each rollout from its start to its end, ms", cpu / count * 1000)
-    values.note("... lost, twice, or not ok", lost + twice + bad)
+    ends = [end for _, end in fleet.trainer.ends]
+    values.note("live rollouts in one run worker, most that its engine had at a time", max(calls))
+    values.note("... memory of the worker for each of them, KiB", (max(resident) - before) / max(1, *calls))
+    values.note("... CPU of the worker while they wait for their engine, of a core", idle_cpu)
+    values.note("... CPU of the worker for each rollout from its start to its end, ms", cpu / max(1, len(ends)) * 1000)
+    values.note("... not ended within two minutes", fleet.trainer.submitted - len(fleet.trainer.names))
+    values.note("... ended otherwise than well, or twice",
+                sum(end["outcome"] != "ok" for end in ends) + len(ends) - len(fleet.trainer.names))
 
 
 # ---- all of it ---------------------------------------------------------------------------------------------------------
 
 
 def draw(rows, curves, plan):
+    """Markdown that shows the pictures; "" where there is nothing to draw with."""
     try:
         import plot
     except ImportError:
-        return
+        return ""
     first = rows[0]["rate"] / rows[0]["nodes"]
-    plot.lines("scaling", "Rollouts a second by nodes", "nodes of 4 slots", "rollouts/s", {
+    plot.lines("scaling", "Rollouts a second by nodes", f"nodes of {SLOTS} slots", "rollouts/s", {
         "measured": [(row["nodes"], row["rate"]) for row in rows],
         "linear": [(row["nodes"], first * row["nodes"]) for row in rows]})
-    if hasattr(plot, "steps"):
-        plot.steps("nodes_faults", f"Ends since the start: a fault at {plan.third_s} s, undone at {2 * plan.third_s} s",
-                   "seconds", "rollouts ended", {name: [(0, 0), *((at, k + 1) for k, at in enumerate(ends))]
-                                                 for name, ends in curves.items()}, 3 * plan.third_s)
+    plot.steps("nodes_faults", f"Rollouts ended: a fault at {plan.third_s} s, undone at {2 * plan.third_s} s",
+               "seconds", "rollouts", {name: [(0, 0), *((at, k + 1) for k, at in enumerate(ends))]
+                                       for name, ends in curves.items()}, 3 * plan.third_s)
+    pictures = {"scaling": "Rollouts a second by nodes", "nodes_faults": "Rollouts ended, with a fault and after it"}
+    return "\n".join(f"![{words}](plots/{name}.svg)" for name, words in pictures.items()
+                     if os.path.exists(f"{page.SOURCE}/docs/plots/{name}.svg"))
 
 
 def measure(build, quick):
@@ -275,8 +278,7 @@ def measure(build, quick):
     faults = [fault(build, kind, plan, *pair, curves) for pair in ((die, join), (cut, heal), (slow, quicken))]
     live(build, plan, values)
     tasks, comparison = simulated(build, rows)
-    if not quick:
-        draw(rows, curves, plan)
+    pictures = "" if quick else draw(rows, curves, plan)
     bad = sum(row["bad"] for row in rows)
     return f"""## Scaling with nodes
 
@@ -292,7 +294,7 @@ outstanding than there are run slots, so that the next one is there when a slot 
 
 {scaling_text(rows)}
 
-![rollouts a second by nodes](plots/scaling.svg)
+{pictures}
 
 ### Beside `sluice simulate`
 
@@ -319,7 +321,7 @@ where `setup` is what a run on the smallest fleet took beyond its calls and tool
 
 ### Many live rollouts in one worker
 
-Each waits for one model call of 20 s; agent `chat`, which has no sandbox.
+Each waits for one model call of 40 s; agent `chat`, which has no sandbox.
 
 {values.rows()}
 """
