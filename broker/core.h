@@ -105,6 +105,7 @@ struct core_engine {
     uint64_t runs_max; /* rollouts at a time; 0: no limit */
     bool draining;
     struct slice version;      /* of the policy; empty: nobody said */
+    uint64_t version_number;
     struct slice calls;        /* its pause, as in policy.pause; empty: it is not paused */
     uint64_t paused_until_ms;  /* by the wall clock */
 };

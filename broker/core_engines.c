@@ -139,7 +139,7 @@ void engine_persist(struct core *core, const struct engine *engine)
     persist->present = engine->registered;
     persist->row = (struct core_engine){
         .url = url, .runs_max = engine->runs_max, .draining = engine->draining,
-        .version = version, .calls = calls,
+        .version = version, .version_number = engine->version_number, .calls = calls,
         .paused_until_ms = calls.len ? (uint64_t)(core->wall_ms + left_ms) : 0};
 }
 

@@ -58,6 +58,7 @@ struct engine {
     struct look look;
     int64_t overload_ms; /* since when it is overloaded; 0: it is not */
     char version[VERSION_MAX + 1]; /* of the policy it serves; "": nobody said */
+    uint64_t version_number;       /* its place among all there were; 0: nobody said */
     char calls[CALLS_MAX + 1];     /* what its pause does to calls in flight; "": it is not paused */
     int64_t resume_ms;             /* when its pause ends by itself */
     uint64_t state;                /* core->engine_states at its last change that workers hear of */

@@ -190,14 +190,15 @@ static struct slice rollout_name(struct core *core, const struct rollout *rollou
     return effect_print(core, "%s/%u", rollout->job.group->id, rollout->job.sample);
 }
 
-/* The evaluator's words; before them the run's, where the agent used up its budget. */
+/* The evaluator's words; before them the run's, where the agent used up its budget or is marked stale. */
 static struct slice end_detail(struct core *core, const struct rollout *rollout,
                                const struct ending *ending)
 {
     enum { DETAIL_MAX = 4096 };
     char both[DETAIL_MAX + 1];
     const char *run = rollout->detail ? rollout->detail : "";
-    bool is_joined = ending->outcome == OUTCOME_AGENT && *run && ending->detail.len &&
+    bool says_more = ending->outcome == OUTCOME_AGENT || strncmp(run, "stale: ", 7) == 0;
+    bool is_joined = says_more && *run && ending->detail.len &&
                      !slice_is(ending->detail, run) &&
                      strlen(run) + 2 + ending->detail.len <= DETAIL_MAX;
     if (is_joined) {

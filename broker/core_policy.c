@@ -23,6 +23,8 @@ static void tell(struct core *core, const struct worker *worker, const struct en
                                  .state = engine->state,
                                  .version = slice_from_str(engine->version),
                                  .has_version = engine->version[0],
+                                 .number = engine->version_number,
+                                 .has_number = engine->version_number > 0,
                                  .calls = slice_from_str(engine->calls),
                                  .has_calls = is_paused,
                                  .resume_ms = left_ms > 0 ? (uint64_t)left_ms : 0,
@@ -135,6 +137,7 @@ void policy_reset(struct core *core, struct engine *engine)
     bool was_said = engine->version[0] || engine_is_paused(engine);
     set_paused(core, engine, slice_of(NULL, 0));
     engine->version[0] = '\0';
+    engine->version_number = 0;
     if (was_said)
         policy_changed(core, engine);
 }
@@ -143,6 +146,9 @@ void policy_restore(struct core *core, struct engine *engine, const struct core_
 {
     int64_t left_ms = (int64_t)row->paused_until_ms - core->wall_ms;
     snprintf(engine->version, sizeof(engine->version), "%.*s", SLICE_ARG(row->version));
+    engine->version_number = engine->version[0] ? row->version_number : 0;
+    if (engine->version_number > core->versions)
+        core->versions = engine->version_number;
     set_paused(core, engine, row->calls);
     engine->resume_ms = core->now_ms + (left_ms < 0 ? 0 : left_ms > PAUSE_MAX_MS ? PAUSE_MAX_MS
                                                           : left_ms); /* the clock may have been stepped */
@@ -179,11 +185,22 @@ static bool each_engine(struct core *core, const struct target *target,
     return true;
 }
 
+/* Of a name that an engine serves, that one's; else one more than any before. */
+static uint64_t number_of(struct core *core, struct slice version)
+{
+    const struct engine *engine;
+    LIST_EACH(engine, &core->engines, link)
+        if (engine->version_number && slice_is(version, engine->version))
+            return engine->version_number;
+    return ++core->versions;
+}
+
 static uint64_t act_set(struct core *core, struct engine *engine, const void *message)
 {
     const struct msg_policy_set *in = message;
     if (slice_is(in->version, engine->version))
         return 1;
+    engine->version_number = number_of(core, in->version);
     snprintf(engine->version, sizeof(engine->version), "%.*s", SLICE_ARG(in->version));
     engine_persist(core, engine);
     policy_changed(core, engine);
@@ -264,6 +281,8 @@ const char *policy_check(const struct core *core)
             return "an engine's state is one that is still to come";
         if (engine->version[0] && engine->registered && !engine->state)
             return "workers are never told of a version";
+        if (engine->version_number > core->versions || (engine->version_number && !engine->version[0]))
+            return "a version has the number of one that is still to come, or no name";
     }
     return paused == core->paused_count ? NULL : "the paused engines are counted wrong";
 }

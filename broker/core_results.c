@@ -86,15 +86,29 @@ static void task_fault(struct core *core, struct job *job, const struct msg_job_
 static void infra_fault(struct core *core, struct job *job, const struct msg_job_result *in)
 {
     struct failure failure = failure_of(job, in, OUTCOME_INFRA);
-    if (job_blames(core, job, &failure))
+    if (failure.fault == FAULT_STALE)
+        job_refresh(core, job);
+    else if (job_blames(core, job, &failure))
         job_excuse(core, job, &failure);
     else
         job_fail(core, job, &failure);
 }
 
+static void end_stale(struct core *core, struct job *job, const struct msg_job_result *in)
+{
+    core->counters.stale++;
+    job_end(core, job,
+            &(struct ending){
+                .outcome = OUTCOME_CANCELLED, .detail = in->detail, .record = in->record});
+}
+
 /* Who gives back is leaving: until its next beat says otherwise it is given nothing. */
 static void given_back(struct core *core, struct job *job, const struct msg_job_result *in)
 {
+    if (job->stage == STAGE_RUN && fault_parse(in->fault) == FAULT_STALE) {
+        end_stale(core, job, in);
+        return;
+    }
     struct worker *sender = worker_find(core, in->worker);
     if (sender) {
         sender->draining = true;

@@ -283,12 +283,23 @@ void job_vanish(struct core *core, struct job *job)
     job_queue(core, job, true);
 }
 
-void job_return(struct core *core, struct job *job)
+static void begin_again(struct core *core, struct job *job)
 {
-    core->counters.returned++;
     job_leave(core, job);
     spend(job);
     job_queue(core, job, true);
+}
+
+void job_return(struct core *core, struct job *job)
+{
+    core->counters.returned++;
+    begin_again(core, job);
+}
+
+void job_refresh(struct core *core, struct job *job)
+{
+    core->counters.refreshed++;
+    begin_again(core, job);
 }
 
 void job_outlive(struct core *core, struct job *job, struct slice worker, bool alone)

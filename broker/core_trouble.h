@@ -49,6 +49,8 @@ void job_excuse(struct core *core, struct job *job, const struct failure *failur
 void job_vanish(struct core *core, struct job *job);
 /* Its worker gave it back, by nobody's fault: the same, and only its total time bounds it. */
 void job_return(struct core *core, struct job *job);
+/* What it sampled is too old for its task: it begins again, by nobody's fault. */
+void job_refresh(struct core *core, struct job *job);
 /* Its worker was lost with it in hand; `alone`: with nothing else. */
 void job_outlive(struct core *core, struct job *job, struct slice worker, bool alone);
 /* `words`, and if it failed before, what its budgets are, what it used of them, and its history. */

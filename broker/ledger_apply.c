@@ -132,7 +132,7 @@ static int apply_engine(struct ledger *ledger, const struct effect *effect, stru
         return ledger_do(ledger, LEDGER_DROP_ENGINE, fail, TEXT(effect->engine));
     return ledger_do(ledger, LEDGER_SET_ENGINE, fail, TEXT(effect->engine), NUMBER(row->runs_max),
                      NUMBER(row->draining), TEXT(row->version), TEXT(row->calls),
-                     NUMBER(row->paused_until_ms));
+                     NUMBER(row->paused_until_ms), NUMBER(row->version_number));
 }
 
 /* "run:add-17/3" as the key of `troubles`, and its stage. */

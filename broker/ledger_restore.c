@@ -71,7 +71,8 @@ static int tell_engines(struct ledger *ledger, const struct ledger_reader *reade
                                   .draining = ledger_number(ledger, all, 2) != 0,
                                   .version = ledger_slice(ledger, all, 3),
                                   .calls = ledger_slice(ledger, all, 4),
-                                  .paused_until_ms = (uint64_t)ledger_number(ledger, all, 5)};
+                                  .paused_until_ms = (uint64_t)ledger_number(ledger, all, 5),
+                                  .version_number = (uint64_t)ledger_number(ledger, all, 6)};
         if (!reader->engine(reader->context, &row))
             return out_of_memory(fail);
     }

@@ -154,7 +154,7 @@ void task_destroy(struct task *task)
     char *texts[] = {task->id,         task->kind,         task->image,
                      task->agent_kind, task->agent_form,   task->agent_tool_role,
                      task->on_repeat,  task->eval_kind,    task->eval_command,
-                     task->eval_reward_file, task->eval_answer};
+                     task->eval_reward_file, task->eval_answer, task->limits.on_stale};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         free(texts[i]);
     free(task->messages);

@@ -31,7 +31,7 @@ A rule's "tokens" is how many were asked for. A script's "model" is the model_pa
 reply stands for what the file "version_path" of the script holds, when the request came and when it is answered: two,
 joined by a '+', if that differs. With a "dialect" it speaks as another server does (scripted_dialects.py); a rule without
 a "path" is then of whichever route samples.
-With "other_tokenizer", a and b are each other's ids. With "cache_path" /metrics tells how full its cache is: the number, of 1,
+While the file "hold_path" is there, answers stop in mid-sequence. With "other_tokenizer", a and b are each other's ids. With "cache_path" /metrics tells how full its cache is: the number, of 1,
 that this file holds.
 """
 import argparse
@@ -286,13 +286,23 @@ class Engine:
         replies = rule.get("replies") or [rule.get("reply", "ok")]
         text = replies[max(0, min(turn, len(replies) - 1))]
         if "{version}" in text:
-            before, now = rule["version"], self.version()
+            before, now = rule["version"], rule["now"]
             text = text.replace("{version}", now if before == now else before + "+" + now)
         return encode(text, False) + [SPECIALS[rule.get("end", "<|im_end|>")]]
 
     def version(self):
         with open(self.script["version_path"], encoding="utf-8") as file:
             return file.read()
+
+    def version_unheld(self):
+        """What it serves at a moment when nothing holds it."""
+        hold = self.script.get("hold_path", "/nowhere")
+        while True:
+            while os.path.exists(hold):
+                time.sleep(0.02)
+            version = self.version()
+            if not os.path.exists(hold):
+                return version
 
     def answer(self, path, request, rule, turn):
         """(status, body) when nothing is to break."""
@@ -415,6 +425,8 @@ class Handler(BaseHTTPRequestHandler):
             rule = dict(rule, version=engine.version())
         fault = rule.get("fault")
         time.sleep(rule.get("delay_ms", 0) / 1000)
+        if "version_path" in engine.script:
+            rule["now"] = engine.version_unheld()
         status, answer = engine.answer(self.path, request, rule, turn)
         if fault in self.LINGERING:
             return self.linger(engine, fault, request, json.dumps(answer).encode())

@@ -25,7 +25,8 @@ static void put_products(struct msg_job_result *message, const struct job_result
 
 static void put_fault(struct msg_job_result *message, const struct job_result *result)
 {
-    bool may_blame = result->outcome == OUTCOME_TASK || result->outcome == OUTCOME_INFRA;
+    bool may_blame = result->outcome == OUTCOME_TASK || result->outcome == OUTCOME_INFRA ||
+                     result->outcome == OUTCOME_CANCELLED;
     message->fault = slice_from_str(fault_wire(result->fault));
     message->has_fault = may_blame && message->fault.len > 0;
 }

@@ -102,7 +102,7 @@ static void handle_engine(struct worker *worker, const struct msg_lane_engine *t
     struct engine *engine = find_engine(worker, told->url);
     if (!engine)
         return; /* out of memory: the beat says that it was not taken */
-    engine_told(engine, told->version, told->calls, (int64_t)told->resume_ms);
+    engine_told(engine, told->version, told->number, told->calls, (int64_t)told->resume_ms);
     if (told->state > worker->engines_heard)
         worker->engines_heard = told->state;
     worker->beat_wanted = true;

@@ -13,8 +13,8 @@
 enum { PATIENT_MS = 60000 }; /* once the broker has answered, a restart of it is waited for */
 
 struct submit_options {
-    const char *stream, *out, *group_prefix;
-    uint64_t samples, priority, lease_ms, patience_ms;
+    const char *stream, *out, *group_prefix, *on_stale;
+    uint64_t samples, priority, lease_ms, versions_behind, patience_ms;
     bool wait, json;
 };
 
@@ -206,6 +206,11 @@ static bool read_tasks(const struct submit_options *options, const char *path,
 {
     if (!tasks_read(tasks, path, (unsigned)options->samples))
         return false;
+    if (options->versions_behind != OPTION_NOT_GIVEN && !tasks->bad &&
+        !tasks_set_age(tasks, options->versions_behind, options->on_stale)) {
+        cli_say("out of memory");
+        return false;
+    }
     if (tasks->bad)
         cli_say("%zu of %zu lines are no tasks; nothing was submitted", tasks->bad,
                 tasks->bad + tasks->count);
@@ -223,6 +228,8 @@ static int run_submit(const struct invocation *in)
     const struct submit_options *options = in->options;
     if (options->out && !options->wait)
         return cli_usage(in->command, "--out writes what --wait waits for: add --wait");
+    if (options->on_stale && options->versions_behind == OPTION_NOT_GIVEN)
+        return cli_usage(in->command, "--on-stale says what --versions-behind leads to: add that");
     struct tasks_file tasks = {0};
     AUTO_FCLOSE FILE *out = NULL;
     AUTO_CLIENT *client = NULL;
@@ -252,6 +259,13 @@ static const struct option options[] = {
     {"lease", OPTION_DURATION, offsetof(struct submit_options, lease_ms), "TIME",
      "Cancels what has not ended when nobody has asked for the stream for so long. Default: never.",
      .min = 1000, .max = 604800000},
+    {"versions-behind", OPTION_NUMBER, offsetof(struct submit_options, versions_behind), "N",
+     "How many versions the policy may go on by from a rollout's first turn to the beginning of any other. Default: "
+     "what the task says, else any number.",
+     .preset = OPTION_NOT_GIVEN, .min = 0, .max = 1000000},
+    {"on-stale", OPTION_TEXT, offsetof(struct submit_options, on_stale), "WORD",
+     "With --versions-behind: what becomes of a rollout beyond it: stop, refresh (it begins again) or mark. "
+     "Default: what the task says, else stop."},
     {"patience", OPTION_DURATION, offsetof(struct submit_options, patience_ms), "TIME",
      "Gives up when a full broker took no group for so long, or it was away.",
      .preset = PATIENCE_PRESET_MS, .min = 0, .max = DURATION_FOREVER},

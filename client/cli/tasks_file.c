@@ -1,6 +1,7 @@
 #include "client/cli/tasks_file.h"
 
 #include <errno.h>
+#include <jansson.h>
 #include <stdlib.h>
 
 #include "client/cli/command.h"
@@ -149,6 +150,40 @@ bool tasks_name_groups(struct tasks_file *tasks, const char *prefix, const char 
         repeat = i && strcmp(sorted[i]->json, sorted[i - 1]->json) == 0 ? repeat + 1 : 0;
         if (!name_group(sorted[i], stem, stem_len, stream, repeat))
             return false;
+    }
+    return true;
+}
+
+static char *with_age(const char *text, uint64_t versions_behind, const char *on_stale)
+{
+    json_t *task = json_loads(text, JSON_ALLOW_NUL, NULL);
+    json_t *limits = json_object_get(task, "limits");
+    if (!limits) {
+        json_object_set_new(task, "limits", json_object());
+        limits = json_object_get(task, "limits");
+    }
+    json_object_set_new(limits, "versions_behind", json_integer((json_int_t)versions_behind));
+    if (on_stale)
+        json_object_set_new(limits, "on_stale", json_string(on_stale));
+    char *changed = json_dumps(task, JSON_COMPACT);
+    json_decref(task);
+    return changed;
+}
+
+bool tasks_set_age(struct tasks_file *tasks, uint64_t versions_behind, const char *on_stale)
+{
+    for (size_t i = 0; i < tasks->count; i++) {
+        struct task_line *line = &tasks->lines[i];
+        struct refusal no = {0};
+        char *changed = with_age(line->json, versions_behind, on_stale);
+        if (!changed)
+            return false;
+        free(line->json);
+        line->json = changed;
+        struct task *task = task_parse(slice_from_str(changed), &no);
+        if (!task)
+            say_bad(tasks, line->line, &no);
+        task_destroy(task);
     }
     return true;
 }

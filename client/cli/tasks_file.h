@@ -30,6 +30,11 @@ bool tasks_read(struct tasks_file *tasks, const char *path, unsigned samples);
  * the same names. A line that stands there twice gets two names. prefix NULL: the file's stem.
  */
 bool tasks_name_groups(struct tasks_file *tasks, const char *prefix, const char *stream);
+/*
+ * Each task's limits.versions_behind and, unless NULL, limits.on_stale become these, whatever it says. What makes a
+ * line no task is said, and counted in `bad`. False when out of memory.
+ */
+bool tasks_set_age(struct tasks_file *tasks, uint64_t versions_behind, const char *on_stale);
 void tasks_finish(struct tasks_file *tasks);
 
 #endif

@@ -91,7 +91,7 @@ struct model {
     uint64_t first[STREAMS], head[STREAMS];
     bool engines[ENGINES], draining[ENGINES];
     char versions[ENGINES][32], calls[ENGINES][20];
-    uint64_t paused_until_ms[ENGINES];
+    uint64_t paused_until_ms[ENGINES], version_numbers[ENGINES];
     uint64_t runs_max[ENGINES];
     struct sim_worker crew[CREW_MAX];
     struct letter wire[WIRE_MAX];
@@ -306,6 +306,7 @@ static inline void persist(struct model *model, const struct effect *effect)
         put_text(model->versions[e], sizeof(model->versions[e]), effect->row.version);
         put_text(model->calls[e], sizeof(model->calls[e]), effect->row.calls);
         model->paused_until_ms[e] = effect->row.paused_until_ms;
+        model->version_numbers[e] = effect->row.version_number;
     }
         break;
     case PERSIST_TROUBLE: persist_trouble(model, effect); break;
@@ -365,6 +366,7 @@ static inline void start_broker(struct model *model)
                                                    .runs_max = model->runs_max[e],
                                                    .version = slice_from_str(model->versions[e]),
                                                    .calls = slice_from_str(model->calls[e]),
+                                                   .version_number = model->version_numbers[e],
                                                    .paused_until_ms = model->paused_until_ms[e]}));
     }
     for (size_t i = 0; i < model->group_count; i++)

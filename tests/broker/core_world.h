@@ -151,6 +151,7 @@ static inline void world_read_lane(struct seen *seen, struct slice bytes)
         COPY(version, in.engine.version);
         COPY(calls, in.engine.calls);
         seen->token = in.engine.state;
+        seen->count = in.engine.number;
         seen->ms = in.engine.resume_ms;
     } else if (seen->message == MSG_job_move) {
         COPY(job, in.move.job);

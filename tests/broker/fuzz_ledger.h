@@ -60,7 +60,7 @@ struct ledger_rows {
     struct row_stream streams[STREAMS];
     struct row_engine {
         bool is_known, draining;
-        uint64_t runs_max, paused_until_ms;
+        uint64_t runs_max, paused_until_ms, version_number;
         char version[32], calls[20];
     } engines[ENGINES];
     struct row_tomb tombs[TOMBS_MAX];
@@ -228,7 +228,8 @@ static inline void persist_engine(struct row_engine *row, const struct effect *e
     *row = (struct row_engine){.is_known = effect->present,
                                .draining = effect->row.draining,
                                .runs_max = effect->row.runs_max,
-                               .paused_until_ms = effect->row.paused_until_ms};
+                               .paused_until_ms = effect->row.paused_until_ms,
+                               .version_number = effect->row.version_number};
     put_text(row->version, sizeof(row->version), effect->row.version);
     put_text(row->calls, sizeof(row->calls), effect->row.calls);
 }
@@ -335,6 +336,7 @@ static inline struct core *rows_restore(struct ledger_rows *rows,
                                             .runs_max = rows->engines[e].runs_max,
                                             .version = slice_from_str(rows->engines[e].version),
                                             .calls = slice_from_str(rows->engines[e].calls),
+                                            .version_number = rows->engines[e].version_number,
                                             .paused_until_ms = rows->engines[e].paused_until_ms}));
     for (size_t i = 0; i < rows->group_count; i++)
         restore_group(rows, core, &rows->groups[i]);

@@ -163,7 +163,8 @@ static inline bool tell_engine(void *context, const struct core_engine *row)
     if (row->runs_max)
         buffer_printf(context, " x%llu", (unsigned long long)row->runs_max);
     if (row->version.len)
-        buffer_printf(context, " version=%.*s", SLICE_ARG(row->version));
+        buffer_printf(context, " version=%.*s #%llu", SLICE_ARG(row->version),
+                      (unsigned long long)row->version_number);
     if (row->calls.len)
         buffer_printf(context, " %.*s until %llu", SLICE_ARG(row->calls),
                       (unsigned long long)row->paused_until_ms);

@@ -94,6 +94,26 @@ static void a_version_is_on_disk_and_told_to_every_run_worker(void **state)
     world_close(world);
 }
 
+static void a_version_has_a_number_by_its_name(void **state)
+{
+    (void)state;
+    struct world *world = open_with_engines();
+    set(world, "step-7", a_url);
+    assert_int_equal(told(world, "r1", 0)->count, 1);
+    set(world, "step-7", b_url); /* the same one */
+    assert_int_equal(told(world, "r1", 0)->count, 1);
+    set(world, "step-8", NULL);
+    assert_int_equal(told(world, "r1", 0)->count, 2);
+    assert_int_equal(told(world, "r1", 1)->count, 2);
+    set(world, "step-7", a_url); /* one that nobody serves: it is new again */
+    assert_int_equal(told(world, "r1", 0)->count, 3);
+    set(world, "step-8", a_url);
+    assert_int_equal(told(world, "r1", 0)->count, 2);
+    world_engine(world, MSG_engine_remove, a_url);
+    assert_int_equal(told(world, "r1", 0)->count, 0);
+    world_close(world);
+}
+
 static void who_comes_later_or_has_not_heard_is_told_again(void **state)
 {
     (void)state;
@@ -243,7 +263,7 @@ static void a_pause_outlives_the_broker_and_ends_in_its_time(void **state)
     world_start(world);
     core_restore_clock(world->core, WALL_MS);
     assert_true(core_restore_engine(
-        world->core, &(struct core_engine){.url = TEXT(a_url), .version = TEXT("v1"),
+        world->core, &(struct core_engine){.url = TEXT(a_url), .version = TEXT("v1"), .version_number = 9,
                                            .calls = TEXT("finish"),
                                            .paused_until_ms = WALL_MS + 30000}));
     assert_true(core_restore_engine( /* the wall clock was set back by a year */
@@ -252,6 +272,7 @@ static void a_pause_outlives_the_broker_and_ends_in_its_time(void **state)
     world_settle(world);
     world_beat(world, "r1", "run", 4, NULL);
     assert_string_equal(told(world, "r1", 0)->version, "v1");
+    assert_int_equal(told(world, "r1", 0)->count, 9);
     assert_int_equal(told(world, "r1", 0)->ms, 30000);
     assert_int_equal(told(world, "r1", 1)->ms, 3600000);
     world_wait(world, 29999);
@@ -260,6 +281,8 @@ static void a_pause_outlives_the_broker_and_ends_in_its_time(void **state)
     assert_string_equal(told(world, "r1", 0)->engine, a_url);
     assert_string_equal(told(world, "r1", 0)->calls, "");
     assert_string_equal(told(world, "r1", 0)->version, "v1");
+    set(world, "v2", b_url);
+    assert_int_equal(told(world, "r1", 0)->count, 10); /* they go on where they were */
     world_close(world);
 }
 
@@ -279,10 +302,63 @@ static void an_engine_that_is_removed_in_its_pause_is_paused_no_more(void **stat
     world_close(world);
 }
 
+/* ---- rollouts that are left behind --------------------------------------------------- */
+
+static void one_that_is_stale_and_stopped_ends_with_its_record_and_is_not_trained_on(void **state)
+{
+    (void)state;
+    struct world *world = open_with_engines();
+    world_reach_run(world, "g", 1);
+    struct seen job = *expect(world, LANE_JOB);
+    world_result_with(world, "r1", job.job, job.token, "cancelled",
+                      (struct msg_job_result){.fault = TEXT("stale"), .has_fault = true,
+                                              .detail = TEXT("stale: too old"), .has_detail = true,
+                                              .record = TEXT("record"), .has_record = true});
+    const struct seen *end = expect_end(world, "g/0", OUTCOME_CANCELLED);
+    assert_string_equal(end->end_detail, "stale: too old");
+    assert_string_equal(end->record, "record");
+    assert_false(end->end.trainable || end->end.has_reward);
+    world_reach_run(world, "h", 1); /* its worker is not leaving */
+    expect_job(world, "r1", "run:h/0");
+    world_close(world);
+}
+
+static void one_that_is_stale_and_refreshed_begins_again_at_once_and_uses_up_nothing(void **state)
+{
+    (void)state;
+    struct world *world = open_with_engines();
+    world_reach_run(world, "g", 1);
+    for (unsigned i = 0; i < 20; i++) {
+        uint64_t token = token_of(world, "run:g/0");
+        world_result_with(world, "r1", "run:g/0", token, "infra",
+                          (struct msg_job_result){.fault = TEXT("stale"), .has_fault = true});
+        assert_int_equal(seen_count(world, PERSIST_TROUBLE), 0);
+        assert_true(expect_job(world, "r1", "run:g/0") > token);
+    }
+    world_result(world, "r1", "run:g/0", token_of(world, "run:g/0"), "ok");
+    expect(world, PERSIST_RUN);
+    world_close(world);
+}
+
+static void what_a_rollout_is_marked_with_stands_before_its_evaluators_words(void **state)
+{
+    (void)state;
+    struct world *world = open_with_engines();
+    world_beat(world, "e1", "eval", 1, NULL);
+    world_reach_run(world, "g", 1);
+    world_result_with(world, "r1", "run:g/0", token_of(world, "run:g/0"), "ok",
+                      (struct msg_job_result){.detail = TEXT("stale: 3 versions"), .has_detail = true});
+    world_result_with(world, "e1", "eval:g/0", token_of(world, "eval:g/0"), "ok",
+                      (struct msg_job_result){.detail = TEXT("good"), .has_detail = true});
+    assert_string_equal(expect_end(world, "g/0", OUTCOME_OK)->end_detail, "stale: 3 versions; good");
+    world_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_version_is_on_disk_and_told_to_every_run_worker),
+        cmocka_unit_test(a_version_has_a_number_by_its_name),
         cmocka_unit_test(who_comes_later_or_has_not_heard_is_told_again),
         cmocka_unit_test(what_cannot_be_meant_is_refused),
         cmocka_unit_test(a_pause_is_complete_once_every_worker_knows_and_nothing_is_in_flight),
@@ -292,6 +368,9 @@ int main(void)
         cmocka_unit_test(what_runs_there_gets_the_time_of_the_pause),
         cmocka_unit_test(a_pause_outlives_the_broker_and_ends_in_its_time),
         cmocka_unit_test(an_engine_that_is_removed_in_its_pause_is_paused_no_more),
+        cmocka_unit_test(one_that_is_stale_and_stopped_ends_with_its_record_and_is_not_trained_on),
+        cmocka_unit_test(one_that_is_stale_and_refreshed_begins_again_at_once_and_uses_up_nothing),
+        cmocka_unit_test(what_a_rollout_is_marked_with_stands_before_its_evaluators_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

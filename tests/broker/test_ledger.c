@@ -18,7 +18,7 @@ static void every_effect_is_there_after_reopening(void **state)
         {.kind = PERSIST_ENGINE, .engine = S("http://e:1"), .present = false},
         {.kind = PERSIST_ENGINE, .engine = S("http://e:3"), .present = true},
         {.kind = PERSIST_ENGINE, .engine = S("http://e:3"), .present = true,
-         .row = {.runs_max = 64, .draining = true, .version = S("v7"), .calls = S("abort"),
+         .row = {.runs_max = 64, .draining = true, .version = S("v7"), .version_number = 121, .calls = S("abort"),
                  .paused_until_ms = 1763697600000}},
         group("a", "train", 3),
         group("b", "valid", 1),
@@ -32,7 +32,7 @@ static void every_effect_is_there_after_reopening(void **state)
     assert_string_equal(restored(world), "stream train 1..1\n"
                                          "stream valid 1..0\n"
                                          "engine http://e:2\n"
-                                         "engine http://e:3 x64 version=v7 abort until 1763697600000 draining\n"
+                                         "engine http://e:3 x64 version=v7 #121 abort until 1763697600000 draining\n"
                                          "group a train x3 task=add init=1 sha256:init 35\n"
                                          " a/0 ended train 1\n"
                                          " a/1 open\n"

@@ -1,5 +1,7 @@
 """Several engines: pauses and new versions under load, a broker that dies in a pause, engines that die or are drained."""
+import json
 import os
+import re
 import time
 import unittest
 
@@ -24,11 +26,11 @@ def text_of(trace, turn):
 class Policy(Case):
     def start(self, engines=2, delay_ms=200, slots=6, settings=None):
         fleet = Fleet(slots=slots, settings=dict(SOON, **(settings or {})))
-        self.version_path = os.path.join(fleet.root, "version")
+        self.version_path, self.hold_path = os.path.join(fleet.root, "version"), os.path.join(fleet.root, "hold")
         self.serve("step-0")
         blocks = [f"echo turn {k} >>turns" for k in range(TURNS)] + ["echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"]
         replies = [f"policy {{version}}.\n```bash\n{block}\n```\n" for block in blocks]
-        script = {"version_path": self.version_path,
+        script = {"version_path": self.version_path, "hold_path": self.hold_path,
                   "rules": [{"path": "/completion", "delay_ms": delay_ms, "replies": replies}]}
         self.engines = [fleet.add_engine(script, name=f"engine-{k}", host=f"127.0.0.{k + 1}") for k in range(engines)]
         self.enter(fleet)
@@ -52,6 +54,17 @@ class Policy(Case):
             seen.add(turn.version)
         return seen
 
+    def held_versions(self, trajectories):
+        """Turns that went over an update are marked with both, as is one whose answer was under way; no other is."""
+        held = set()
+        for trace, turn in self.turns(trajectories):
+            served = re.match(r"policy (\S+)\.\n", text_of(trace, turn)).group(1)
+            if "+" in served:
+                self.assertEqual(turn.version, served)
+                held.add(served)
+            self.assertIn(served, (turn.version, turn.version.split("+")[0]))
+        return held
+
     def update_under_load(self, calls):
         fleet, client = self.start()
         fleet.run("policy", "set", "step-0")
@@ -60,21 +73,88 @@ class Policy(Case):
         for step in range(1, 5):
             time.sleep(0.5)  # under way
             client.policy_pause(calls=calls, bound=60, wait=30)
+            if calls == "hold":
+                self.hold()
             self.serve(f"step-{step}")
             client.policy_set(f"step-{step}")
+            if calls == "hold":
+                self.wait_heard(fleet, client)
+                os.remove(self.hold_path)
             self.assertEqual(client.policy_resume(), 2)
         seen = self.read(client, "s", 24, 120)
         self.assert_all(seen)
         self.assertEqual(fleet.status()["counters"]["infra"], 0)
-        self.assertGreaterEqual(len(self.assert_versions(seen)), 3)
+        if calls != "hold":
+            self.assertGreaterEqual(len(self.assert_versions(seen)), 3)
         self.assertTrue(any(len({turn.version for _, turn in self.turns([t])}) > 1 for t in seen),
                         "no rollout went on over an update")
+        return seen
+
+    def hold(self):
+        """The engines stop in mid-sequence, all calls where they are."""
+        with open(self.hold_path, "w", encoding="utf-8"):
+            pass
+
+    def wait_heard(self, fleet, client):
+        """Until every worker knows what the engines serve now, which is before any held call goes on."""
+        client.policy_pause(calls="hold", bound=60, wait=30)
 
     def test_pausing_and_a_new_version_under_load_marks_every_turn_right(self):
         self.update_under_load("finish")
 
     def test_calls_that_are_aborted_are_made_again_and_marked_right(self):
         self.update_under_load("abort")
+
+    def test_calls_that_the_engine_holds_go_on_in_mid_sequence_and_are_marked_with_both_versions(self):
+        seen = self.update_under_load("hold")
+        held = self.held_versions(seen)
+        self.assertTrue(held, "no call was held")
+        self.assertLessEqual(held, {f"step-{k}+step-{k + 1}" for k in range(4)})
+
+    def submit_marked(self, fleet):
+        """From the command line."""
+        path = os.path.join(fleet.root, "tasks.jsonl")
+        with open(path, "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(talk(k)) + "\n" for k in range(2))
+        arguments = ["submit", path, "--stream", "mark", "--versions-behind", "1", "--on-stale"]
+        refused = fleet.run(*arguments, "sing", check=False)
+        self.assertEqual((refused.returncode, "limits.on_stale" in refused.stderr), (1, True), refused.stderr)
+        fleet.run(*arguments, "mark")
+
+    def test_a_rollout_that_the_policy_leaves_behind_is_stopped_begun_again_or_marked(self):
+        fleet, client = self.start(delay_ms=1000)
+        fleet.run("policy", "set", "step-0")
+        for word in ("stop", "refresh"):
+            client.submit([talk(k) for k in range(2)], stream=word, versions_behind=1, on_stale=word)
+        self.submit_marked(fleet)
+        client.submit([talk(k) for k in range(2)], stream="never")
+        self.wait_leased(fleet, "run", 6)
+        step = 0
+        while (stopped := fleet.status()["counters"]["stale"]) < 2:
+            step += 1
+            self.assertLess(step, 60, f"{stopped} rollouts were stopped")
+            fleet.run("policy", "set", f"step-{step}")
+            time.sleep(0.3)  # a third of a turn
+        stopped = self.read(client, "stop", 2)
+        self.assert_all(stopped, "cancelled", None)
+        for t in stopped:
+            self.assertRegex(t.detail, r"^stale: the policy has gone on by \d+ since the first turn, limits.versions_behind is 1$")
+            self.assertTrue(0 < len(self.turns([t])) <= TURNS)
+        refreshed = self.read(client, "refresh", 2, 120)
+        self.assert_all(refreshed)
+        for t in refreshed:
+            self.assertEqual(len(self.turns([t])), TURNS + 1)
+            steps = [int(version.split("-")[1]) for _, turn in self.turns([t]) for version in [turn.version.split("+")[0]]]
+            self.assertLessEqual(max(steps) - steps[0], 1)
+        marked = self.read(client, "mark", 2, 120)
+        self.assert_all(marked)
+        for t in marked:
+            self.assertRegex(t.detail, r"^stale: a turn was \d+ versions behind; ended after 5 turns")
+        for t in self.read(client, "never", 2, 120):
+            self.assertNotIn("stale", t.detail)
+        counters = fleet.status()["counters"]
+        self.assertGreaterEqual(counters["refreshed"], 2)
+        self.assertEqual((counters["stale"], counters["infra"]), (2, 0))
 
     def test_a_pause_outlives_a_broker_that_is_killed_and_ends_by_itself(self):
         fleet, client = self.start(settings={"adopt_grace_ms": 3000})

@@ -6,6 +6,7 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "workers/engines/policy.h"
 #include "workers/fiber.h"
 #include "workers/text.h"
 
@@ -202,8 +203,12 @@ static int generate(struct dialogue *dialogue, struct generation *ret, struct fa
         room = left;
     int error = confirm_model(dialogue, fail);
     if (error == 0)
+        error = age_check(&run->age, run->task, engine_policy_number(run->engine), fail);
+    if (error == 0)
         error = engine_generate(run->engine, &dialogue->ids, &run->task->sampling,
                                 max_tokens < room ? max_tokens : room, run->sample, ret, fail);
+    if (error == 0) /* it may have waited for a new version */
+        error = age_check(&run->age, run->task, ret->policy_number, fail);
     return error < 0 ? error : refuse_another_model(dialogue, fail);
 }
 
@@ -222,6 +227,7 @@ int dialogue_sample(struct dialogue *dialogue, struct fail *fail)
     if (error == 0) {
         dialogue->call_start_ms = 0;
         dialogue->turns++;
+        age_take(&run->age, generation.policy_number);
         dialogue->sampled += generation.sampled.count;
         dialogue->is_cut = strcmp(generation.finish, "length") == 0;
         if (generation.seconds > dialogue->longest_call_s)
@@ -378,6 +384,8 @@ enum outcome agent_failed(struct agent_run *run, enum blame_who who, enum blame_
         return agent_end(run, blame.outcome, "time: limits.run_s is used up");
     case BLAME_CONTEXT:
         return agent_end(run, blame.outcome, "context: %s", fail->text);
+    case BLAME_STALE:
+        return agent_end(run, age_outcome(run->task), "stale: %s", fail->text);
     default:
         return agent_end(run, blame.outcome, "%s", fail->text);
     }

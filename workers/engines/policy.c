@@ -25,11 +25,14 @@ static void wake_all(const struct engine_policy *policy)
         fiber_wake(waiter->fiber);
 }
 
-void engine_told(struct engine *engine, struct slice version, struct slice calls,
+uint64_t engine_policy_number(const struct engine *engine) { return engine->policy.number; }
+
+void engine_told(struct engine *engine, struct slice version, uint64_t number, struct slice calls,
                  int64_t resume_in_ms)
 {
     struct engine_policy *policy = &engine->policy;
     snprintf(policy->version, sizeof(policy->version), "%.*s", SLICE_ARG(version));
+    policy->number = number;
     policy->is_paused = calls.len > 0;
     policy->resume_ms = clock_ms() + resume_in_ms;
     if (slice_is(calls, "abort"))
@@ -90,6 +93,7 @@ int engine_call_begin(struct engine *engine, struct engine_call *call, struct fa
     *call = (struct engine_call){
         .next = policy->calls, .fiber = fiber_current(), .aborts = policy->aborts};
     memcpy(call->version, policy->version, sizeof(call->version));
+    call->number = policy->number;
     policy->calls = call;
     engine->use.calls++;
     return 0;
@@ -116,5 +120,6 @@ bool engine_call_end(struct engine *engine, struct engine_call *call, int error,
     engine->use.calls--;
     if (error == 0)
         mark(call, policy->version, ret);
+    ret->policy_number = call->number;
     return error < 0 && error != -ECANCELED && call->aborts != policy->aborts;
 }

@@ -29,6 +29,7 @@ struct engine_call {
     struct fiber *fiber;
     uint64_t aborts;                      /* there had been, when it began */
     char version[ENGINE_VERSION_MAX + 1]; /* then */
+    uint64_t number;                      /* and its number */
 };
 
 /* A fiber that waits for a pause to end; on its stack. */
@@ -39,6 +40,7 @@ struct engine_waiter {
 
 struct engine_policy {
     char version[ENGINE_VERSION_MAX + 1]; /* "": nobody said */
+    uint64_t number;                      /* its place among all there were; 0: nobody said */
     bool is_paused;
     int64_t resume_ms;
     uint64_t aborts;
@@ -47,8 +49,10 @@ struct engine_policy {
 };
 
 /* As lane.engine says; `calls` is empty when it is not paused. */
-void engine_told(struct engine *engine, struct slice version, struct slice calls,
+void engine_told(struct engine *engine, struct slice version, uint64_t number, struct slice calls,
                  int64_t resume_in_ms);
+/* The number of the version that it serves now. */
+uint64_t engine_policy_number(const struct engine *engine);
 /* Awaits the end of a pause, if there is one. */
 int engine_await_resume(struct engine *engine, struct fail *fail);
 /* The same; 0, and the call is in flight. Negative: it is not. */

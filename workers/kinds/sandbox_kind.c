@@ -151,20 +151,32 @@ static void keep_record(struct job *job, const struct record *record)
     job_end(job, OUTCOME_INFRA, "the record cannot be written: %s: %s", no.field, no.text);
 }
 
+/* The run's words, behind a mark where its last turns were further from the first than the task lets them. */
+static void say_end(struct job *job, const struct agent_run *run, enum outcome outcome)
+{
+    const bool has_worked = outcome == OUTCOME_OK || outcome == OUTCOME_AGENT;
+    if (has_worked && age_is_marked(&run->age, job->task))
+        job_fail(job, outcome, run->fault, "stale: a turn was %llu versions behind; %s",
+                 (unsigned long long)run->age.most, run->detail);
+    else
+        job_fail(job, outcome, run->fault, "%s", run->detail);
+}
+
 static void finish_run(struct job *job, struct stage_room *room, const struct agent_run *run,
                        enum outcome outcome)
 {
+    const bool is_stale = outcome == OUTCOME_CANCELLED && run->fault == FAULT_STALE;
     const char *breach = room->sandbox ? sandbox_breach(room->sandbox) : NULL;
     bool is_late = fiber_is_late();
-    if (outcome == OUTCOME_CANCELLED || fiber_is_cancelled()) {
+    if ((outcome == OUTCOME_CANCELLED && !is_stale) || fiber_is_cancelled()) {
         job_end(job, OUTCOME_CANCELLED, "cancelled");
         return;
     }
     if (breach)
         job_end(job, blame_get(BLAME_AGENT, BLAME_LIMIT).outcome, "%s limit", breach);
-    else if (outcome == OUTCOME_TASK || outcome == OUTCOME_INFRA || !room->sandbox ||
+    else if (outcome == OUTCOME_TASK || outcome == OUTCOME_INFRA || is_stale || !room->sandbox ||
              pack(job, room, BLAME_AGENT))
-        job_fail(job, outcome, run->fault, "%s", run->detail);
+        say_end(job, run, outcome);
     if (stage_record_usage(room, is_late, run->record))
         keep_record(job, run->record);
     else

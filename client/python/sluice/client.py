@@ -11,7 +11,7 @@ from . import messages
 from .errors import OtherTokens, Refused, SluiceError, refusal
 from .link import AGAIN, Link
 from .stream import FAR, STOPPED, Stream
-from .tasks import name_groups, read_tasks
+from .tasks import limited, name_groups, read_tasks
 from .trajectory import read_trajectory
 
 AGAIN_FIRST, AGAIN_LAST = 0.5, 4.0  # seconds until an unanswered request is sent again
@@ -92,14 +92,17 @@ class Client:
 
     # ---- what a trainer does ------------------------------------------------------------------
 
-    def submit(self, tasks, stream, samples=None, group=None, priority=None, lease=None):
+    def submit(self, tasks, stream, samples=None, group=None, priority=None, lease=None, versions_behind=None,
+               on_stale=None):
         """Submits a group of `samples` rollouts for each task; returns the groups' ids.
 
         tasks: dicts (docs/tasks.md), or the path of a JSONL file. samples None: each task's own.
         group: names a task's group; default as `sluice submit` does, by the task's id and a digest.
         priority: 0 to 9, higher ones are handed out first within the stream; 5 if None. lease:
         seconds, 1 to 604,800; the rollouts are cancelled when nothing has asked for the stream for
-        so long (reading it and renew() do).
+        so long (reading it and renew() do). versions_behind: by how many versions the policy may go
+        on from a rollout's first turn to the beginning of any other; beyond, on_stale: "stop" it, "refresh"
+        it or "mark" it. None: what each task says (limits.versions_behind, limits.on_stale).
 
         When it returns, all are on the broker's disk. Doing it again submits nothing twice. While
         the broker is full it waits, for the client's patience without one being taken, then raises
@@ -107,6 +110,9 @@ class Client:
         it stay. What will soon be refused is told by warnings.warn.
         """
         stem, texts = read_tasks(tasks)
+        limits = {name: value for name, value in (("versions_behind", versions_behind), ("on_stale", on_stale))
+                  if value is not None}
+        texts = [limited(text, task, limits) for text, task in texts] if limits else texts
         counts = [samples or task.get("samples", 1) for _, task in texts]
         names = ([group(task) for _, task in texts] if group else
                  name_groups(stem, texts, stream, counts))

@@ -24,6 +24,12 @@ def read_tasks(tasks):
     return "py", [(text, json.loads(text)) for text in texts]
 
 
+def limited(text, task, limits):
+    """The same with these limits, whatever it says of them."""
+    task = dict(task, limits=dict(task.get("limits", {}), **limits))
+    return json.dumps(task, ensure_ascii=False, separators=(",", ":")), task
+
+
 def name_groups(prefix, texts, stream, samples):
     """A name for each text: the same for the same stream, samples and content."""
     seen, names = {}, []
