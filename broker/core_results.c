@@ -86,7 +86,7 @@ static void task_fault(struct core *core, struct job *job, const struct msg_job_
 static void infra_fault(struct core *core, struct job *job, const struct msg_job_result *in)
 {
     struct failure failure = failure_of(job, in, OUTCOME_INFRA);
-    if (failure.fault == FAULT_STALE)
+    if (failure.fault == FAULT_STALE && job->stage == STAGE_RUN)
         job_refresh(core, job);
     else if (job_blames(core, job, &failure))
         job_excuse(core, job, &failure);

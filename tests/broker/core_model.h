@@ -48,7 +48,7 @@ static inline void decide(struct model *model, struct held *held)
     bool bad_image = held->image >= 0 && model->bad_image_ms[held->image] > model->now_ms;
     held->outcome = bad_engine ? "infra" : bad_image ? roll(model, 4) ? "infra" : "task"
                                                      : pick_outcome(model);
-    held->fault = bad_engine ? "engine" : bad_image ? "image" : NULL;
+    held->fault = bad_engine ? "engine" : bad_image ? "image" : chance(model, 9) ? "stale" : NULL;
 }
 
 static inline void send_result(struct model *model, struct sim_worker *worker, struct held *held)
