@@ -4,7 +4,7 @@
  * one PUSH per worker with credits down, one PUSH/PULL up; every submit and every stage result
  * is appended to a file, and nothing is passed on before fdatasync of all that had arrived.
  *
- *     ceiling WORKERS JOBS WINDOW CREDIT BYTES FILE        prints jobs per second
+ *     ceiling WORKERS JOBS WINDOW CREDIT BYTES FILE        prints jobs per second; "-": without a file
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 
 #include "common/clock.h"
 
-enum { STAGES = 3, WORKERS_MAX = 64, BATCH = 4096, PORT = 31000 };
+enum { STAGES = 3, WORKERS_MAX = 64, BATCH = 4096 };
 
 struct job {
     uint64_t id;
@@ -35,6 +35,7 @@ struct shared {
     atomic_long rate;
 };
 
+static int first_port; /* of those up to first_port + WORKERS_MAX + 1 */
 static long workers, jobs, window, credit, job_bytes;
 static struct shared *shared;
 
@@ -62,8 +63,8 @@ static void *open_socket(void *context, int type, int port, bool binds)
 static void be_worker(int index)
 {
     void *context = zmq_ctx_new();
-    void *lane = open_socket(context, ZMQ_PULL, PORT + 2 + index, true);
-    void *sink = open_socket(context, ZMQ_PUSH, PORT, false);
+    void *lane = open_socket(context, ZMQ_PULL, first_port + 2 + index, true);
+    void *sink = open_socket(context, ZMQ_PUSH, first_port, false);
     atomic_fetch_add(&shared->ready, 1);
     for (;;) {
         zmq_msg_t message;
@@ -76,8 +77,8 @@ static void be_worker(int index)
 static void be_client(void)
 {
     void *context = zmq_ctx_new();
-    void *submit = open_socket(context, ZMQ_PUSH, PORT, false);
-    void *feed = open_socket(context, ZMQ_PULL, PORT + 1, true);
+    void *submit = open_socket(context, ZMQ_PUSH, first_port, false);
+    void *feed = open_socket(context, ZMQ_PULL, first_port + 1, true);
     char *bytes = calloc(1, (size_t)job_bytes);
     if (!bytes)
         _exit(1);
@@ -156,15 +157,26 @@ static int take_batch(void *sink, zmq_msg_t *batch)
     return count;
 }
 
+/* Until they are on disk. */
+static void commit(int file, zmq_msg_t *batch, int count, char *log)
+{
+    size_t len = 0;
+    for (int i = 0; i < count; i++, len += (size_t)job_bytes)
+        memcpy(log + len, zmq_msg_data(&batch[i]), (size_t)job_bytes);
+    check(write(file, log, len) == (ssize_t)len ? 0 : -1);
+    check(fdatasync(file));
+}
+
 static void be_broker(const char *path)
 {
-    int file = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0600);
-    check(file);
+    int file = -1;
+    if (strcmp(path, "-") != 0)
+        check(file = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0600));
     void *context = zmq_ctx_new();
-    void *sink = open_socket(context, ZMQ_PULL, PORT, true);
-    void *feed = open_socket(context, ZMQ_PUSH, PORT + 1, false);
+    void *sink = open_socket(context, ZMQ_PULL, first_port, true);
+    void *feed = open_socket(context, ZMQ_PUSH, first_port + 1, false);
     for (int i = 0; i < STAGES * workers; i++) {
-        lanes[i] = open_socket(context, ZMQ_PUSH, PORT + 2 + i, false);
+        lanes[i] = open_socket(context, ZMQ_PUSH, first_port + 2 + i, false);
         free_slots[i] = credit;
     }
     for (int i = 0; i < STAGES; i++) {
@@ -178,11 +190,8 @@ static void be_broker(const char *path)
     atomic_fetch_add(&shared->ready, 1);
     for (;;) {
         int count = take_batch(sink, batch);
-        size_t len = 0;
-        for (int i = 0; i < count; i++, len += (size_t)job_bytes)
-            memcpy(log + len, zmq_msg_data(&batch[i]), (size_t)job_bytes);
-        check(write(file, log, len) == (ssize_t)len ? 0 : -1);
-        check(fdatasync(file));
+        if (file >= 0)
+            commit(file, batch, count, log);
         for (int i = 0; i < count; i++)
             pass_on(&batch[i], feed);
         for (uint32_t stage = 0; stage < STAGES; stage++)
@@ -204,6 +213,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: ceiling WORKERS JOBS WINDOW CREDIT BYTES FILE\n");
         return 2;
     }
+    first_port = 10000 + getpid() % 200 * (WORKERS_MAX + 2);
     workers = atol(argv[1]), jobs = atol(argv[2]), window = atol(argv[3]);
     credit = atol(argv[4]), job_bytes = atol(argv[5]);
     if (workers < 1 || workers * STAGES > WORKERS_MAX || jobs < 1 || window < 1 || credit < 1 ||
@@ -229,7 +239,8 @@ int main(int argc, char **argv)
         kill(pids[i], SIGKILL);
         waitpid(pids[i], NULL, 0);
     }
-    unlink(argv[6]);
+    if (strcmp(argv[6], "-") != 0)
+        unlink(argv[6]);
     printf("%ld\n", atomic_load(&shared->rate));
     return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : 1;
 }

@@ -3,16 +3,24 @@
 
 Everything of a part is measured in turn, round after round, so that what else the machine does falls on all alike.
 """
+import signal
 import sys
+import time
+import traceback
 
 import engines
 import nodes
 import page
+import peers
 import sandbox
 import service
 import tools
+import trajectories
 
-PARTS = {"service": service, "sandbox": sandbox, "tools": tools, "engines": engines, "nodes": nodes}
+PARTS = {"service": service, "sandbox": sandbox, "tools": tools, "engines": engines, "nodes": nodes, "peers": peers,
+         "trajectories": trajectories}
+MINUTES = {"service": 8, "sandbox": 2, "tools": 5, "engines": 2, "nodes": 5, "peers": 10,
+           "trajectories": 5}  # of a full run, on a quiet machine
 
 
 def notes(name):
@@ -24,21 +32,39 @@ def notes(name):
         return ""
 
 
+def measure_part(name, build, quick):
+    """True unless the part fails, of which the others hear nothing."""
+    began = time.monotonic()
+    try:
+        text = f"{PARTS[name].measure(build, quick)}\n{notes(name)}"
+    except Exception:  # pylint: disable=broad-except
+        traceback.print_exc()
+        return False
+    print(text)
+    if not quick:
+        page.write(name, text)
+    print(f"{name}: took {time.monotonic() - began:.0f} s", flush=True)
+    return True
+
+
 def main():
     if sys.argv[1] == "--hold":
-        service.hold(int(sys.argv[2]))
+        service.hold(int(sys.argv[2]), *sys.argv[3:])
         return
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started is stopped first
     words = sys.argv[2:]
     names = [word for word in words if not word.startswith("-")] or list(PARTS)
     unknown = [name for name in names if name not in PARTS]
     if unknown:
         raise SystemExit(f"there is no part {', '.join(unknown)}; the parts are {', '.join(PARTS)}")
-    for name in names:
-        print(f"{name}:", flush=True)
-        text = f"{PARTS[name].measure(sys.argv[1], '--quick' in words)}\n{notes(name)}"
-        print(text)
-        if "--quick" not in words:
-            page.write(name, text)
+    quick, failed = "--quick" in words, []
+    for number, name in enumerate(names, 1):
+        minutes = "" if quick else f", about {MINUTES[name]} minutes"
+        print(f"part {number} of {len(names)}, {name}{minutes}; then {', '.join(names[number:]) or 'no more'}", flush=True)
+        if not measure_part(name, sys.argv[1], quick):
+            failed.append(name)
+    if failed:
+        raise SystemExit(f"not measured: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

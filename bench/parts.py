@@ -8,8 +8,11 @@ import time
 import msgpack
 import zmq
 
-LANES = 20900  # where stand-ins listen
-FRONT, SINK, FEED = 5850, 5851, 5852
+import processes
+
+# Neighbouring free ports, as clients expect FEED; children of this process find the same.
+FRONT = int(os.environ.setdefault("SLUICE_BENCH_PORT", str(processes.free_ports(3))))
+SINK, FEED = FRONT + 1, FRONT + 2
 
 
 def url(port):
@@ -84,8 +87,10 @@ class Broker:
             front.reconnect_ivl = 5
             front.connect(url(FRONT))
             front.send(pack(wire, tag=1, **fields))
-            if front.poll(300000):
-                return unpack(front.recv())[1]
+            until = time.monotonic() + 300
+            while time.monotonic() < until and self.process.poll() is None:
+                if front.poll(500):
+                    return unpack(front.recv())[1]
         raise SystemExit(f"the broker does not answer: {self.data}/log")
 
     def status(self):
@@ -113,12 +118,56 @@ class Broker:
             process.wait(120)
 
 
+class Asker:
+    """A client that asks for `count` rollouts at once, and hears of each that has ended."""
+
+    def __init__(self, count, task_bytes):
+        context = zmq.Context.instance()
+        self.count, self.stream = count, f"asked-{os.getpid()}-{time.monotonic_ns()}"
+        task = {"task": "noop", "kind": "noop", "metadata": {"pad": "x" * max(0, task_bytes - 60)}}
+        self.task = json.dumps(task, separators=(",", ":"))
+        self.front, self.feed = context.socket(zmq.DEALER), context.socket(zmq.SUB)
+        for each, port in ((self.front, FRONT), (self.feed, FEED)):
+            each.linger = 0
+            each.set_hwm(0)
+            each.connect(url(port))
+        self.feed.subscribe(f"t/{self.stream}/")
+        self.seen, self.fetch_at = set(), 0.0
+
+    def fetch(self):
+        """Once a second what is missing is asked for again: the feed drops what it has before it knows of us."""
+        if time.monotonic() < self.fetch_at:
+            return
+        self.fetch_at = time.monotonic() + 1
+        missing = next(seq for seq in range(1, self.count + 2) if seq not in self.seen)
+        self.front.send(pack("stream.fetch", tag=self.count, stream=self.stream, limit=256, **{"from": missing}))
+
+    def answers(self):
+        """How many are answered, whenever there are more."""
+        for number in range(self.count):
+            self.front.send(pack("group.submit", tag=number, group=f"{self.stream}-{number}", stream=self.stream,
+                                 samples=1, task=self.task))
+        while len(self.seen) < self.count:
+            self.fetch()
+            before = len(self.seen)
+            for ready in zmq.select([self.front, self.feed], [], [], 0.1)[0]:
+                wire, fields = unpack(ready.recv_multipart()[-1])
+                if wire == "refused":
+                    raise SystemExit(f"refused: {fields['text']}")
+                if wire == "trajectory":
+                    self.seen.add(fields["seq"])
+            if len(self.seen) > before:
+                yield len(self.seen)
+        self.front.close()
+        self.feed.close()
+
+
 class StandIn:
-    """A worker that takes jobs and keeps them. `number` makes its id and its lane's port."""
+    """A worker that takes jobs and keeps them. `number` is part of its id."""
 
     def __init__(self, number, slots, stage="init"):
         context = zmq.Context.instance()
-        self.port, self.slots, self.stage = LANES + number, slots, stage
+        self.slots, self.stage = slots, stage
         self.name = f"stand-in-{number}-{os.getpid()}"
         self.sink, self.lane = context.socket(zmq.PUSH), context.socket(zmq.PULL)
         for option in (zmq.SNDHWM, zmq.RCVHWM):
@@ -126,13 +175,14 @@ class StandIn:
             self.lane.setsockopt(option, 0)
         self.sink.linger = 0
         self.sink.connect(url(SINK))
-        self.lane.bind(url(self.port))
+        self.lane.bind("tcp://127.0.0.1:*")
+        self.endpoint = self.lane.last_endpoint.rstrip(b"\0").decode()
         self.held, self.epoch, self.beats, self.beat_at = {}, 0, 0, 0.0
 
     def beat(self):
         self.beats += 1
         self.beat_at = time.monotonic() + 1
-        self.sink.send(pack("worker.beat", worker=self.name, stage=self.stage, slots=self.slots, lane=url(self.port),
+        self.sink.send(pack("worker.beat", worker=self.name, stage=self.stage, slots=self.slots, lane=self.endpoint,
                             host="bench", progress=self.beats, draining=False, epoch=self.epoch,
                             jobs=[[job, token] for job, token in self.held.items()]))
 

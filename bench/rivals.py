@@ -15,7 +15,7 @@ import tempfile
 import time
 import uuid
 
-TURNS = 10
+TURNS = 10 # at most
 START_S = 60
 
 
@@ -255,14 +255,15 @@ def measure(rival):
 
 def main():
     count = int(sys.argv[1])
+    turns = min(TURNS, max(1, count // 20))
     with tempfile.TemporaryDirectory(prefix="sluice-rivals-") as directory:
         rivals = open_all(directory)
         samples = {what: [] for what in rivals}
         try:
-            for _ in range(TURNS):
+            for _ in range(turns):
                 for what, share, _ in ROWS:
                     if what in rivals:
-                        samples[what] += [measure(rivals[what]) for _ in range(max(1, count // share // TURNS))]
+                        samples[what] += [measure(rivals[what]) for _ in range(max(1, count // share // turns))]
         finally:
             for rival in rivals.values():
                 rival.close()

@@ -3,7 +3,7 @@
  *
  *     rollouts flow  FRONT FEED COUNT WINDOW BYTES   WINDOW in flight until COUNT have ended: rollouts
  *                                                    per second, and from submit to published
- *                                                    trajectory p50 and p99 in milliseconds
+ *                                                    trajectory p50, p99 and p99.9 in milliseconds
  *     rollouts queue FRONT FEED COUNT WINDOW BYTES   COUNT groups of one rollout are accepted and no
  *                                                    end is awaited, WINDOW not answered: accepted
  *                                                    per second
@@ -160,8 +160,8 @@ static void measure_flow(struct bench *bench, long count, long window)
     }
     double took_us = (double)(clock_us() - start_us);
     qsort(us, (size_t)count, sizeof(*us), compare);
-    printf("%.0f %.2f %.2f\n", (double)count * 1e6 / took_us, (double)us[count / 2] / 1000,
-           (double)us[count * 99 / 100] / 1000);
+    printf("%.0f %.2f %.2f %.2f\n", (double)count * 1e6 / took_us, (double)us[count / 2] / 1000,
+           (double)us[count * 99 / 100] / 1000, (double)us[count * 999 / 1000] / 1000);
     free(us);
 }
 

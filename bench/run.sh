@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # bash bench/run.sh [--quick] [PART...]
 #
-# What Sluice costs and how soon it is itself again, in five parts; all of them if none is named:
+# What Sluice costs and how soon it is itself again, part by part; all of them if none is named:
 #   service   throughput with and without a ledger beside the raw ceiling (libzmq with credits and a
 #             group-committed file: no schema, no leases, no database), latency, the time from a worker's
 #             end to its jobs' next dispatch, from the broker's start to its first answer, and its memory
@@ -13,14 +13,21 @@
 #             for each dialect
 #   nodes     1 to 32 nodes as network namespaces: throughput, what is short, nodes that die, join, are cut off or slow,
 #             10,000 live rollouts in one worker; beside what sluice simulate says of the same fleets
-# Prints machine, date, medians and spread, and writes each part to docs/benchmarks.md; --quick writes nothing.
+#   peers     the service's pipeline on Redis, RabbitMQ, NATS JetStream, beanstalkd, the env server of verifiers and Ray
+#             actors: rate, latency, CPU, and what comes of a killed worker's jobs
+#   trajectories  encoding and decoding at 1,000, 30,000 and 100,000 tokens beside memcpy and LZ4, and a stream that
+#             1, 4 and 16 read, without and with one that has stopped reading
+# Prints machine, date, medians and spread, and writes each part to docs/benchmarks.md and its plots to docs/plots;
+# --quick sees that all of it works, in less than three minutes, and writes nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 bash .ci/packages.sh
+bash bench/packages.sh
 cmake --preset release >/dev/null
 cmake --build --preset release --target sluice-broker sluice-worker bench_ceiling bench_rollouts bench_sandbox \
-    bench_layers bench_tools bench_engines bench_nodes_engine sluice-simulate | tail -n 1
+    bench_layers bench_tools bench_engines bench_nodes_engine sluice-simulate \
+    bench_peers bench_trajectories | tail -n 1
 # Debian's own python3 comes first: its packages are what .ci/packages.sh installs.
 python=/usr/bin/python3
 [ -x $python ] || python=python3

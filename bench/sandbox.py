@@ -51,7 +51,7 @@ def layer(values, build, directory):
 
 def measure(build, quick):
     """The part's text."""
-    rounds, count, alive = (2, 40, 20) if quick else (5, 400, 200)
+    rounds, count, alive = (1, 40, 20) if quick else (5, 400, 200)
     values = page.Values()
     with tempfile.TemporaryDirectory(prefix="sluice-bench-") as directory:
         for number in range(1, rounds + 1):

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 
+import grid
 import page
 from parts import FEED, FRONT, Broker, StandIn, url
 
@@ -17,12 +18,13 @@ class Plan:
     """How much of each; `quick` is for seeing that everything works."""
 
     def __init__(self, quick):
-        self.rounds = 2 if quick else 5
-        self.count = 4000 if quick else 20000
-        self.idle_count = 100 if quick else 500
+        self.quick = quick
+        self.rounds = 1 if quick else 5
+        self.count = 1000 if quick else 20000
+        self.idle_count = 100 if quick else 2000
         self.held = 50 if quick else 200
-        self.in_flight = 2000 if quick else 10000
-        self.queued = 50000 if quick else 1000000
+        self.in_flight = 1000 if quick else 10000
+        self.queued = 5000 if quick else 1000000
 
 
 class Service:
@@ -31,6 +33,7 @@ class Service:
         self.root = tempfile.mkdtemp(prefix="sluice-bench-")
         self.values, self.serial = page.Values(), 0
         self.note = self.values.note
+        self.grid = grid.Grid(self, plan.quick)
 
     def broker(self, **options):
         self.serial += 1
@@ -63,10 +66,11 @@ class Service:
             self.note("of the ceiling, --durability full", rate / ceiling)
             for part, used in after.items():
                 self.note(f"CPU of a rollout, {part}, us", (used - before[part]) / self.plan.count)
-            for window, count in ((1, self.plan.idle_count), (64, self.plan.count // 4), (4096, self.plan.count)):
-                _, p50, p99 = self.rollouts("flow", count, window)
-                self.note(f"submit to trajectory, {window} in flight, p50 ms", p50)
-                self.note(f"submit to trajectory, {window} in flight, p99 ms", p99)
+            few, some, many = self.plan.idle_count, self.plan.count // 4, self.plan.count
+            for window, count in ((1, few), (8, few), (64, some), (512, some), (4096, many)):
+                _, *times = self.rollouts("flow", count, window)
+                for percentile, ms in zip(("p50", "p99", "p99.9"), times):
+                    self.note(f"submit to trajectory, {window} in flight, {percentile} ms", ms)
 
     def redispatch(self, what, number):
         """A worker holds jobs and is killed or frozen; until another has all of them."""
@@ -87,9 +91,12 @@ class Service:
         """The broker is killed while a worker holds many jobs."""
         count = self.plan.in_flight
         with self.broker() as broker:
+            before = broker.memory_bytes()
             holder = StandIn(2, count)
             self.rollouts("queue", count, count)
             holder.work(lambda: len(holder.held) == count)
+            self.note(f"memory of the broker for each of {count:,} rollouts that a worker has in hand, bytes",
+                      (broker.memory_bytes() - before) / count)
             broker.kill()
             self.note(f"start of a broker with {count:,} in flight to its first answer, s", broker.start())
             adopted = lambda: broker.status()["stages"]["init"]["leased"] == count
@@ -120,15 +127,16 @@ class Service:
             self.redispatch("kill -9", signal.SIGKILL)
             self.redispatch("freeze (SIGSTOP)", signal.SIGSTOP)
             self.restart()
+            self.grid.measure(number)
             if number == 1: # takes minutes, and memory hardly differs from run to run
                 self.memory()
             for name in os.listdir(self.root):
                 shutil.rmtree(os.path.join(self.root, name), ignore_errors=True)
 
 
-def hold(count):
+def hold(count, stage="init"):
     """A worker that takes jobs and keeps them, until it is killed."""
-    StandIn(0, count).work(lambda: False)
+    StandIn(0, count, stage).work(lambda: False)
 
 
 def versions():
@@ -153,4 +161,9 @@ before it is acknowledged, and survives a power cut; `process` survives the end 
 `none` keeps no ledger at all.
 
 {service.values.rows()}
+
+One thing changed at a time; {service.grid.count:,} rollouts, 4,000 outstanding (or tasks of 64 MiB, if that is less), {service.grid.rounds} rounds. The CPU is that of
+`--durability full`.
+
+{service.grid.table()}
 """

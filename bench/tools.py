@@ -16,10 +16,10 @@ def cache():
     return directory
 
 
-def rivals_python():
-    """Where the rivals' packages are; installed once, and what cannot be is what rivals.py then misses."""
+def rivals_python(installs):
+    """Where the rivals' packages are; installed once, and what is not installed is what rivals.py then misses."""
     directory = f"{cache()}/python{sys.version_info[0]}.{sys.version_info[1]}"
-    if not os.path.isdir(directory):
+    if installs and not os.path.isdir(directory):
         done = subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-cache-dir",
                                "--disable-pip-version-check", "--root-user-action=ignore", "--target",
                                f"{directory}.new", *PACKAGES], timeout=600)
@@ -50,8 +50,8 @@ def versions(environment):
 
 def measure(build, quick):
     """The part's text."""
-    rounds, count, rivals_count = (2, 200, 100) if quick else (5, 2000, 200)
-    environment = {**os.environ, "PYTHONPATH": rivals_python(), "PYTHONDONTWRITEBYTECODE": "1"}
+    rounds, count, rivals_count = (1, 100, 20) if quick else (5, 2000, 200)
+    environment = {**os.environ, "PYTHONPATH": rivals_python(not quick), "PYTHONDONTWRITEBYTECODE": "1"}
     values = page.Values()
     with tempfile.TemporaryDirectory(prefix="sluice-bench-") as directory:
         for number in range(1, rounds + 1):
