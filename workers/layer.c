@@ -39,11 +39,20 @@ static int sync_dir(const char *path, struct fail *fail)
     return 0;
 }
 
-static int make_shelf(const char *store, const char *shelf, struct fail *fail)
+static int make_shelf(const char *shelf, bool *is_new, struct fail *fail)
 {
-    if (mkdir(shelf, 0777) == 0)
-        return sync_dir(store, fail);
-    return errno == EEXIST ? 0 : tree_refuse(fail, "make", shelf);
+    *is_new = mkdir(shelf, 0777) == 0;
+    return *is_new || errno == EEXIST ? 0 : tree_refuse(fail, "make", shelf);
+}
+
+/* A new shelf first: a journal that takes the file to the disk takes the shelf's name with it. */
+static int sync_before_name(const char *store, const char *shelf, const char *from, int fd, struct fail *fail)
+{
+    bool is_new;
+    int code = make_shelf(shelf, &is_new, fail);
+    if (code == 0 && (fchmod(fd, 0444) < 0 || fsync(fd) < 0))
+        code = tree_refuse(fail, "sync", from);
+    return code == 0 && is_new ? sync_dir(store, fail) : code;
 }
 
 /*
@@ -74,9 +83,7 @@ static int shelve(const char *store, const char *from, int fd, const char *diges
         unlink(from);
         return sync_dir(shelf, fail); /* whoever made it may not have got so far */
     }
-    if (fchmod(fd, 0444) < 0 || fsync(fd) < 0)
-        return tree_refuse(fail, "sync", from);
-    int code = make_shelf(store, shelf, fail);
+    int code = sync_before_name(store, shelf, from, fd, fail);
     if (code < 0)
         return code;
     if (rename(from, path) < 0)
