@@ -1,9 +1,12 @@
 """The same task on each tier of sandbox that this machine allows, through the whole service."""
 import json
+import os
 import subprocess
+import tempfile
 import unittest
 
 from harness import SLUICE, Service, check_trajectories
+from test_images import IMAGE, make_root, make_sif, make_squashfs
 
 
 def call(tool, **arguments):
@@ -23,6 +26,15 @@ TASK = {
     "eval": {"kind": "command", "command": "test -x given.txt && test -s base.txt && diff given.txt expected.txt && "
              "echo one line | cmp - same.txt",
              "files": [{"path": "expected.txt", "text": "goodbye\n"}]}}
+
+
+def on_image(path):
+    """What an image has is seen by all stages, and what was made in the workspace by the next."""
+    return {"task": "imaged", "image": path, "setup": ["echo made >made"],
+            "agent": {"kind": "replay", "tools": ["bash", "submit"], "script": [
+                call("bash", command="cat /etc/which made; echo more >>made"),
+                call("submit", answer="done")]},
+            "eval": {"kind": "command", "command": "test \"$(cat /etc/which made)\" = $'packed\\nmade\\nmore'"}}
 
 
 def allowed_tiers():
@@ -50,6 +62,23 @@ class Tiers(unittest.TestCase):
                     self.assertEqual(said[4], "Out[1]: 'goodbye\\n'")
                     self.assertEqual(said[5], "5\nnobody")
                 self.assertEqual({worker["sandbox"] for worker in service.status()["workers"]}, {tier})
+
+    def test_a_task_on_a_sif_is_done_on_every_tier_that_has_images_and_unpacks_it_once(self):
+        with tempfile.TemporaryDirectory(prefix="sluice-tiers-") as there:
+            root = make_root(os.path.join(there, "root"), "packed")
+            sif = make_sif(make_squashfs(root, os.path.join(there, "it.squashfs")), os.path.join(there, "it.sif"))
+            for tier in allowed_tiers():
+                if tier == "landlock":
+                    continue
+                with self.subTest(tier=tier), Service(options=["--sandbox", tier]) as service:
+                    trajectories = service.submit([on_image(sif)], "imaged", samples=2)
+                    check_trajectories(self, trajectories, 1, 2)
+                    for t in trajectories:
+                        self.assertEqual((t["outcome"], t["reward"]), ("ok", 1.0), t)
+                        self.assertTrue(t["messages"][0]["content"].startswith("packed\nmade\n"), t)
+                    said = subprocess.run([IMAGE, "list", "--json", "--cache", os.path.join(service.data, "cache")],
+                                          capture_output=True, check=True)
+                    self.assertEqual([row["kind"] for row in json.loads(said.stdout)], ["sif"])
 
 
 if __name__ == "__main__":

@@ -73,6 +73,24 @@ static inline void wait_for_marked(const char *mark, size_t wanted)
     }
 }
 
+/* Processes that no signal but SIGKILL ends, whose parents are gone, in sessions of their own. */
+static inline struct sandbox *start_tenacious(const char *mark)
+{
+    static const char tenacious[] =
+        "for i in 1 2 3; do (trap '' TERM HUP INT; setsid bash -c 'trap \"\" TERM HUP INT; exec perl -e "
+        "\"sleep 1 while 1\" %s' & ) & done; exec perl -e 'sleep 1 while 1' %s";
+    char text[512];
+    struct sandbox *sandbox = open_host();
+    struct fail fail = {0};
+    pid_t pid;
+    snprintf(text, sizeof(text), tenacious, mark, mark);
+    const char *argv[] = {"/bin/bash", "-c", text, NULL};
+    struct sandbox_exec exec = {.argv = argv};
+    assert_int_equal(sandbox_start(sandbox, &exec, &pid, &fail), 0);
+    wait_for_marked(mark, 4);
+    return sandbox;
+}
+
 /* A child of the test's, which is no sandbox's; it ends with us. */
 static inline pid_t start_stranger(void)
 {

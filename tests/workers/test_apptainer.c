@@ -351,24 +351,6 @@ FIBER_TEST(terminals_and_granted_names_are_had)
 
 /* ---- ends ---------------------------------------------------------------------------------- */
 
-static const char tenacious[] =
-    "for i in 1 2 3; do (trap '' TERM HUP INT; setsid bash -c 'trap \"\" TERM HUP INT; exec perl -e "
-    "\"sleep 1 while 1\" %s' & ) & done; exec perl -e 'sleep 1 while 1' %s";
-
-static struct sandbox *start_tenacious(const char *mark)
-{
-    char text[512];
-    struct sandbox *sandbox = open_host();
-    struct fail fail = {0};
-    pid_t pid;
-    snprintf(text, sizeof(text), tenacious, mark, mark);
-    const char *argv[] = {"/bin/bash", "-c", text, NULL};
-    struct sandbox_exec exec = {.argv = argv};
-    assert_int_equal(sandbox_start(sandbox, &exec, &pid, &fail), 0);
-    wait_for_marked(mark, 4);
-    return sandbox;
-}
-
 static size_t count_children(pid_t parent)
 {
     char path[64];

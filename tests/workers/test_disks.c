@@ -20,16 +20,27 @@ enum { ROOMS = 320, ENDED = 10, END_MS = 30000, ALARM_S = 50 };
 static struct disks disks;
 static struct gauge *gauges;
 static int births[2]; /* read by nobody */
-static char parent[128], gate[128];
+static char parent[128], gate[128], rooms_gate[128];
 
 bool __real_held_dir_remove(int dir, const char *path);
 bool __wrap_held_dir_remove(int dir, const char *path);
+int __real_tree_remove(const char *path);
+int __wrap_tree_remove(const char *path);
 
 /* Removing remains takes for as long as the gate is locked. */
 bool __wrap_held_dir_remove(int dir, const char *path)
 {
     AUTO_CLOSE int lock = open(gate, O_RDONLY | O_CLOEXEC);
     return lock >= 0 && flock(lock, LOCK_EX) == 0 && __real_held_dir_remove(dir, path);
+}
+
+/* And removing a room while that gate is. */
+int __wrap_tree_remove(const char *path)
+{
+    AUTO_CLOSE int lock = open(rooms_gate, O_RDONLY | O_CLOEXEC);
+    if (lock >= 0)
+        flock(lock, LOCK_EX);
+    return __real_tree_remove(path);
 }
 
 /* Who waits for the keeper is ended by the alarm. */
@@ -46,6 +57,8 @@ static int set_up_disks(void **state)
     }
     write_host_file(directory, "gate", "", 0600);
     snprintf(gate, sizeof(gate), "%s/gate", directory);
+    write_host_file(directory, "rooms-gate", "", 0600);
+    snprintf(rooms_gate, sizeof(rooms_gate), "%s/rooms-gate", directory);
     make_dir(parent, sizeof(parent), "disks");
     gauges = gauges_create(NULL);
     if (!gauges || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, births) < 0)
@@ -185,6 +198,43 @@ static void remains_that_take_long_to_remove_hold_up_no_room(void **state)
     assert_int_equal(access(remains, F_OK), -1);
 }
 
+static size_t count_children(pid_t parent_pid)
+{
+    char path[64];
+    size_t count = 0;
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", parent_pid, parent_pid);
+    FILE *list = fopen(path, "re");
+    assert_non_null(list);
+    for (int pid; fscanf(list, "%d", &pid) == 1;)
+        count++;
+    fclose(list);
+    return count;
+}
+
+static bool the_last_was_looked_at(void) { return atomic_load(&gauges[ENDED].inodes) > 0; }
+static bool only_the_last_is_left(void) { return count_rooms() == 1; }
+
+/* What comes after the ends is looked at, so the keeper has heard of them. */
+static void however_many_rooms_end_at_once_a_keeper_has_two_removers(void **state)
+{
+    struct fail fail;
+    char file[DISKS_PATH_MAX + 32];
+    (void)state;
+    make_rooms(ENDED);
+    AUTO_CLOSE int lock = open(rooms_gate, O_RDONLY | O_CLOEXEC);
+    assert_int_equal(flock(lock, LOCK_EX), 0);
+    for (uint32_t id = 0; id < ENDED; id++)
+        disks_remove(&disks, id);
+    assert_int_equal(make_room(ENDED, &fail), 0);
+    snprintf(file, sizeof(file), "%s/%d/upper/f", disks.path, ENDED);
+    assert_int_equal(mknod(file, S_IFREG | 0600, 0), 0);
+    wait_until(the_last_was_looked_at);
+    assert_int_equal(count_rooms(), ENDED + 1);
+    assert_int_equal(count_children(disks.keeper_pid), KEEPER_REMOVERS);
+    assert_int_equal(flock(lock, LOCK_UN), 0);
+    wait_until(only_the_last_is_left);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_disks, tear_down_disks)
 
 static int group(void)
@@ -194,6 +244,7 @@ static int group(void)
         TEST(behind_more_orders_than_a_keeper_may_owe_no_room_is_made),
         TEST(breaches_that_nobody_reads_hold_up_neither_looks_nor_removals),
         TEST(remains_that_take_long_to_remove_hold_up_no_room),
+        TEST(however_many_rooms_end_at_once_a_keeper_has_two_removers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* Sandboxes without namespaces: what works in them, how they end, and what they are refused. */
 #include "tests/workers/landlock_world.h"
+#include "tests/workers/layers_world.h"
 
 #include "workers/layer.h"
 #include "workers/tools/kernel.h"
@@ -82,18 +83,7 @@ FIBER_TEST(modes_owners_and_times_of_its_own_files_are_its_own)
 
 /* ---- layers ------------------------------------------------------------------------------- */
 
-static char store[128], cache[128];
-static struct layers layers = {.store = store, .cache = cache};
-
-static int set_up_layers(void **state)
-{
-    int code = set_up_plain(state);
-    if (code == 0) {
-        make_dir(store, sizeof(store), "store");
-        make_dir(cache, sizeof(cache), "cache");
-    }
-    return code;
-}
+static int set_up_layers(void **state) { return make_layers(set_up_plain(state)); }
 
 static char *keep(struct sandbox **sandbox)
 {
@@ -225,25 +215,6 @@ FIBER_TEST(images_networks_and_terminals_are_refused_by_name)
 }
 
 /* ---- ends --------------------------------------------------------------------------------- */
-
-/* Processes that no signal but SIGKILL ends, whose parents are gone, in sessions of their own. */
-static const char tenacious[] =
-    "for i in 1 2 3; do (trap '' TERM HUP INT; setsid bash -c 'trap \"\" TERM HUP INT; exec perl -e "
-    "\"sleep 1 while 1\" %s' & ) & done; exec perl -e 'sleep 1 while 1' %s";
-
-static struct sandbox *start_tenacious(const char *mark)
-{
-    char text[512];
-    struct sandbox *sandbox = open_host();
-    struct fail fail = {0};
-    pid_t pid;
-    snprintf(text, sizeof(text), tenacious, mark, mark);
-    const char *argv[] = {"/bin/bash", "-c", text, NULL};
-    struct sandbox_exec exec = {.argv = argv};
-    assert_int_equal(sandbox_start(sandbox, &exec, &pid, &fail), 0);
-    wait_for_marked(mark, 4);
-    return sandbox;
-}
 
 FIBER_TEST(nothing_outlives_a_sandbox_that_is_closed)
 {

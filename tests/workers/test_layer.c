@@ -1,5 +1,5 @@
 /* Layers: what a sandbox wrote, packed, named, kept, unpacked and seen again by another. */
-#include "tests/workers/sandbox_fixture.h"
+#include "tests/workers/layers_world.h"
 
 #include <dirent.h>
 #include <linux/filter.h>
@@ -18,18 +18,7 @@
 #include "workers/sandbox/tar.h"
 #include "workers/tree.h"
 
-static char store[128], cache[128];
-static struct layers layers = {.store = store, .cache = cache};
-
-static int set_up_layers(void **state)
-{
-    int code = set_up(state);
-    if (code == 0) {
-        make_dir(store, sizeof(store), "store");
-        make_dir(cache, sizeof(cache), "cache");
-    }
-    return code;
-}
+static int set_up_layers(void **state) { return make_layers(set_up(state)); }
 
 static int tear_down_layers(void **state)
 {

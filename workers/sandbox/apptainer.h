@@ -24,6 +24,7 @@
 #include <limits.h>
 
 #include "workers/sandbox/room.h"
+#include "workers/sandbox/wire.h"
 
 enum {
     APPTAINER_BINDS_MAX = 128,
@@ -38,10 +39,8 @@ enum {
 struct apptainer_handover {
     uint64_t size; /* of this */
     uint32_t id;
-    uint64_t memory_mib, disk_mib, processes, inodes, file_mib;
-    uint64_t gauge; /* its place among those of APPTAINER_GAUGES_FD */
-    uint64_t layer_count, listener_count;
-    struct listener listeners[LISTENERS_MAX];
+    struct wire_room room; /* its gauge's place is among those of APPTAINER_GAUGES_FD */
+    uint64_t layer_count;
     uint64_t outside[APPTAINER_NAMESPACES]; /* apptainer_namespaces(), of who must not be ours */
     char points[APPTAINER_POINTS_SIZE];     /* "r/usr\0w/tmp\0\0": what is mounted where, for reading or writing */
 };
@@ -85,6 +84,8 @@ int apptainer_namespaces(int proc, uint64_t ret[APPTAINER_NAMESPACES], struct fa
 /* -EPROTO with the first that is the same. */
 int apptainer_check_namespaces(const uint64_t outside[APPTAINER_NAMESPACES],
                                const uint64_t inside[APPTAINER_NAMESPACES], struct fail *fail);
+/* Not the same, but below. */
+bool apptainer_is_below(const char *path, const char *point);
 /* One line of /proc/self/mountinfo: -EPROTO when it is none of `points` and none of apptainer's own. */
 int apptainer_check_mount(const char *line, const char *points, struct fail *fail);
 

@@ -41,7 +41,7 @@ static const struct {
 
 static bool is_at(const char *path, const char *point) { return strcmp(path, point) == 0; }
 
-static bool is_below(const char *path, const char *point)
+bool apptainer_is_below(const char *path, const char *point)
 {
     size_t len = strlen(point);
     return strncmp(path, point, len) == 0 && path[len] == '/';
@@ -50,7 +50,7 @@ static bool is_below(const char *path, const char *point)
 static bool is_apptainers(const char *path)
 {
     for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
-        if (is_at(path, own[i].path) || (own[i].is_with_all_below && is_below(path, own[i].path)))
+        if (is_at(path, own[i].path) || (own[i].is_with_all_below && apptainer_is_below(path, own[i].path)))
             return true;
     return false;
 }
@@ -60,7 +60,7 @@ static bool is_ours(const char *path, bool is_writable, const char *points)
 {
     for (const char *at = points; *at; at += strlen(at) + 1)
         if ((is_at(path, at + 1) && (!is_writable || *at == 'w')) ||
-            (*at == 'r' && !is_writable && is_below(path, at + 1)))
+            (*at == 'r' && !is_writable && apptainer_is_below(path, at + 1)))
             return true;
     return false;
 }

@@ -18,6 +18,7 @@
 #include "workers/sandbox/apptainer.h"
 #include "workers/sandbox/gauge.h"
 #include "workers/sandbox/init.h"
+#include "workers/sandbox/plan.h"
 #include "workers/sandbox/way.h"
 
 static struct apptainer_handover told;
@@ -64,13 +65,6 @@ static int build(const struct room_plan *plan, struct room *ret, struct fail *fa
     return ret->proc < 0 ? refuse(fail, "/proc") : look_around(ret->proc, fail);
 }
 
-/* The first that the kernel ends when memory runs out. */
-static int offer_to_killer(struct fail *fail)
-{
-    AUTO_CLOSE int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    return fd < 0 || write(fd, "1000", 4) < 0 ? refuse(fail, "oom_score_adj") : 0;
-}
-
 /* We have the user and the rights of those inside, who could slow us down with all of theirs. */
 static int keep_own_share(struct fail *fail)
 {
@@ -93,7 +87,7 @@ static int confine(const struct room_plan *plan, struct fail *fail)
 {
     (void)plan;
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-    int code = offer_to_killer(fail);
+    int code = room_offer_to_killer(fail);
     if (code == 0)
         code = room_set_rights(0, fail);
     if (code == 0)
@@ -112,7 +106,6 @@ const struct room_way *room_way(enum tier tier)
                                         .build = build,
                                         .confine = confine,
                                         .form = PACK_WHOLE,
-                                        .first_form = PACK_FIRST,
                                         .has_terminals = true};
     (void)tier;
     return &way;
@@ -128,28 +121,22 @@ static bool read_told(void)
         more = read(APPTAINER_HANDOVER_FD, (char *)&told + got, sizeof(told) - got);
         got += more > 0 ? (size_t)more : 0;
     } while (more > 0 && got < sizeof(told));
-    return got == sizeof(told) && told.size == sizeof(told) && told.listener_count <= LISTENERS_MAX;
+    return got == sizeof(told) && told.size == sizeof(told) && told.room.listener_count <= LISTENERS_MAX;
 }
 
 int main(void)
 {
-    struct gauge *gauge = read_told() ? gauges_map_one(APPTAINER_GAUGES_FD, told.gauge) : NULL;
+    struct gauge *gauge = read_told() ? gauges_map_one(APPTAINER_GAUGES_FD, told.room.gauge) : NULL;
     if (!gauge)
         return 1; /* who runs us by hand */
     struct room_plan plan = {.id = told.id,
                              .image = "",
                              .layer_count = told.layer_count,
-                             .memory_mib = told.memory_mib,
-                             .disk_mib = told.disk_mib,
-                             .processes = told.processes,
-                             .inodes = told.inodes,
-                             .file_mib = told.file_mib,
                              .gauge = gauge,
                              .brought = {ROOM_BROUGHT_FD, ROOM_BROUGHT_FD + 1, ROOM_BROUGHT_FD + 2},
                              .brought_count = 3,
-                             .listener_count = told.listener_count,
                              .tier = TIER_apptainer};
-    memcpy(plan.listeners, told.listeners, sizeof(plan.listeners));
+    plan_take(&plan, &told.room);
     signal(SIGPIPE, SIG_IGN);
     room_prepare_filter();
     init_main(&plan, ROOM_CONTROL_FD, ROOM_BIRTHS_FD);

@@ -12,6 +12,7 @@
 #include "workers/sandbox/gauge.h"
 #include "workers/sandbox/launch.h"
 #include "workers/sandbox/plain_room.h"
+#include "workers/sandbox/plan.h"
 
 static int refuse(struct fail *fail, const char *what)
 {
@@ -73,15 +74,6 @@ int apptainer_prepare(const char *directory, struct fail *fail)
 
 /* ---- what can be written ------------------------------------------------------------------ */
 
-/* A directory that is there, and no link: a layer may have put anything in its place. */
-static int need_dir(int at, const char *name, struct fail *fail)
-{
-    struct stat it;
-    if (fstatat(at, name, &it, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(it.st_mode))
-        unlinkat(at, name, 0);
-    return site_make_dir(at, name, 0755, fail);
-}
-
 /* The image's own /workspace and /tmp, as directories that nobody shares. */
 static int copy_from_image(struct site *site, int upper, const char *name, struct fail *fail)
 {
@@ -103,14 +95,14 @@ static int fill_upper(struct site *site, int upper, struct fail *fail)
     const struct room_plan *plan = site->plan;
     int code = 0;
     for (size_t i = 0; i < 2 && code == 0; i++) {
-        code = need_dir(upper, names[i], fail);
+        code = plain_need_dir(upper, names[i], fail);
         if (code == 0)
             code = copy_from_image(site, upper, names[i], fail);
     }
     for (size_t i = 0; i < plan->layer_count && code == 0; i++)
         code = plain_layers_copy(plan->layers[i], upper, plan->tier, plan->gauge, fail);
     for (size_t i = 0; i < 2 && code == 0; i++)
-        code = need_dir(upper, names[i], fail);
+        code = plain_need_dir(upper, names[i], fail);
     return code;
 }
 
@@ -144,15 +136,8 @@ static int write_handover(const struct site *site, struct fail *fail)
     int ends[2];
     it.size = sizeof(it);
     it.id = plan->id;
-    it.memory_mib = plan->memory_mib;
-    it.disk_mib = plan->disk_mib;
-    it.processes = plan->processes;
-    it.inodes = plan->inodes;
-    it.file_mib = plan->file_mib;
-    it.gauge = plan->gauge_number;
     it.layer_count = plan->layer_count;
-    it.listener_count = plan->listener_count;
-    memcpy(it.listeners, plan->listeners, sizeof(it.listeners));
+    plan_tell(plan, &it.room);
     AUTO_CLOSE int proc = site_open_dir(AT_FDCWD, "/proc", fail);
     int code = proc < 0 ? proc : apptainer_namespaces(proc, it.outside, fail);
     if (code == 0)
@@ -205,15 +190,12 @@ static int become(const struct site *site, int upper, struct fail *fail)
 
 static int open_site(struct site *site, struct fail *fail)
 {
-    char link[64];
     site->disk = open(site->plan->disk, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (site->disk < 0)
         return refuse(fail, site->plan->disk);
-    snprintf(link, sizeof(link), "/proc/self/fd/%d", site->disk);
-    ssize_t len = readlink(link, site->path, sizeof(site->path));
-    if (len < 0 || len == sizeof(site->path))
-        return fail_set(fail, -ENAMETOOLONG, "the cache's path is too long");
-    site->path[len] = '\0';
+    int code = room_name_of(site->disk, site->path, sizeof(site->path));
+    if (code < 0)
+        return fail_set(fail, code, "the cache's path: %s", strerror(-code));
     site->session = session;
     snprintf(site->rooms, sizeof(site->rooms), "%s", site->path);
     for (int up = 0; up < 2 && strrchr(site->rooms, '/'); up++) /* <rooms>/<of one spawner>/<of one room> */
@@ -233,7 +215,9 @@ int apptainer_room_build(const struct room_plan *plan, struct room *ret, struct 
         code = make_dirs(&site, fail);
     if (code == 0)
         code = host_image_is(plan->image) ? site_show_host(&site, fail) : site_show_image(&site, fail);
-    if (code == 0 && site_make_dir(site.disk, "upper", 0755, fail) == 0)
+    if (code == 0)
+        code = site_make_dir(site.disk, "upper", 0755, fail);
+    if (code == 0)
         code = ret->upper = site_open_dir(site.disk, "upper", fail);
     if (code >= 0)
         code = fill_upper(&site, ret->upper, fail);

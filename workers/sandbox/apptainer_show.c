@@ -64,12 +64,6 @@ static int show(struct site *site, int image, const char *path, const char *name
 
 /* ---- the image "host" ---------------------------------------------------------------------- */
 
-static bool is_below(const char *path, const char *above)
-{
-    size_t len = strlen(above);
-    return strncmp(path, above, len) == 0 && path[len] == '/';
-}
-
 static int show_in_parts(struct site *site, int host, const char *name, struct fail *fail);
 
 /* All but where apptainer mounts what it works with, since mounts bring those below them with them; and but
@@ -80,8 +74,8 @@ static int show_of_host(struct site *site, int host, const char *name, struct fa
     snprintf(path, sizeof(path), "/%s", name);
     if (strcmp(path, site->session) == 0 || strcmp(path, site->rooms) == 0)
         return 0;
-    return is_below(site->session, path) || is_below(site->rooms, path) ? show_in_parts(site, host, name, fail)
-                                                                      : show(site, host, "", name, fail);
+    bool is_above = apptainer_is_below(site->session, path) || apptainer_is_below(site->rooms, path);
+    return is_above ? show_in_parts(site, host, name, fail) : show(site, host, "", name, fail);
 }
 
 static int show_in_parts(struct site *site, int host, const char *name, struct fail *fail)
@@ -114,7 +108,7 @@ static int show_mounts_of_host(struct site *site, struct fail *fail)
         if (sscanf(line, "%*s %*s %*s %*s %4095s", path) != 1)
             continue;
         for (size_t i = 0; i < shown; i++)
-            is_shown |= is_below(path, command->binds[i].to);
+            is_shown |= apptainer_is_below(path, command->binds[i].to);
         if (is_shown && access(path, F_OK) == 0)
             code = apptainer_bind(command, path, path, false, fail);
     }

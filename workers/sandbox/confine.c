@@ -1,5 +1,6 @@
 /* What a sandbox gives up before anything untrusted runs in it: limits, rights, system calls. */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -11,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/cleanup.h"
 #include "workers/sandbox/filter.h"
 #include "workers/sandbox/room.h"
 
@@ -45,6 +47,12 @@ void room_limit(const struct room_plan *plan)
     struct room_limits limits = room_limits(plan);
     for (size_t i = 0; i < limits.count; i++)
         limit(limits.each[i].what, limits.each[i].most);
+}
+
+int room_offer_to_killer(struct fail *fail)
+{
+    AUTO_CLOSE int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    return fd < 0 || write(fd, "1000", 4) < 0 ? fail_set(fail, -errno, "oom_score_adj: %s", strerror(errno)) : 0;
 }
 
 /* ---- system calls ------------------------------------------------------------------- */

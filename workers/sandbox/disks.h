@@ -49,7 +49,10 @@ void disks_close(struct disks *disks);
 
 /* ---- parts ------------------------------------------------------------ */
 
-enum { DISKS_WAITING_MAX = 4096 }; /* beyond it disks_make says -EBUSY */
+enum {
+    DISKS_WAITING_MAX = 4096, /* beyond it disks_make says -EBUSY */
+    KEEPER_REMOVERS = 2       /* processes; while they are too far behind, the keeper takes no orders */
+};
 
 /* keeper.c: in the process of its own; ends when `orders` does. */
 struct keeper_order {

@@ -31,6 +31,13 @@ static int64_t read_seccomp(int root)
     return line ? strtoll(line + sizeof("\nSeccomp:") - 1, NULL, 10) : FACTS_UNKNOWN;
 }
 
+void facts_kernel(unsigned *major, unsigned *minor)
+{
+    struct utsname kernel;
+    if (uname(&kernel) < 0 || sscanf(kernel.release, "%u.%u", major, minor) != 2)
+        *major = *minor = 0;
+}
+
 void facts_read(int root, struct facts *ret)
 {
     const struct {
@@ -48,14 +55,11 @@ void facts_read(int root, struct facts *ret)
         {"proc/sys/user/max_net_namespaces", &ret->max_net},
         {"proc/sys/kernel/pid_max", &ret->pid_max},
     };
-    struct utsname kernel;
     *ret = (struct facts){0};
     for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
         *numbers[i].value = read_number(root, numbers[i].path);
     ret->seccomp = read_seccomp(root);
     ret->is_container = faccessat(root, ".dockerenv", F_OK, 0) == 0 ||
                         faccessat(root, "run/.containerenv", F_OK, 0) == 0;
-    if (uname(&kernel) == 0 &&
-        sscanf(kernel.release, "%u.%u", &ret->kernel_major, &ret->kernel_minor) != 2)
-        ret->kernel_major = ret->kernel_minor = 0;
+    facts_kernel(&ret->kernel_major, &ret->kernel_minor);
 }

@@ -21,6 +21,8 @@ struct facts {
     unsigned kernel_major, kernel_minor;
 };
 
+/* Of the kernel that runs; 0 and 0 where it says nothing of the kind. */
+void facts_kernel(unsigned *major, unsigned *minor);
 /* `root` is an open directory, "/" but in tests. */
 void facts_read(int root, struct facts *ret);
 

@@ -303,7 +303,7 @@ pid_t floor_clone(const struct floor *floor, int cgroup, int *ret_pidfd)
     return read_pid(*ret_pidfd);
 }
 
-int floor_fork_kernel(struct floor *floor, const struct room_plan *limits, const int *fds,
+int floor_fork_kernel(struct floor *floor, const struct room_plan *limits, int cgroup, const int *fds,
                       size_t fd_count)
 {
     char text[512];
@@ -313,10 +313,10 @@ int floor_fork_kernel(struct floor *floor, const struct room_plan *limits, const
         len += snprintf(text + len, sizeof(text) - (size_t)len, "%s[%d,%llu]", i ? "," : "",
                         most.each[i].what, (unsigned long long)most.each[i].most);
     len += snprintf(text + len, sizeof(text) - (size_t)len, "]");
-    AUTO_CLOSE int door = limits->cgroup < 0 ? -1 : cgroup_open_door(limits->cgroup);
+    AUTO_CLOSE int door = cgroup < 0 ? -1 : cgroup_open_door(cgroup);
     struct wire_head head = {.number = {door >= 0}};
     int all[WIRE_FDS_MAX];
-    if (fd_count >= WIRE_FDS_MAX || (limits->cgroup >= 0 && door < 0))
+    if (fd_count >= WIRE_FDS_MAX || (cgroup >= 0 && door < 0))
         return -ENOENT;
     memcpy(all, fds, fd_count * sizeof(*fds));
     all[fd_count] = door; /* the last, where there is one: the fork goes through it into the sandbox's group */

@@ -46,9 +46,9 @@ void floors_forget(struct floors *floors, pid_t pid);
 
 /*
  * Asks for a kernel; its channel, its output and the namespaces of its sandbox (WIRE_INSIDE) in
- * `fds`. 0: it was asked; -ENOENT: there is no fork server.
+ * `fds`; it is to be in `cgroup` (-1: none). 0: it was asked; -ENOENT: there is no fork server.
  */
-int floor_fork_kernel(struct floor *floor, const struct room_plan *limits, const int *fds,
+int floor_fork_kernel(struct floor *floor, const struct room_plan *limits, int cgroup, const int *fds,
                       size_t fd_count);
 
 #endif

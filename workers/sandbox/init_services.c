@@ -173,6 +173,13 @@ static void serve_inside(struct init *init)
         close(fds[--count]);
 }
 
+/* Over no layers a whole tree is the first. */
+static enum pack_form form_of(const struct init *init)
+{
+    bool is_first = init->way->form == PACK_WHOLE && init->plan.layer_count == 0;
+    return is_first ? PACK_FIRST : init->way->form;
+}
+
 static void serve_pack(struct init *init)
 {
     struct fail fail = {0};
@@ -181,8 +188,7 @@ static void serve_pack(struct init *init)
         fail_set(&fail, -EINVAL, "no file to pack into");
     else {
         init_kill_others(init, 0);
-        pack_upper(init->room.upper, init->message.fds[0],
-                   init->plan.layer_count == 0 ? init->way->first_form : init->way->form, &bytes, &fail);
+        pack_upper(init->room.upper, init->message.fds[0], form_of(init), &bytes, &fail);
     }
     if (fail.code < 0)
         init_refuse(init, &fail);

@@ -34,6 +34,8 @@ enum {
 struct keeper {
     const char *path;
     int orders, births;
+    int removers;     /* a pipe of rooms to be removed; -1 */
+    int64_t in_hand; /* a room that has no place in it; -1: none */
     struct keeper_order *rooms;
     size_t count, capacity;
 };
@@ -117,20 +119,66 @@ static void add_room(struct keeper *keeper, const struct keeper_order *order)
     keeper->rooms[keeper->count++] = *order;
 }
 
-/* Removing can take long: in a process of its own. */
-static void remove_room(struct keeper *keeper, uint32_t id)
+static void remove_one(const struct keeper *keeper, uint32_t id)
 {
     char path[DISKS_PATH_MAX + 16];
+    snprintf(path, sizeof(path), "%s/%u", keeper->path, id);
+    tree_remove(path);
+}
+
+/* Until the keeper has no more for anybody. */
+static _Noreturn void be_remover(const struct keeper *keeper, int rooms)
+{
+    uint32_t id;
+    close(keeper->orders);
+    close(keeper->births);
+    close(keeper->removers);
+    while (read(rooms, &id, sizeof(id)) == sizeof(id))
+        remove_one(keeper, id);
+    _exit(0);
+}
+
+/* Removing can take long: in processes of their own, as many as can be had, that all take from one pipe. */
+static void start_removers(struct keeper *keeper)
+{
+    int ends[2];
+    size_t started = 0;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return;
+    keeper->removers = ends[1];
+    for (int i = 0; i < KEEPER_REMOVERS; i++) {
+        pid_t pid = fork();
+        if (pid == 0)
+            be_remover(keeper, ends[0]);
+        started += pid > 0;
+    }
+    close(ends[0]);
+    fcntl(keeper->removers, F_SETFL, O_NONBLOCK);
+    if (started > 0)
+        return;
+    close(keeper->removers);
+    keeper->removers = -1;
+}
+
+/* Where they are too far behind it stays in hand, and no more orders are taken; where there are none it is done here. */
+static void hand_on(struct keeper *keeper)
+{
+    const uint32_t id = (uint32_t)keeper->in_hand;
+    ssize_t sent = keeper->removers < 0 ? -1 : write(keeper->removers, &id, sizeof(id));
+    if (sent < 0 && keeper->removers >= 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (sent < 0)
+        remove_one(keeper, id);
+    keeper->in_hand = -1;
+}
+
+static void remove_room(struct keeper *keeper, uint32_t id)
+{
     for (size_t i = 0; i < keeper->count; i++)
         if (keeper->rooms[i].id == id)
             keeper->rooms[i--] = keeper->rooms[--keeper->count];
-    snprintf(path, sizeof(path), "%s/%u", keeper->path, id);
-    pid_t pid = fork();
-    if (pid > 0)
-        return;
-    tree_remove(path);
-    if (pid == 0)
-        _exit(0);
+    keeper->in_hand = id;
+    hand_on(keeper);
 }
 
 static bool take_order(struct keeper *keeper)
@@ -189,7 +237,7 @@ static void look(struct keeper *keeper, int64_t *ret_next_ms)
 
 _Noreturn void keeper_run(const char *path, const char *parent, int orders, int births)
 {
-    struct keeper keeper = {.path = path, .orders = orders, .births = births};
+    struct keeper keeper = {.path = path, .orders = orders, .births = births, .removers = -1, .in_hand = -1};
     int64_t next_ms = 0;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGCHLD, SIG_IGN); /* who removes is not waited for */
@@ -197,14 +245,21 @@ _Noreturn void keeper_run(const char *path, const char *parent, int orders, int 
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     start_sweep(parent, path);
+    start_removers(&keeper);
     for (;;) {
         int64_t left_ms = next_ms - clock_ms();
         int wait_ms = keeper.count == 0 ? -1 : left_ms > 0 ? (int)left_ms : 0;
-        if (poll(&(struct pollfd){orders, POLLIN, 0}, 1, wait_ms) > 0 && !take_order(&keeper))
+        bool is_behind = keeper.in_hand >= 0;
+        struct pollfd on[] = {{is_behind ? -1 : orders, POLLIN, 0}, {is_behind ? keeper.removers : -1, POLLOUT, 0}};
+        poll(on, 2, wait_ms);
+        if (on[1].revents)
+            hand_on(&keeper);
+        if (on[0].revents && !take_order(&keeper))
             break;
         if (keeper.count > 0 && clock_ms() >= next_ms)
             look(&keeper, &next_ms);
     }
+    cleanup_close(&keeper.removers);
     while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) /* with SIGCHLD ignored: until none is left */
         ;
     tree_remove(path);

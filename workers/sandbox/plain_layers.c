@@ -217,3 +217,19 @@ int plain_layers_copy_dir(const char *path, int to, struct gauge *gauge, struct 
 {
     return copy_all(path, to, NULL, gauge, fail);
 }
+
+static int refuse_dir(const char *name, struct fail *fail)
+{
+    return fail_set(fail, -errno, "%s: %s", name, strerror(errno));
+}
+
+int plain_need_dir(int at, const char *name, struct fail *fail)
+{
+    struct stat it;
+    if (fstatat(at, name, &it, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(it.st_mode))
+        unlinkat(at, name, 0);
+    if (mkdirat(at, name, 0755) < 0 && errno != EEXIST)
+        return refuse_dir(name, fail);
+    AUTO_CLOSE int dir = openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return dir < 0 ? refuse_dir(name, fail) : 0;
+}

@@ -45,18 +45,6 @@ static int check_plan(const struct room_plan *plan, struct fail *fail)
 
 /* ---- its directories ---------------------------------------------------------------- */
 
-/* One that is there, and no link: a layer may have put anything in its place. */
-static int need_dir(int at, const char *name, struct fail *fail)
-{
-    struct stat it;
-    if (fstatat(at, name, &it, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(it.st_mode))
-        unlinkat(at, name, 0);
-    if (mkdirat(at, name, 0755) < 0 && errno != EEXIST)
-        return refuse(fail, name);
-    AUTO_CLOSE int dir = openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return dir < 0 ? refuse(fail, name) : 0;
-}
-
 static int open_dir(int at, const char *name, int *ret, struct fail *fail)
 {
     *ret = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -69,8 +57,8 @@ static int fill_upper(const struct room_plan *plan, int upper, struct fail *fail
     for (size_t i = 0; i < plan->layer_count && code == 0; i++)
         code = plain_layers_copy(plan->layers[i], upper, plan->tier, plan->gauge, fail);
     if (code == 0)
-        code = need_dir(upper, "workspace", fail);
-    return code == 0 ? need_dir(upper, "tmp", fail) : code;
+        code = plain_need_dir(upper, "workspace", fail);
+    return code == 0 ? plain_need_dir(upper, "tmp", fail) : code;
 }
 
 static int make_dirs(const struct room_plan *plan, struct room *room, struct fail *fail)
@@ -98,14 +86,10 @@ static struct { /* one room in a process */
 
 static int read_name(int fd, const char *after, char ret[ROOM_PATH_SIZE], struct fail *fail)
 {
-    char link[64];
-    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-    ssize_t len = readlink(link, ret, ROOM_PATH_SIZE - 16);
-    if (len < 0)
-        return refuse(fail, link);
-    if (len == ROOM_PATH_SIZE - 16)
-        return fail_set(fail, -ENAMETOOLONG, "the cache's path is too long");
-    strcpy(ret + len, after);
+    int code = room_name_of(fd, ret, ROOM_PATH_SIZE - 16);
+    if (code < 0)
+        return fail_set(fail, code, "the cache's path: %s", strerror(-code));
+    strcat(ret, after);
     return 0;
 }
 
@@ -198,18 +182,11 @@ int plain_room_build(const struct room_plan *plan, struct room *ret, struct fail
     return code;
 }
 
-/* The first that the kernel ends when memory runs out. */
-static int offer_to_killer(struct fail *fail)
-{
-    AUTO_CLOSE int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    return fd < 0 || write(fd, "1000", 4) < 0 ? refuse(fail, "oom_score_adj") : 0;
-}
-
 int plain_room_confine(const struct room_plan *plan, struct fail *fail)
 {
     (void)plan;
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-    int code = offer_to_killer(fail);
+    int code = room_offer_to_killer(fail);
     if (code == 0)
         code = geteuid() == 0 ? room_drop_rights(0, fail) : room_set_rights(0, fail);
     if (code == 0)

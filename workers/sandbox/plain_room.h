@@ -35,5 +35,7 @@ int plain_room_meet(struct room *room, int told, struct fail *fail);
 int plain_layers_copy(const char *layer, int upper, enum tier tier, struct gauge *gauge, struct fail *fail);
 /* The same of any directory, whatever it has at its top. */
 int plain_layers_copy_dir(const char *path, int to, struct gauge *gauge, struct fail *fail);
+/* Makes the directory `name`; what else is there, a link too, goes: a layer may have put anything in its place. */
+int plain_need_dir(int at, const char *name, struct fail *fail);
 
 #endif

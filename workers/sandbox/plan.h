@@ -8,7 +8,9 @@
 
 /* All but the disk; the strings are the message's. False when it is not one. */
 bool plan_read(struct room_plan *ret, const struct wire_message *message, const struct spawner_setup *setup);
-/* How many CPUs it is to be bound to; 0: all. */
-uint64_t plan_cpus(const struct wire_message *message);
+/* The numbers and listeners, of those in `wanted` ... */
+void plan_take(struct room_plan *plan, const struct wire_room *wanted);
+/* ... and the other way. */
+void plan_tell(const struct room_plan *plan, struct wire_room *ret);
 
 #endif

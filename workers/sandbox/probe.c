@@ -21,10 +21,11 @@ static const struct {
     const char *word, *title, *use;
     uint64_t namespaces;
     enum probe_check after;
+    int64_t limit_ms;
     int (*try)(const struct probe_place *place, struct fail *fail);
 } checks[] = {
-#define CHECK(name, title, namespaces, after, use)                                                \
-    {#name, title, use, namespaces, CHECK_AFTER(after), probe_try_##name},
+#define CHECK(name, title, namespaces, after, limit_ms, use)                                                \
+    {#name, title, use, namespaces, CHECK_AFTER(after), limit_ms, probe_try_##name},
 #include "workers/sandbox/checks.def"
 #undef CHECK
 };
@@ -94,8 +95,7 @@ static void try_all(const struct probe_place *place, struct probe *probe)
             snprintf(result->text, sizeof(result->text), "not tried: it needs %s", checks[after].title);
             continue;
         }
-        probe_try(checks[i].try, checks[i].namespaces, place,
-                  i == CHECK_apptainer ? PROBE_PROGRAM_LIMIT_MS : PROBE_LIMIT_MS, result);
+        probe_try(checks[i].try, checks[i].namespaces, place, checks[i].limit_ms, result);
         if (!result->is_ok)
             cure_find((enum probe_check)i, &probe->facts, result);
     }

@@ -55,7 +55,7 @@ const char *probe_use(enum probe_check check);   /* what it is for */
 /* ---- for probe.c and its parts ------------------------------------ */
 
 /* In the process of its own: 0 with a note in fail->text, or negative errno and why. */
-#define CHECK(name, title, namespaces, after, use)                                                \
+#define CHECK(name, title, namespaces, after, limit_ms, use)                                                \
     int probe_try_##name(const struct probe_place *place, struct fail *fail);
 #include "workers/sandbox/checks.def"
 #undef CHECK

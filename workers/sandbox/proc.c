@@ -67,13 +67,6 @@ static char read_state(int proc, pid_t pid, pid_t *parent, uint64_t *began)
                : 0;
 }
 
-char proc_state(int proc, pid_t pid)
-{
-    pid_t parent;
-    uint64_t began;
-    return read_state(proc, pid, &parent, &began);
-}
-
 enum { FREEZE_PASSES = 64 };
 
 static bool has(const pid_t *pids, size_t count, pid_t pid)
@@ -84,26 +77,38 @@ static bool has(const pid_t *pids, size_t count, pid_t pid)
     return false;
 }
 
-size_t proc_tree(int proc, pid_t root, pid_t *ret, size_t max)
+void proc_take_census(int proc, struct proc_census *ret)
 {
-    static pid_t pids[PROC_HOST_MAX], parents[PROC_HOST_MAX];
-    size_t seen = proc_list(proc, pids, PROC_HOST_MAX), count = 0, before = 0;
-    for (size_t i = 0; i < seen; i++) {
+    ret->count = proc_list(proc, ret->pids, PROC_HOST_MAX);
+    for (size_t i = 0; i < ret->count; i++) {
         uint64_t began;
-        char state = read_state(proc, pids[i], &parents[i], &began);
+        char state = read_state(proc, ret->pids[i], &ret->parents[i], &began);
         if (state == 0 || state == 'Z' || state == 'X')
-            parents[i] = 0;
-        else if (pids[i] == root && count < max)
-            ret[count++] = root;
+            ret->pids[i] = ret->parents[i] = 0;
     }
+}
+
+static size_t find_tree(const struct proc_census *census, pid_t root, pid_t *ret, size_t max)
+{
+    size_t count = 0, before = 0;
+    if (max > 0 && has(census->pids, census->count, root))
+        ret[count++] = root;
     while (before < count) { /* a generation at a time */
         size_t from = before;
         before = count;
-        for (size_t i = 0; i < seen && count < max; i++)
-            if (parents[i] > 0 && has(ret + from, before - from, parents[i]))
-                ret[count++] = pids[i];
+        for (size_t i = 0; i < census->count && count < max; i++)
+            if (census->parents[i] > 0 && has(ret + from, before - from, census->parents[i]))
+                ret[count++] = census->pids[i];
     }
     return count;
+}
+
+static struct proc_census now; /* of those that nobody hands in */
+
+size_t proc_tree(int proc, pid_t root, pid_t *ret, size_t max)
+{
+    proc_take_census(proc, &now);
+    return find_tree(&now, root, ret, max);
 }
 
 static int compare_pids(const void *a, const void *b)
@@ -112,29 +117,37 @@ static int compare_pids(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* In the order of their pids. */
+static size_t leave_out(pid_t first, pid_t *pids, size_t count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if (pids[i] != first)
+            pids[kept++] = pids[i];
+    return kept;
+}
+
+size_t proc_inside_of(const struct proc_census *census, pid_t first, pid_t *ret, size_t max)
+{
+    size_t count = find_tree(census, first, ret, max);
+    qsort(ret, count, sizeof(*ret), compare_pids);
+    return leave_out(first, ret, count);
+}
+
 size_t proc_inside(int proc, pid_t first, pid_t *ret, size_t max)
 {
-    size_t count = first == 1 ? proc_list(proc, ret, max) : proc_tree(proc, first, ret, max), kept = 0;
-    if (first != 1)
-        qsort(ret, count, sizeof(*ret), compare_pids);
-    for (size_t i = 0; i < count; i++)
-        if (ret[i] != first)
-            ret[kept++] = ret[i];
-    return kept;
+    if (first == 1)
+        return leave_out(1, ret, proc_list(proc, ret, max));
+    proc_take_census(proc, &now);
+    return proc_inside_of(&now, first, ret, max);
 }
 
 size_t proc_children(int proc, pid_t parent, pid_t *ret, size_t max)
 {
-    static pid_t pids[PROC_HOST_MAX];
-    size_t seen = proc_list(proc, pids, PROC_HOST_MAX), count = 0;
-    for (size_t i = 0; i < seen && count < max; i++) {
-        pid_t above;
-        uint64_t began;
-        char state = read_state(proc, pids[i], &above, &began);
-        if (state != 0 && state != 'Z' && state != 'X' && above == parent)
-            ret[count++] = pids[i];
-    }
+    size_t count = 0;
+    proc_take_census(proc, &now);
+    for (size_t i = 0; i < now.count && count < max; i++)
+        if (now.parents[i] == parent)
+            ret[count++] = now.pids[i];
     return count;
 }
 

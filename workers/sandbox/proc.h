@@ -16,8 +16,12 @@ enum { PROC_HOST_MAX = 1 << 17 };
 
 /* The pids there are, at most `max`; their number. */
 size_t proc_list(int proc, pid_t *ret, size_t max);
-/* 'R', 'S', 'Z' ...; 0 when it is gone. */
-char proc_state(int proc, pid_t pid);
+/* All who live at one time, and their parents; 0 and 0 in place of the dead. */
+struct proc_census {
+    size_t count;
+    pid_t pids[PROC_HOST_MAX], parents[PROC_HOST_MAX];
+};
+void proc_take_census(int proc, struct proc_census *ret);
 /* `root` and all its living descendants that have their parents still, at most `max`; their number. */
 size_t proc_tree(int proc, pid_t root, pid_t *ret, size_t max);
 /* Who is left alone when all others are killed. */
@@ -29,9 +33,11 @@ struct proc_spared {
 };
 /* The living of a sandbox who are neither its first process nor spared, at most `max`; their number. */
 size_t proc_others(int proc, pid_t first, const struct proc_spared *spared, pid_t *ret, size_t max);
-/* All of a sandbox but its first process: in a pid namespace of its own, where that is 1, all there are; else
+/* All of a sandbox but its first process, in the order of their pids: in a pid namespace of its own, where that is 1, all there are; else
  * what descends from it. */
 size_t proc_inside(int proc, pid_t first, pid_t *ret, size_t max);
+/* The same by a census of the host, where there are no pid namespaces. */
+size_t proc_inside_of(const struct proc_census *census, pid_t first, pid_t *ret, size_t max);
 /* Its living children. */
 size_t proc_children(int proc, pid_t parent, pid_t *ret, size_t max);
 /* A signal for `root`, unless that is `spared`, and all its descendants. SIGKILL: frozen first, they cannot

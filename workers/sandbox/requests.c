@@ -93,11 +93,7 @@ int sandbox_open_terminal(struct sandbox *sandbox, int *number, struct fail *fai
     /* What it answers next, a signal to nobody, says that it has closed its own copy: ours is the last. */
     head = (struct wire_head){.verb = WIRE_SIGNAL};
     code = call(sandbox, head, (struct slice){0}, NULL, 0, &answer, fail);
-    if (code < 0)
-        return code;
-    int ret = master;
-    master = -1;
-    return ret;
+    return code < 0 ? code : take_fd(&master);
 }
 
 static int ask_state(struct sandbox *sandbox, int fd, enum wire_state what, mode_t mode, int64_t *ret,

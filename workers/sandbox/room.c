@@ -14,10 +14,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/utsname.h>
 
 #include "common/cleanup.h"
 #include "workers/sandbox/apart.h"
+#include "workers/sandbox/facts.h"
 
 enum {
     INODES_PER_MIB = 128,
@@ -337,10 +337,9 @@ static int make_proc(const struct room_plan *plan, struct room *room, struct fai
 /* Before Linux 6.14 there is one pid_max, the whole machine's, and where root runs the worker a sandbox may write it. */
 static bool has_own_pid_max(void)
 {
-    struct utsname it;
-    unsigned major = 0, minor = 0;
-    return uname(&it) == 0 && sscanf(it.release, "%u.%u", &major, &minor) == 2 &&
-           (major > 6 || (major == 6 && minor >= 14));
+    unsigned major, minor;
+    facts_kernel(&major, &minor);
+    return major > 6 || (major == 6 && minor >= 14);
 }
 
 /* The last that is written there where root owns it. */

@@ -28,12 +28,11 @@ struct room_plan {
     const char *image; /* a directory or "host" */
     const char *layers[ROOM_LAYERS_MAX];
     size_t layer_count; /* lowest first */
-    uint64_t memory_mib, disk_mib, processes, inodes, file_mib;
+    uint64_t memory_mib, disk_mib, processes, inodes, file_mib, cpus; /* cpus: to be bound to; 0: all */
     struct gauge *gauge;
     uint64_t gauge_number; /* its place among all */
     int brought[ROOM_BROUGHT_MAX];
     size_t brought_count;
-    int cgroup; /* cgroup.h; -1 */
     struct listener listeners[LISTENERS_MAX];
     size_t listener_count;
     enum tier tier;
@@ -79,6 +78,8 @@ int room_confine(const struct room_plan *plan, struct fail *fail);
 int room_confine_server(struct fail *fail);
 /* The calls that no room has. */
 void room_deny_calls(struct filter_rules *rules, bool is_server);
+/* Makes of this process, and of what it starts, the first that the kernel ends when memory runs out. */
+int room_offer_to_killer(struct fail *fail);
 /* The way back to capabilities that are given up, which takes CAP_SETPCAP. */
 int room_drop_bounds(struct fail *fail);
 /* All of them but `kept`. */
@@ -105,6 +106,8 @@ void room_limit(const struct room_plan *plan);
 
 /* Opens inside `root` whatever symlinks say; flags O_PATH etc. An fd or -1 with errno. */
 int room_open(int root, const char *path, uint64_t flags, mode_t mode);
+/* Where the kernel says that a descriptor is; 0, -ENAMETOOLONG or another negative errno. */
+int room_name_of(int fd, char *ret, size_t size);
 /* Makes a directory and its parents inside `root`; 0 or negative errno. */
 int room_make_dirs(int root, const char *path, mode_t mode);
 /* A clone of a mounted tree, its whole subtree with `attributes` (MOUNT_ATTR_*); -1, errno. */

@@ -23,6 +23,19 @@ int room_open(int root, const char *path, uint64_t flags, mode_t mode)
     return (int)fd;
 }
 
+int room_name_of(int fd, char *ret, size_t size)
+{
+    char link[64];
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t len = readlink(link, ret, size);
+    if (len < 0)
+        return -errno;
+    if ((size_t)len == size)
+        return -ENAMETOOLONG;
+    ret[len] = '\0';
+    return 0;
+}
+
 /* Makes the last component of `path`, whose parents are there. */
 static int make_dir(int root, char *path, mode_t mode)
 {

@@ -119,13 +119,13 @@ int sandbox_check(const struct sandbox *sandbox, struct fail *fail)
 {
     if (strcmp(sandbox->breach, "memory") == 0)
         return fail_set(fail, -EIO, "the sandbox used more than its %lu MiB of memory and was killed",
-                        (unsigned long)sandbox->memory_mib);
+                        (unsigned long)sandbox->limits.memory_mib);
     if (strcmp(sandbox->breach, "disk") == 0 || strcmp(sandbox->breach, "inodes") == 0)
         return fail_set(fail, -EIO, "the sandbox wrote more than its limit, %s, and was killed",
                         sandbox->breach);
     if (sandbox->breach[0])
         return fail_set(fail, -EIO, "the sandbox had more than its %lu processes and was killed",
-                        (unsigned long)sandbox->processes_max);
+                        (unsigned long)sandbox->limits.processes);
     if (sandbox->closed)
         return fail_set(fail, -ECANCELED, "the sandbox was closed");
     if (sandbox->is_starved)
@@ -409,8 +409,6 @@ static struct sandbox *make_sandbox(struct spawner *spawner, const struct sandbo
                                 .alive = true,
                                 .kernels = plan->kernels && tier_is_apart(spawner->tier),
                                 .end_signal = room_way(spawner->tier)->end_signal,
-                                .memory_mib = plan->memory_mib,
-                                .processes_max = plan->processes,
                                 .pidfd = made->fds[0],
                                 .cgroup = made->fds[2],
                                 .limits = {plan->memory_mib, plan->processes, spawner->is_in_memory ? plan->disk_mib : 0},
@@ -428,17 +426,12 @@ static struct sandbox *make_sandbox(struct spawner *spawner, const struct sandbo
 /* Where there is no root of its own, those inside know the directory by its name out here. */
 static int learn_run_path(struct sandbox *sandbox, int commands, struct fail *fail)
 {
-    char link[64];
     if (tier_has_root(sandbox->spawner->tier)) {
         strcpy(sandbox->run_path, "/run/sluice");
         return 0;
     }
-    snprintf(link, sizeof(link), "/proc/self/fd/%d", commands);
-    ssize_t len = readlink(link, sandbox->run_path, sizeof(sandbox->run_path) - 1);
-    if (len < 0)
-        return say(fail, -errno, "the commands");
-    sandbox->run_path[len] = '\0';
-    return 0;
+    int code = room_name_of(commands, sandbox->run_path, sizeof(sandbox->run_path));
+    return code < 0 ? say(fail, code, "the commands") : 0;
 }
 
 int sandbox_open(struct spawner *spawner, const struct sandbox_plan *plan, struct sandbox **ret,

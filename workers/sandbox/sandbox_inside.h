@@ -40,10 +40,10 @@ struct sandbox {
     bool closed, alive, kernels;
     bool is_starved; /* killed for memory that others took */
     char breach[16];
-    uint64_t memory_mib, processes_max, numbers;
+    uint64_t numbers;
     struct gauge *gauge; /* given back with the sandbox */
     int cgroup;          /* -1 */
-    struct cgroup_limits limits; /* of that */
+    struct cgroup_limits limits; /* whoever holds them */
     struct sandbox_usage usage; /* what is counted here: commands and their output */
     int pidfd, end_signal, commands, outputs;
     char run_path[ROOM_PATH_SIZE];

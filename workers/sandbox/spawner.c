@@ -51,7 +51,7 @@ struct spawner_state {
     size_t count;
     bool is_unswept; /* there may be groups that nobody is in */
     int64_t watch_at_ms;
-    pid_t seen[PROC_SEEN_MAX]; /* of the looks at processes */
+    struct tenant_sight sight;
     struct tenant tenants[GAUGE_COUNT];
 };
 
@@ -82,9 +82,9 @@ static int fork_kernel(struct spawner_state *state)
     int code = -ENOENT;
     for (size_t i = 0; i < state->count; i++) {
         const struct tenant *tenant = &state->tenants[i];
-        struct room_plan limits = {.processes = tenant->processes, .file_mib = tenant->file_mib, .cgroup = tenant->cgroup};
+        struct room_plan limits = {.processes = tenant->limits.processes, .file_mib = tenant->file_mib};
         if (tenant->id == (uint32_t)asked.head.number[0] && tenant->floor)
-            code = floor_fork_kernel(tenant->floor, &limits, asked.fds, asked.fd_count);
+            code = floor_fork_kernel(tenant->floor, &limits, tenant->cgroup, asked.fds, asked.fd_count);
     }
     return answer(state, asked.head.id, code, code < 0 ? "there is no fork server" : "", NULL, 0);
 }
@@ -121,8 +121,6 @@ static int settle(struct spawner_state *state, const struct room_plan *plan, str
                             .proc = -1,
                             .disk = -1,
                             .segments = -1,
-                            .memory_kib = plan->memory_mib * 1024,
-                            .processes = plan->processes,
                             .file_mib = plan->file_mib,
                             .floor = floor,
                             .cgroup = spare->cgroup,
@@ -130,7 +128,7 @@ static int settle(struct spawner_state *state, const struct room_plan *plan, str
                             .limits = {plan->memory_mib, plan->processes,
                                        state->setup->is_in_memory ? plan->disk_mib : 0},
                             .gauge = plan->gauge};
-    cpus_choose(&state->cpus, plan_cpus(&asked), &tenant.cpus);
+    cpus_choose(&state->cpus, plan->cpus, &tenant.cpus);
     int code = spare->cgroup < 0 ? 0 : cgroup_bound(spare->cgroup, &tenant.limits, NULL);
     if (code == 0)
         code = instruct(spare, &tenant.cpus);
@@ -280,8 +278,8 @@ static void drop_tenant(struct spawner_state *state, struct tenant *tenant)
 /* What a first process that was killed has left to us, where no namespace ends it; how many there are. */
 static size_t kill_strays(struct spawner_state *state)
 {
-    const pid_t *pids = state->seen;
-    size_t count = proc_children(state->host_proc, getpid(), state->seen, PROC_SEEN_MAX), strays = 0;
+    pid_t *pids = state->sight.inside;
+    size_t count = proc_children(state->host_proc, getpid(), pids, PROC_SEEN_MAX), strays = 0;
     for (size_t i = 0; i < count; i++) {
         bool is_known = pids[i] == disks.keeper_pid;
         for (size_t k = 0; k < state->count; k++)
@@ -324,10 +322,12 @@ static void reap(struct spawner_state *state)
 static void watch(struct spawner_state *state)
 {
     int64_t began_ms = clock_ms();
+    if (!tier_has_root(state->setup->tier))
+        proc_take_census(state->host_proc, &state->sight.host);
     for (size_t i = 0; i < state->count; i++) {
         struct tenant *tenant = &state->tenants[i];
         enum limit_id breach =
-            tenant->proc < 0 || tenant->breached ? LIMIT_COUNT : tenant_look(tenant, state->seen);
+            tenant->proc < 0 || tenant->breached ? LIMIT_COUNT : tenant_look(tenant, &state->sight);
         if (breach != LIMIT_COUNT)
             end_for(state, tenant, breach);
     }
@@ -425,7 +425,6 @@ static void sweep_groups(struct spawner_state *state)
 /* Who loses his parent is ours to end. */
 static void prepare_plain(struct spawner_state *state)
 {
-    plain_filter_prepare();
     state->host_proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (state->host_proc < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
         fail_set(&state->stock, -errno, "the spawner: %s", strerror(errno));
@@ -434,6 +433,8 @@ static void prepare_plain(struct spawner_state *state)
 static void prepare_rooms(struct spawner_state *state)
 {
     const struct spawner_setup *setup = state->setup;
+    if (setup->tier == TIER_landlock)
+        plain_filter_prepare();
     if (!tier_is_apart(setup->tier))
         prepare_plain(state);
     else if (!setup->is_apart)

@@ -38,23 +38,26 @@ static uint64_t weigh_exactly_kib(const struct tenant *tenant, const pid_t *pids
 }
 
 /* Where the kernel holds no limit: all processes are looked at. */
-static enum limit_id weigh_all(const struct tenant *tenant, pid_t *pids)
+static enum limit_id weigh_all(const struct tenant *tenant, struct tenant_sight *sight)
 {
-    size_t count = proc_inside(tenant->proc, tenant->first, pids, PROC_SEEN_MAX);
+    pid_t *pids = sight->inside;
+    size_t count = tenant->first == 1 ? proc_inside(tenant->proc, 1, pids, PROC_SEEN_MAX)
+                                      : proc_inside_of(&sight->host, tenant->first, pids, PROC_SEEN_MAX);
     struct weight weight = weigh(tenant, pids, count);
     gauge_peak(&tenant->gauge->processes, weight.threads);
-    gauge_see(tenant->gauge, LIMIT_PROCESSES, weight.threads >= tenant->processes);
-    if (weight.threads > tenant->processes + PROCESSES_SLACK)
+    gauge_see(tenant->gauge, LIMIT_PROCESSES, weight.threads >= tenant->limits.processes);
+    if (weight.threads > tenant->limits.processes + PROCESSES_SLACK)
         return LIMIT_PROCESSES;
-    if (weight.kib > tenant->memory_kib)
+    const uint64_t most_kib = tenant->limits.memory_mib * 1024;
+    if (weight.kib > most_kib)
         weight.kib = weigh_exactly_kib(tenant, pids, count);
     gauge_peak(&tenant->gauge->memory_kib, weight.kib);
-    gauge_see(tenant->gauge, LIMIT_MEMORY, weight.kib > tenant->memory_kib);
-    return weight.kib > tenant->memory_kib ? LIMIT_MEMORY : LIMIT_COUNT;
+    gauge_see(tenant->gauge, LIMIT_MEMORY, weight.kib > most_kib);
+    return weight.kib > most_kib ? LIMIT_MEMORY : LIMIT_COUNT;
 }
 
-enum limit_id tenant_look(const struct tenant *tenant, pid_t *seen)
+enum limit_id tenant_look(const struct tenant *tenant, struct tenant_sight *sight)
 {
     gauge_see_disk(tenant->gauge, tenant->disk);
-    return tenant->cgroup < 0 ? weigh_all(tenant, seen) : cgroup_look(tenant->cgroup, &tenant->limits, tenant->gauge);
+    return tenant->cgroup < 0 ? weigh_all(tenant, sight) : cgroup_look(tenant->cgroup, &tenant->limits, tenant->gauge);
 }

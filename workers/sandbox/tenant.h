@@ -10,12 +10,12 @@
 #include "workers/sandbox/cgroup.h"
 #include "workers/sandbox/floor.h"
 #include "workers/sandbox/gauge.h"
+#include "workers/sandbox/proc.h"
 
 struct tenant {
     uint32_t id;
     pid_t pid, first; /* first: the same as those inside know it */
     int proc, disk, segments; /* -1 until it is born; see proc.h */
-    uint64_t memory_kib, processes;
     uint64_t file_mib;
     cpu_set_t cpus;
     struct gauge *gauge;
@@ -23,10 +23,15 @@ struct tenant {
     struct floor *floor; /* or NULL */
     int cgroup;          /* -1 */
     uint32_t group;      /* its number */
-    struct cgroup_limits limits; /* of that */
+    struct cgroup_limits limits; /* whoever holds them */
 };
 
-/* Notes what it uses, with room for PROC_SEEN_MAX pids to do so. The limit that it must be killed for, or LIMIT_COUNT. */
-enum limit_id tenant_look(const struct tenant *tenant, pid_t *seen);
+/* Room for a look at all tenants. */
+struct tenant_sight {
+    struct proc_census host; /* taken before it, where there are no pid namespaces */
+    pid_t inside[PROC_SEEN_MAX];
+};
+/* Notes what it uses. The limit that it must be killed for, or LIMIT_COUNT. */
+enum limit_id tenant_look(const struct tenant *tenant, struct tenant_sight *sight);
 
 #endif

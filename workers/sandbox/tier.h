@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 enum probe_check {
-#define CHECK(name, title, namespaces, after, use) CHECK_##name,
+#define CHECK(name, title, namespaces, after, limit_ms, use) CHECK_##name,
 #include "workers/sandbox/checks.def"
 #undef CHECK
     CHECK_COUNT,

@@ -10,22 +10,19 @@ static const struct room_way kernel_overlay = {.end_signal = SIGKILL,
                                                .build = room_build,
                                                .confine = room_confine,
                                                .form = PACK_KERNEL,
-                                               .first_form = PACK_KERNEL,
                                                .has_terminals = true};
 static const struct room_way fuse_overlay = {.end_signal = SIGKILL,
                                              .prepare = room_prepare,
                                              .build = room_build,
                                              .confine = room_confine,
                                              .form = PACK_FUSE,
-                                             .first_form = PACK_FUSE,
                                              .has_terminals = true};
 static const struct room_way plain = {.end_signal = SIGTERM,
                                       .build = plain_room_build,
                                       .confine = plain_room_confine,
                                       .guard = plain_room_guard,
                                       .meet = plain_room_meet,
-                                      .form = PACK_WHOLE,
-                                      .first_form = PACK_FIRST};
+                                      .form = PACK_WHOLE};
 
 /* What its first process does comes after, in that program (apptainer_main.c). */
 static const struct room_way by_apptainer = {.end_signal = SIGKILL, .build = apptainer_room_build};

@@ -18,7 +18,7 @@ struct room_way {
      * then told where it was started. NULL: nothing. */
     int (*guard)(int tell, struct fail *fail);
     int (*meet)(struct room *room, int told, struct fail *fail);
-    enum pack_form form, first_form; /* of what was written over layers, and over none */
+    enum pack_form form; /* of what was written */
     bool has_terminals;
 };
 
