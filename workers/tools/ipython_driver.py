@@ -102,6 +102,15 @@ ourselves = sys.modules[__name__]  # which a shell's own __main__ takes the plac
 # ---- IPython -------------------------------------------------------------------------------
 
 
+def ipython_dir():
+    """In memory; in a room whose /dev/shm cannot be written, among its temporary files."""
+    try:
+        os.makedirs("/dev/shm/.ipython/profile_default", exist_ok=True)
+        return "/dev/shm/.ipython"
+    except OSError:
+        return os.path.join(os.environ.get("TMPDIR", "/tmp"), ".ipython")
+
+
 def make_ipython():
     """An InteractiveShell without terminal, history or colours; ImportError where there is none."""
     from IPython.core.displayhook import DisplayHook
@@ -148,7 +157,7 @@ def make_ipython():
 
     config = Config()
     config.HistoryManager.enabled = False
-    config.InteractiveShell.ipython_dir = "/dev/shm/.ipython"
+    config.InteractiveShell.ipython_dir = ipython_dir()
     config.InteractiveShell.colors = "NoColor"
     config.InteractiveShell.separate_in = ""
     Shell.displayhook_class.default_value = Hook
@@ -342,10 +351,7 @@ def serve(channel_fd, cells, note=None):
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     driver = Driver(channel, high(1), cells)
     driver.restore()
-    try:
-        os.makedirs("/dev/shm/.ipython/profile_default", exist_ok=True)
-    except OSError:
-        pass
+    ipython_dir()
     driver.send({"ready": True, "pid": driver.pid, "ipython": cells.name,
                  "python": sys.version.split()[0], "note": note})
     try:
