@@ -4,13 +4,16 @@
  * once in look_ms, however many workers there are; what is due goes to whoever beats next.
  *
  * An engine that leaves LOOKS_SILENT looks in a row without an answer is silent: no run is placed there
- * until it answers one. The second of them follows at once, of another worker where there is one.
+ * until it answers one. The second of them follows soon, of another worker where there is one: the one
+ * that had no answer has just beaten.
  * That it answers again counts as a start: what its breaker knew was of before. Faults of calls
  * are the breaker's alone: an engine that fails at them and says that it is well stays set aside.
  */
 #include "broker/core_internal.h"
 
 #include <stdio.h>
+
+enum { AGAIN_MS = 100 };
 
 bool engine_is_silent(const struct engine *engine) { return engine->look.unanswered >= LOOKS_SILENT; }
 
@@ -70,7 +73,8 @@ static void note_silence(struct core *core, struct engine *engine, struct slice 
     if (engine_is_silent(engine))
         core->counters.silences++;
     else
-        set_due(core, engine, core->now_ms);
+        set_due(core, engine,
+                core->now_ms + (core->settings.look_ms < AGAIN_MS ? core->settings.look_ms : AGAIN_MS));
 }
 
 void looks_take(struct core *core, struct engine *engine, const struct msg_engine_sight *in)

@@ -104,8 +104,10 @@ void moving_judge(struct core *core, struct engine *engine)
     struct loads loads = loads_of(core);
     struct engine *to = is_due(core, engine, &loads) ? find_target(core, &loads) : NULL;
     struct job *job = to ? find_movable(core, engine) : NULL;
-    if (job)
-        tell_to_move(core, job, to);
+    if (!job)
+        return;
+    tell_to_move(core, job, to);
+    engine->overload_ms = core->now_ms; /* another is told when that one has gone, or does not for so long */
 }
 
 /* ---- job.moved --------------------------------------------------------------------- */
@@ -135,6 +137,6 @@ void handle_job_moved(struct core *core, const struct call *call)
     struct engine *from = job_rollout(job)->engine;
     if (to != from)
         move(core, job, to);
-    else if (from)
-        from->overload_ms = core->now_ms; /* it stayed: others may have to, too */
+    if (from) /* it stayed: others may have to, too */
+        from->overload_ms = to == from ? core->now_ms : core->now_ms - core->settings.overload_ms;
 }

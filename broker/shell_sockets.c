@@ -10,8 +10,8 @@
 
 /*
  * High-water marks count messages, so their bound in bytes is the mark times the size limit, for a
- * connection that sends faster than the broker reads; a worker's outbox bounds what is on its way
- * sooner. A mark below what one read of the network holds makes libzmq stop and go on within it.
+ * connection that sends faster than the broker reads: 128 MiB in front, 1.1 GiB of a worker that is no
+ * friend (others keep 64 MiB and a result a slot). A mark below what one read of the network holds makes libzmq stop and go on within it.
  * They are set before the first connection and never again: libzmq 4.3.4 tells a change to pipes
  * that may be gone, and crashes. No ZMTP heartbeats: it aborts when a socket with them stops reading.
  */
@@ -19,7 +19,7 @@ enum {
     FRONT_MESSAGE_MAX = 4 << 20,  /* a task of 1 MiB, and room to refuse larger ones by name */
     SINK_MESSAGE_MAX = 72 << 20,  /* a record of 64 MiB, a layer, an answer */
     FRONT_READ_MARK = 32,
-    SINK_READ_MARK = 64,
+    SINK_READ_MARK = 16,
     FRONT_SEND_MARK = 1024,       /* more than one stream.fetch's answer */
     FEED_SEND_MARK = 8192,        /* small ones; shell_effects.c counts the bytes of large ones */
     FEED_READ_MARK = 16,          /* libzmq takes in subscriptions for as long as there are any */

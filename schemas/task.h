@@ -70,8 +70,8 @@ struct task_limits {
     uint64_t inodes;                /* 0: by disk_mib */
     uint64_t file_mib;              /* any one file */
     uint64_t cpus;                  /* 0: all of the worker's */
-    int64_t versions_behind; /* -1: any number */
-    char *on_stale;
+    int64_t versions_behind;        /* since its first turn, at a turn's beginning; -1: any number */
+    char *on_stale;                 /* "stop", "refresh" or "mark" */
 };
 
 struct task {

@@ -358,11 +358,11 @@ int http_request_with(struct http *http, const char *url, const char *header, co
 static void tell(struct request *request)
 {
     struct fail why = {0};
+    const int error = request_result(request, &why);
     struct http_reply reply = {.body = request->body};
     request->body = (struct buffer){0};
     const char *url = "";
     curl_easy_getinfo(request->easy, CURLINFO_EFFECTIVE_URL, &url);
-    const int error = request_result(request, &why);
     read_reply(request->easy, &reply);
     if (error < 0)
         fail_wrap(&why, "%s", url);

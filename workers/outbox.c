@@ -16,10 +16,11 @@ struct parcel {
 
 struct outbox_entry {
     TAILQ_ENTRY(outbox_entry) links;
+    struct outbox_list *list; /* that it is in */
+    struct job_link by_job;
     struct parcel *parcel;
     uint64_t token;
     int64_t due_ms, wait_ms;
-    size_t job_len;
     char job[];
 };
 
@@ -62,10 +63,19 @@ void outbox_init(struct outbox *outbox, size_t bytes_max)
     TAILQ_INIT(&outbox->waiting);
 }
 
-static void entry_remove(struct outbox *outbox, struct outbox_list *list,
-                         struct outbox_entry *entry)
+/* To the end of a list, from the one it is in. */
+static void entry_move(struct outbox_entry *entry, struct outbox_list *list)
 {
-    TAILQ_REMOVE(list, entry, links);
+    if (entry->list)
+        TAILQ_REMOVE(entry->list, entry, links);
+    entry->list = list;
+    TAILQ_INSERT_TAIL(list, entry, links);
+}
+
+static void entry_remove(struct outbox *outbox, struct outbox_entry *entry)
+{
+    TAILQ_REMOVE(entry->list, entry, links);
+    job_index_remove(&entry->by_job);
     outbox->count--;
     outbox->bytes -= entry->parcel->bytes.len;
     parcel_release(entry->parcel);
@@ -77,21 +87,12 @@ void outbox_finish(struct outbox *outbox)
     struct outbox_list *lists[] = {&outbox->unsent, &outbox->waiting};
     for (int i = 0; i < 2; i++)
         while (!TAILQ_EMPTY(lists[i]))
-            entry_remove(outbox, lists[i], TAILQ_FIRST(lists[i]));
-}
-
-static struct outbox_entry *list_find(const struct outbox_list *list, struct slice job)
-{
-    struct outbox_entry *entry;
-    TAILQ_FOREACH(entry, list, links)
-    if (slice_equal(slice_of(entry->job, entry->job_len), job))
-        return entry;
-    return NULL;
+            entry_remove(outbox, TAILQ_FIRST(lists[i]));
 }
 
 bool outbox_has(const struct outbox *outbox, struct slice job)
 {
-    return list_find(&outbox->waiting, job) || list_find(&outbox->unsent, job);
+    return job_index_find(&outbox->by_job, job) != NULL;
 }
 
 bool outbox_is_full(const struct outbox *outbox)
@@ -114,23 +115,21 @@ bool outbox_push(struct outbox *outbox, struct slice job, uint64_t token, struct
     outbox->count++;
     outbox->bytes += parcel->bytes.len;
     memcpy(entry->job, job.data, job.len);
-    entry->job_len = job.len;
+    entry->by_job = (struct job_link){.job = slice_of(entry->job, job.len), .kept = entry};
     entry->token = token;
     entry->wait_ms = RESEND_FIRST_MS;
     entry->parcel = take_ptr(&parcel);
-    TAILQ_INSERT_TAIL(&outbox->unsent, entry, links);
+    entry_move(entry, &outbox->unsent);
+    job_index_add(&outbox->by_job, &entry->by_job);
     take_ptr(&entry);
     return true;
 }
 
 void outbox_forget(struct outbox *outbox, struct slice job, uint64_t token)
 {
-    struct outbox_list *lists[] = {&outbox->waiting, &outbox->unsent};
-    for (int i = 0; i < 2; i++) {
-        struct outbox_entry *entry = list_find(lists[i], job);
-        if (entry && entry->token <= token)
-            entry_remove(outbox, lists[i], entry);
-    }
+    struct outbox_entry *entry = job_index_find(&outbox->by_job, job);
+    if (entry && entry->token <= token)
+        entry_remove(outbox, entry);
 }
 
 /* ---- sending ---------------------------------------------------------------------------- */
@@ -140,14 +139,13 @@ static void entry_resend(struct outbox *outbox, struct outbox_entry *entry)
 {
     if (parcel_is_in_flight(entry->parcel))
         return;
-    TAILQ_REMOVE(&outbox->waiting, entry, links);
-    TAILQ_INSERT_TAIL(&outbox->unsent, entry, links);
+    entry_move(entry, &outbox->unsent);
 }
 
 void outbox_resend(struct outbox *outbox, struct slice job)
 {
-    struct outbox_entry *entry = list_find(&outbox->waiting, job);
-    if (entry)
+    struct outbox_entry *entry = job_index_find(&outbox->by_job, job);
+    if (entry && entry->list == &outbox->waiting)
         entry_resend(outbox, entry);
 }
 
@@ -181,8 +179,7 @@ void outbox_flush(struct outbox *outbox, struct lane *lane, int64_t now_ms)
         struct outbox_entry *entry = TAILQ_FIRST(&outbox->unsent);
         if (!parcel_send(entry->parcel, lane))
             return;
-        TAILQ_REMOVE(&outbox->unsent, entry, links);
-        TAILQ_INSERT_TAIL(&outbox->waiting, entry, links);
+        entry_move(entry, &outbox->waiting);
         entry->due_ms = now_ms + entry->wait_ms;
     }
 }
@@ -193,7 +190,7 @@ bool outbox_list_jobs(const struct outbox *outbox, struct buffer *packed)
     for (int i = 0; i < 2; i++) {
         struct outbox_entry *entry;
         TAILQ_FOREACH(entry, lists[i], links)
-        if (!jobs_append(packed, slice_of(entry->job, entry->job_len), entry->token))
+        if (!jobs_append(packed, entry->by_job.job, entry->token))
             return false;
     }
     return true;

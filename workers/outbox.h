@@ -12,6 +12,7 @@
 #include <sys/queue.h>
 
 #include "common/buffer.h"
+#include "workers/job_index.h"
 #include "workers/lane.h"
 
 enum { OUTBOX_COUNT_MAX = 8192 };
@@ -21,6 +22,7 @@ TAILQ_HEAD(outbox_list, outbox_entry);
 
 struct outbox {
     struct outbox_list unsent, waiting; /* each entry is in one of them; waiting: oldest first */
+    struct job_index by_job;              /* all of them; a job has one at most */
     size_t count, bytes, bytes_max;
 };
 

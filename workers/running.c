@@ -16,13 +16,26 @@ void running_init(struct running *running, const struct job_context *context)
     TAILQ_INIT(&running->leaving);
 }
 
+/* ---- those that are worked on ------------------------------------------------------------ */
+
+static void live_add(struct running *running, struct running_job *job)
+{
+    TAILQ_INSERT_TAIL(&running->live, job, links);
+    running->live_count++;
+    job->by_job = (struct job_link){.job = job->job.start.job, .kept = job};
+    job_index_add(&running->by_job, &job->by_job);
+}
+
+static void live_remove(struct running *running, struct running_job *job)
+{
+    TAILQ_REMOVE(&running->live, job, links);
+    running->live_count--;
+    job_index_remove(&job->by_job);
+}
+
 struct running_job *running_find(const struct running *running, struct slice job)
 {
-    struct running_job *at;
-    TAILQ_FOREACH(at, &running->live, links)
-    if (slice_equal(at->job.start.job, job))
-        return at;
-    return NULL;
+    return job_index_find(&running->by_job, job);
 }
 
 /* ---- one job, in its fiber -------------------------------------------------------------- */
@@ -92,8 +105,7 @@ static void work_ended(void *arg)
         TAILQ_REMOVE(&running->leaving, self, links);
         running->leaving_count--;
     } else {
-        TAILQ_REMOVE(&running->live, self, links);
-        running->live_count--;
+        live_remove(running, self);
     }
     running->ended(running->arg, self);
     running_job_destroy(self);
@@ -116,15 +128,13 @@ bool running_start(struct running *running, struct slice bytes)
         return false;
     }
     self->token = self->job.start.token;
-    TAILQ_INSERT_TAIL(&running->live, self, links);
-    running->live_count++;
+    live_add(running, self);
     return true;
 }
 
 void running_cancel(struct running *running, struct running_job *job)
 {
-    TAILQ_REMOVE(&running->live, job, links);
-    running->live_count--;
+    live_remove(running, job);
     TAILQ_INSERT_TAIL(&running->leaving, job, links);
     running->leaving_count++;
     job->is_cancelled = true;

@@ -9,9 +9,11 @@
 #include <sys/queue.h>
 
 #include "workers/job.h"
+#include "workers/job_index.h"
 
 struct running_job {
     TAILQ_ENTRY(running_job) links;
+    struct job_link by_job; /* while it is live */
     struct running *running;
     struct job job;
     struct fiber *fiber;
@@ -27,6 +29,7 @@ TAILQ_HEAD(running_list, running_job);
 struct running {
     const struct job_context *context;
     struct running_list live, leaving;
+    struct job_index by_job; /* the live ones */
     size_t live_count, leaving_count;
     /* Called on the loop's stack when a job ended, cancelled or not; it is freed afterwards. */
     void (*ended)(void *arg, struct running_job *ended);

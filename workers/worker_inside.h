@@ -43,6 +43,9 @@ bool worker_obey(struct worker *worker, struct slice bytes, struct refusal *no);
 void worker_send_sights(struct worker *worker);
 /* And which engine a job went to that was told to move. */
 void worker_send_moves(struct worker *worker);
+/* That one's, if it is not told yet; those of all that moved, before the next beat: to a broker that forgot. */
+void worker_tell_move(struct worker *worker, struct running_job *job);
+void worker_tell_moves_again(struct worker *worker);
 
 /* Blocks SIGTERM, SIGINT and SIGCHLD (before any thread is made) and watches them. */
 int worker_take_signals(struct worker *worker, struct fail *fail);

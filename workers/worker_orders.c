@@ -16,6 +16,7 @@ static void handle_hello(struct worker *worker, const struct msg_lane_hello *hel
         worker->beat_wanted = true;
     }
     engines_tell_again(worker->context.engines);
+    worker_tell_moves_again(worker);
     outbox_resend_all(&worker->outbox);
 }
 

@@ -1,5 +1,6 @@
 /* worker_sights.c - what the worker tells the broker of engines, before a beat (engine.sight, job.moved). */
 #include "common/cleanup.h"
+#include "common/log.h"
 #include "workers/engines/looking.h"
 #include "workers/engines/using.h"
 #include "workers/worker_inside.h"
@@ -25,8 +26,10 @@ static bool send_sight(struct worker *worker, const struct engine_news *news)
                                      .calls = news->use.calls};
     if (news->look)
         put_look(&sight, news->look);
-    return message_encode(MSG_engine_sight, &sight, &bytes, &no) &&
-           lane_send_copy(&worker->lane, buffer_peek(&bytes));
+    if (message_encode(MSG_engine_sight, &sight, &bytes, &no))
+        return lane_send_copy(&worker->lane, buffer_peek(&bytes));
+    log_event(LOG_WARN, "sight.refused", "url=%s why=\"%s: %s\" action=not-told", news->url, no.field, no.text);
+    return true; /* the others' are told */
 }
 
 /* One that cannot be told now is told before the next beat. */
@@ -52,10 +55,22 @@ static bool send_move(struct worker *worker, const struct running_job *job)
            lane_send_copy(&worker->lane, buffer_peek(&bytes));
 }
 
+void worker_tell_move(struct worker *worker, struct running_job *job)
+{
+    if (job->job.move.is_new && lane_can_send(&worker->lane))
+        job->job.move.is_new = !send_move(worker, job);
+}
+
+void worker_tell_moves_again(struct worker *worker)
+{
+    struct running_job *job;
+    TAILQ_FOREACH(job, &worker->running.live, links)
+    job->job.move.is_new |= job->job.move.at != NULL;
+}
+
 void worker_send_moves(struct worker *worker)
 {
     struct running_job *job;
     TAILQ_FOREACH(job, &worker->running.live, links)
-    if (job->job.move.is_new && lane_can_send(&worker->lane))
-        job->job.move.is_new = !send_move(worker, job);
+    worker_tell_move(worker, job);
 }

@@ -138,8 +138,9 @@ static int complete(struct simulate_options *ret)
                      ret->init_nodes > ret->nodes ? "init-nodes" : "eval-nodes", "", NULL);
     ret->init_nodes = ret->init_nodes ? ret->init_nodes : ret->nodes;
     ret->eval_nodes = ret->eval_nodes ? ret->eval_nodes : ret->nodes;
-    if (ret->nodes * ret->slots > 4000000)
-        return wrong("--slots: with these --nodes they are more than 4000000 together", "", "", NULL);
+    if (ret->nodes * ret->slots + ret->init_nodes * ret->init_slots + ret->eval_nodes * ret->eval_slots >
+        4000000)
+        return wrong("--slots: with these nodes all stages' are more than 4000000 together", "", "", NULL);
     if (!ret->queued)
         ret->queued = simulate_enough(ret->nodes * ret->slots);
     return 0;

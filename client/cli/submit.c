@@ -206,14 +206,14 @@ static bool read_tasks(const struct submit_options *options, const char *path,
 {
     if (!tasks_read(tasks, path, (unsigned)options->samples))
         return false;
+    const size_t lines = tasks->bad + tasks->count;
     if (options->versions_behind != OPTION_NOT_GIVEN && !tasks->bad &&
         !tasks_set_age(tasks, options->versions_behind, options->on_stale)) {
         cli_say("out of memory");
         return false;
     }
     if (tasks->bad)
-        cli_say("%zu of %zu lines are no tasks; nothing was submitted", tasks->bad,
-                tasks->bad + tasks->count);
+        cli_say("%zu of %zu lines are no tasks; nothing was submitted", tasks->bad, lines);
     else if (!tasks->count)
         cli_say("there is no task in %s", path);
     else if (tasks_name_groups(tasks, options->group_prefix, options->stream))

@@ -123,6 +123,9 @@ static void what_one_worker_did_not_reach_another_is_asked_for_at_once(void **st
     struct world *world = open_with_engines();
     beat(world, "r1");
     say_look(world, "r1", a_url, false);
+    beat(world, "r1"); /* as a worker does with what it has seen */
+    assert_int_equal(asked(world), 0);
+    world_wait(world, 100);
     beat(world, "r2");
     assert_true(was_asked(world, "r2", a_url));
     assert_int_equal(asked(world), 1);

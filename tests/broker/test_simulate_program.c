@@ -63,6 +63,7 @@ static void what_is_wrong_is_refused_by_name(void **state)
         {"--nodes 10k", "--nodes: '10k' is not a whole number from 1 to 5000", SIMULATE_USAGE},
         {"--nodes 2 --eval-nodes 3", "--eval-nodes: there are not so many --nodes", SIMULATE_USAGE},
         {"--nodes 5000 --slots 32768", "more than 4000000", SIMULATE_USAGE},
+        {"--nodes 5000 --slots 1 --init-slots 32768", "more than 4000000", SIMULATE_USAGE},
         {"stray", "one word too many: stray", SIMULATE_USAGE},
         {"--tasks sew", "'sew' is neither a file, a known distribution nor KEY=RANGE", SIMULATE_USAGE},
         {"--tasks turns=3", "sampled: is missing", SIMULATE_USAGE},

@@ -32,7 +32,9 @@ static void the_smallest_task_gets_the_documented_defaults(void **state)
                                        .total_s = 604800, .command_s = 30,
                                        .output_bytes = 16384, .memory_mib = 2048, .disk_mib = 512,
                                        .processes = 256, .file_mib = 1048576};
-    assert_memory_equal(&task->limits, &limits, sizeof(limits));
+    assert_memory_equal(&task->limits, &limits, offsetof(struct task_limits, versions_behind));
+    assert_int_equal(task->limits.versions_behind, -1);
+    assert_string_equal(task->limits.on_stale, "stop");
     assert_int_equal(task->max_turns, 20);
     assert_int_equal(task->max_format_errors, 3);
     assert_int_equal(task->max_repeats, 0);
@@ -61,7 +63,7 @@ static void every_field_reaches_its_member(void **state)
         "\"eval\":{\"kind\":\"command\",\"command\":\"c\",\"reward_file\":\"r\",\"files\":{\"/e\":\"z\"}},"
         "\"limits\":{\"init_s\":1,\"run_s\":2,\"eval_s\":3,\"total_s\":10,\"command_s\":4,\"context_tokens\":5,\"sampled_tokens\":14,"
         "\"output_bytes\":256,\"memory_mib\":16,\"disk_mib\":8,\"processes\":9,"
-        "\"inodes\":11,\"file_mib\":12,\"cpus\":13}}");
+        "\"inodes\":11,\"file_mib\":12,\"cpus\":13,\"versions_behind\":2,\"on_stale\":\"mark\"}}");
     assert_string_equal(task->image, "/images/debian");
     assert_int_equal(task->message_count, 2);
     assert_string_equal(task->messages[0].role, "system");
@@ -90,7 +92,9 @@ static void every_field_reaches_its_member(void **state)
     assert_string_equal(task->eval_files[0].path, "/e");
     assert_memory_equal(task->eval_files[0].content, "z", 1);
     const struct task_limits limits = {1, 2, 3, 10, 4, 5, 14, 256, 16, 8, 9, 11, 12, 13};
-    assert_memory_equal(&task->limits, &limits, sizeof(limits));
+    assert_memory_equal(&task->limits, &limits, offsetof(struct task_limits, versions_behind));
+    assert_int_equal(task->limits.versions_behind, 2);
+    assert_string_equal(task->limits.on_stale, "mark");
     assert_int_equal(task->samples, 8);
 }
 

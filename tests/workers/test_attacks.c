@@ -127,7 +127,7 @@ FIBER_TEST(proc_the_image_and_the_worker_cannot_be_read_or_written)
         {"/proc/self/uid_map", "EPERM", "EROFS"}, {"/proc/self/setgroups", "EACCES", "EROFS"},
         {"/proc/1/oom_score_adj", "EACCES", "EROFS"},
         {"commands-write", "EROFS"}, {"image-write", "EACCES", "EROFS"},
-        {"image-create", "EACCES", "EROFS"}, {"image-remove", "EROFS"},
+        {"image-create", "EACCES|EROFS", "EROFS"}, {"image-remove", "EROFS"},
         {secret, "ENOENT"}, {mem, "ENOENT"}, {"/etc/shadow", "EACCES", "empty"},
     };
     snprintf(words, sizeof(words), "proc %d %d %s %s /etc/shadow", getpid(), 0x51c3, secret, mem);

@@ -6,7 +6,7 @@
 
 static uint64_t behind_at(const struct age *age, uint64_t number)
 {
-    return age->has_begun && number > age->first ? number - age->first : 0;
+    return age->first && number > age->first ? number - age->first : 0;
 }
 
 static bool is_too_far(const struct task *task, uint64_t behind)
@@ -15,10 +15,15 @@ static bool is_too_far(const struct task *task, uint64_t behind)
     return most >= 0 && behind > (uint64_t)most;
 }
 
+bool age_lets(const struct age *age, const struct task *task, uint64_t number)
+{
+    return !is_too_far(task, behind_at(age, number));
+}
+
 int age_check(const struct age *age, const struct task *task, uint64_t number, struct fail *fail)
 {
     const uint64_t behind = behind_at(age, number);
-    if (!is_too_far(task, behind) || strcmp(task->limits.on_stale, "mark") == 0)
+    if (age_lets(age, task, number) || strcmp(task->limits.on_stale, "mark") == 0)
         return 0;
     return fail_set(fail, -EKEYEXPIRED,
                     "the policy has gone on by %" PRIu64 " since the first turn, "
@@ -33,8 +38,8 @@ enum outcome age_outcome(const struct task *task)
 void age_take(struct age *age, uint64_t number)
 {
     const uint64_t behind = behind_at(age, number);
-    if (!age->has_begun)
-        *age = (struct age){.has_begun = true, .first = number};
+    if (!age->first)
+        age->first = number;
     age->most = behind > age->most ? behind : age->most;
 }
 

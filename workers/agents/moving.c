@@ -9,7 +9,10 @@
 
 enum { MOVE_ASK_MS = 5000 }; /* an engine that does not say within it what it serves is not gone to */
 
-/* Whether the trace may go on there, id for id: the same model, template, tokenizer and kind of numbers. */
+/*
+ * Whether the trace may go on there: id for id (the same model, template, tokenizer and kind of numbers), and
+ * under a version that the task lets its next turn have.
+ */
 static bool serves_alike(const struct dialogue *dialogue, struct engine *to)
 {
     const struct record *record = dialogue->run->record;
@@ -23,7 +26,8 @@ static bool serves_alike(const struct dialogue *dialogue, struct engine *to)
            strcmp(facts->template_digest, record->template_digest) == 0 &&
            strcmp(facts->tokenizer_digest, record->tokenizer_digest) == 0 &&
            strcmp(facts->logprobs_mode, record->logprobs_mode) == 0 &&
-           facts->context_tokens >= dialogue->context_tokens;
+           facts->context_tokens >= dialogue->context_tokens &&
+           age_lets(&dialogue->run->age, dialogue->run->task, engine_policy_number(to));
 }
 
 void dialogue_move(struct dialogue *dialogue)

@@ -1,5 +1,6 @@
 #include "workers/engines/looking.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #include "common/cleanup.h"
@@ -30,7 +31,7 @@ static void take_metrics(void *arg, struct http_reply *reply, const struct fail 
     AUTO_FREE char *text = why ? NULL : buffer_take_str(&reply->body);
     look->has_cache = text && reply->status == 200 &&
                       metrics_cache_permille(text, &look->cache_permille);
-    look->metrics_ms = look->has_cache || why ? 0 : clock_ms() + LOOK_METRICS_MS;
+    look->metrics_ms = look->has_cache ? 0 : clock_ms() + LOOK_METRICS_MS;
     end(look);
 }
 
@@ -38,7 +39,7 @@ static void take_health(void *arg, struct http_reply *reply, const struct fail *
 {
     struct engine *engine = arg;
     struct engine_look *look = &engine->look;
-    look->answers = !why && reply->status < 500;
+    look->answers = why ? why->code == -EMSGSIZE : reply->status < 500; /* whatever it has to say */
     look->has_cache = false;
     if (why)
         snprintf(look->trouble, sizeof(look->trouble), "%.256s", why->text);

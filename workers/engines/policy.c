@@ -15,7 +15,8 @@ enum { SLICE_MS = 500 }; /* of waiting, after which its time is given back */
 static void abort_calls(struct engine_policy *policy)
 {
     policy->aborts++;
-    for (const struct engine_call *call = policy->calls; call; call = call->next)
+    const struct engine_call *call;
+    LIST_FOREACH(call, &policy->calls, links)
         fiber_expire(call->fiber);
 }
 
@@ -90,11 +91,10 @@ int engine_call_begin(struct engine *engine, struct engine_call *call, struct fa
     int error = engine_await_resume(engine, fail);
     if (error < 0)
         return error;
-    *call = (struct engine_call){
-        .next = policy->calls, .fiber = fiber_current(), .aborts = policy->aborts};
+    *call = (struct engine_call){.fiber = fiber_current(), .aborts = policy->aborts};
     memcpy(call->version, policy->version, sizeof(call->version));
     call->number = policy->number;
-    policy->calls = call;
+    LIST_INSERT_HEAD(&policy->calls, call, links);
     engine->use.calls++;
     return 0;
 }
@@ -113,10 +113,7 @@ bool engine_call_end(struct engine *engine, struct engine_call *call, int error,
                      struct generation *ret)
 {
     struct engine_policy *policy = &engine->policy;
-    struct engine_call **at = &policy->calls;
-    while (*at != call)
-        at = &(*at)->next;
-    *at = call->next;
+    LIST_REMOVE(call, links);
     engine->use.calls--;
     if (error == 0)
         mark(call, policy->version, ret);

@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <sys/queue.h>
+
 #include "common/fail.h"
 #include "common/slice.h"
 
@@ -25,7 +27,7 @@ enum { ENGINE_VERSION_MAX = 30 };
 
 /* A call in flight; on its fiber's stack. */
 struct engine_call {
-    struct engine_call *next;
+    LIST_ENTRY(engine_call) links;
     struct fiber *fiber;
     uint64_t aborts;                      /* there had been, when it began */
     char version[ENGINE_VERSION_MAX + 1]; /* then */
@@ -44,7 +46,7 @@ struct engine_policy {
     bool is_paused;
     int64_t resume_ms;
     uint64_t aborts;
-    struct engine_call *calls;
+    LIST_HEAD(, engine_call) calls;
     struct engine_waiter *waiters;
 };
 

@@ -151,15 +151,22 @@ static void keep_record(struct job *job, const struct record *record)
     job_end(job, OUTCOME_INFRA, "the record cannot be written: %s: %s", no.field, no.text);
 }
 
-/* The run's words, behind a mark where its last turns were further from the first than the task lets them. */
-static void say_end(struct job *job, const struct agent_run *run, enum outcome outcome)
+/* Its words, behind a mark where its last turns were further from the first than the task lets them. */
+static void say_end(struct job *job, const struct agent_run *run, struct blame blame, const char *words)
 {
-    const bool has_worked = outcome == OUTCOME_OK || outcome == OUTCOME_AGENT;
+    const bool has_worked = blame.outcome == OUTCOME_OK || blame.outcome == OUTCOME_AGENT;
     if (has_worked && age_is_marked(&run->age, job->task))
-        job_fail(job, outcome, run->fault, "stale: a turn was %llu versions behind; %s",
-                 (unsigned long long)run->age.most, run->detail);
+        job_fail(job, blame.outcome, blame.fault, "stale: a turn was %llu versions behind; %s",
+                 (unsigned long long)run->age.most, words);
     else
-        job_fail(job, outcome, run->fault, "%s", run->detail);
+        job_fail(job, blame.outcome, blame.fault, "%s", words);
+}
+
+static void say_breach(struct job *job, const struct agent_run *run, const char *breach)
+{
+    char words[64];
+    snprintf(words, sizeof(words), "%s limit", breach);
+    say_end(job, run, blame_get(BLAME_AGENT, BLAME_LIMIT), words);
 }
 
 static void finish_run(struct job *job, struct stage_room *room, const struct agent_run *run,
@@ -172,11 +179,11 @@ static void finish_run(struct job *job, struct stage_room *room, const struct ag
         job_end(job, OUTCOME_CANCELLED, "cancelled");
         return;
     }
-    if (breach)
-        job_end(job, blame_get(BLAME_AGENT, BLAME_LIMIT).outcome, "%s limit", breach);
+    if (breach && run->fault != FAULT_STALE)
+        say_breach(job, run, breach);
     else if (outcome == OUTCOME_TASK || outcome == OUTCOME_INFRA || is_stale || !room->sandbox ||
              pack(job, room, BLAME_AGENT))
-        say_end(job, run, outcome);
+        say_end(job, run, (struct blame){.outcome = outcome, .fault = run->fault}, run->detail);
     if (stage_record_usage(room, is_late, run->record))
         keep_record(job, run->record);
     else
