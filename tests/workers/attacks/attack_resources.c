@@ -127,11 +127,11 @@ void attack_processes(const char *kind)
     long count = 0;
     static char stacks[4096][16384];
     if (strcmp(kind, "daemons") == 0) {
-        for (; count < 20; count++)
+        for (; count < 20; count++) {
             if (fork() == 0)
                 hide();
-        while (waitpid(-1, NULL, 0) > 0)
-            ;
+            waitpid(-1, NULL, 0); /* so that the dead do not count when the next one forks */
+        }
     } else if (strcmp(kind, "stops") == 0) {
         stop_all_that_come();
     } else if (strcmp(kind, "bomb") == 0) {
