@@ -135,8 +135,8 @@ void handle_job_moved(struct core *core, const struct call *call)
         !slice_equal(worker_id(job->worker), in->worker))
         return; /* it has ended, or is another's by now */
     struct engine *from = job_rollout(job)->engine;
-    if (to != from)
-        move(core, job, to);
     if (from) /* it stayed: others may have to, too */
         from->overload_ms = to == from ? core->now_ms : core->now_ms - core->settings.overload_ms;
+    if (to != from)
+        move(core, job, to); /* an engine that nobody names any more is gone behind this */
 }

@@ -213,6 +213,26 @@ static void only_who_has_the_job_says_where_it_is(void **state)
     world_close(world);
 }
 
+static void the_last_rollout_that_moves_from_an_engine_that_was_removed_takes_it_along(void **state)
+{
+    (void)state;
+    struct world *world = world_create();
+    world->task.needs_engine = true;
+    world_start(world);
+    world_settle(world);
+    world_engine(world, MSG_engine_add, a_url);
+    world_beat(world, "r1", "run", 1, NULL);
+    world_reach_run(world, "g", 1);
+    struct seen lease = {.token = token_of(world, "run:g/0")};
+    snprintf(lease.job, sizeof(lease.job), "run:g/0");
+    world_engine(world, MSG_engine_add, b_url);
+    world_engine(world, MSG_engine_remove, a_url);
+    assert_int_equal(live_of(world, 0), 0); /* b's: only it is listed */
+    moved(world, &lease, "r1", b_url);
+    assert_int_equal(live_of(world, 0), 1);
+    world_close(world);
+}
+
 static void a_pause_of_the_engine_it_went_to_gives_it_time(void **state)
 {
     (void)state;
@@ -237,6 +257,7 @@ int main(void)
         cmocka_unit_test(a_rollout_is_told_once_in_a_run),
         cmocka_unit_test(one_that_had_to_stay_is_not_followed_at_once),
         cmocka_unit_test(only_who_has_the_job_says_where_it_is),
+        cmocka_unit_test(the_last_rollout_that_moves_from_an_engine_that_was_removed_takes_it_along),
         cmocka_unit_test(a_pause_of_the_engine_it_went_to_gives_it_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
