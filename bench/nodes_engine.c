@@ -21,8 +21,8 @@
 #include <unistd.h>
 
 #include "broker/simulate/agenda.h"
-#include "broker/simulate/chance.h"
 #include "common/buffer.h"
+#include "common/chance.h"
 #include "common/clock.h"
 
 enum { TURN_START = 256, TURN_END = 257, CONTEXT = 1 << 18, CONNECTIONS_MAX = 16384, REPLY_MAX = 8192 };

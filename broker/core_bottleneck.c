@@ -6,7 +6,6 @@
 #include "broker/core_status.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 static bool engines_are_full(const struct core *core)
 {
@@ -14,35 +13,26 @@ static bool engines_are_full(const struct core *core)
            engine_is_ready(core) && !placing_has_room(core);
 }
 
-/* "": nothing. */
-static const char *short_part(const struct core *core)
+/* NULL: the stage is not short. */
+static json_t *shortage_of(const struct core *core, enum stage stage)
 {
-    for (int stage = STAGE_COUNT - 1; stage >= STAGE_INIT; stage--) {
-        struct crew crew = crew_of(core, (enum stage)stage);
-        size_t queued = core->queues[PLACE_QUEUED][stage].count;
-        if (stage == STAGE_RUN && engines_are_full(core))
-            return "engines";
-        if (crew.slots && !crew.free && queued >= crew.slots)
-            return stage_wire((enum stage)stage);
-    }
-    return "";
+    struct crew crew = crew_of(core, stage);
+    size_t queued = core->queues[PLACE_QUEUED][stage].count;
+    if (stage == STAGE_RUN && engines_are_full(core))
+        return json_pack("{s:s, s:o}", "part", "engines", "why",
+                         json_sprintf("every engine has as many rollouts as it may, and %zu run jobs wait",
+                                      queued));
+    if (crew.slots && !crew.free && queued >= crew.slots)
+        return json_pack("{s:s, s:o}", "part", stage_wire(stage), "why",
+                         json_sprintf("all %" PRIu64 " %s slots are taken, and %zu jobs wait",
+                                      crew.slots, stage_wire(stage), queued));
+    return NULL;
 }
 
 json_t *status_bottleneck(const struct core *core)
 {
-    const char *part = short_part(core);
-    char why[160] = "";
-    enum stage stage = STAGE_RUN;
-    bool is_engines = strcmp(part, "engines") == 0;
-    if (!*part)
-        return json_null();
-    if (!is_engines)
-        stage_parse(slice_from_str(part), &stage);
-    size_t queued = core->queues[PLACE_QUEUED][stage].count;
-    if (is_engines)
-        snprintf(why, sizeof(why), "every engine has as many rollouts as it may, and %zu run jobs wait", queued);
-    else
-        snprintf(why, sizeof(why), "all %" PRIu64 " %s slots are taken, and %zu jobs wait",
-                 crew_of(core, stage).slots, part, queued);
-    return json_pack("{s:s, s:s}", "part", part, "why", why);
+    json_t *shortage = NULL;
+    for (int stage = STAGE_COUNT - 1; stage >= STAGE_INIT && !shortage; stage--)
+        shortage = shortage_of(core, (enum stage)stage);
+    return shortage ? shortage : json_null();
 }

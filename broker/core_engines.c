@@ -25,7 +25,7 @@ static void set_registered(struct core *core, struct engine *engine, bool regist
     engine->draining = false;
     engine->runs_max = engine->room = 0;
     engine->has_cache = false;
-    engine->overload_ms = 0;
+    engine->overloaded_since_ms = 0;
     policy_reset(core, engine);
     looks_refresh(core, engine);
 }

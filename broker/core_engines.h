@@ -56,7 +56,7 @@ struct engine {
     uint32_t cache_permille; /* of its cache in use, as it said last, ... */
     bool has_cache;          /* ... if it did */
     struct look look;
-    int64_t overload_ms; /* since when it is overloaded; 0: it is not */
+    int64_t overloaded_since_ms; /* 0: it is not */
     char version[VERSION_MAX + 1]; /* of the policy it serves; "": nobody said */
     uint64_t version_number;       /* its place among all there were; 0: nobody said */
     char calls[CALLS_MAX + 1];     /* what its pause does to calls in flight; "": it is not paused */

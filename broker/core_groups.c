@@ -197,7 +197,7 @@ static struct slice end_detail(struct core *core, const struct rollout *rollout,
     enum { DETAIL_MAX = 4096 };
     char both[DETAIL_MAX + 1];
     const char *run = rollout->detail ? rollout->detail : "";
-    bool says_more = ending->outcome == OUTCOME_AGENT || strncmp(run, "stale: ", 7) == 0;
+    bool says_more = ending->outcome == OUTCOME_AGENT || strncmp(run, STALE_MARK, sizeof(STALE_MARK) - 1) == 0;
     bool is_joined = says_more && *run && ending->detail.len &&
                      !slice_is(ending->detail, run) &&
                      strlen(run) + 2 + ending->detail.len <= DETAIL_MAX;

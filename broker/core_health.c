@@ -19,27 +19,26 @@ static void say(json_t *sentences, const char *format, ...)
     json_array_append_new(sentences, json_string(sentence));
 }
 
-/* How many registered engines are set aside; the first of them. */
-static size_t engines_aside(const struct core *core, const struct engine **ret_first)
+static bool is_aside(const struct core *core, const struct engine *engine)
 {
-    size_t count = 0;
-    const struct engine *engine;
-    LIST_EACH(engine, &core->engines, link) {
-        if (!engine->registered || breaker_state(core, &engine->breaker) == BREAKER_CLOSED)
-            continue;
-        if (count++ == 0)
-            *ret_first = engine;
-    }
-    return count;
+    return breaker_state(core, &engine->breaker) != BREAKER_CLOSED;
 }
 
-/* How many registered engines are silent; the first of them. */
-static size_t engines_silent(const struct core *core, const struct engine **ret_first)
+static bool is_silent(const struct core *core, const struct engine *engine)
+{
+    (void)core;
+    return engine_is_silent(engine);
+}
+
+/* How many registered engines are so; the first of them. */
+static size_t count_engines(const struct core *core,
+                            bool (*is_so)(const struct core *, const struct engine *),
+                            const struct engine **ret_first)
 {
     size_t count = 0;
     const struct engine *engine;
     LIST_EACH(engine, &core->engines, link) {
-        if (!engine_is_silent(engine))
+        if (!engine->registered || !is_so(core, engine))
             continue;
         if (count++ == 0)
             *ret_first = engine;
@@ -83,7 +82,8 @@ static void note_losses(const struct core *core, enum stage stage, json_t *reaso
 static void note_shortages(const struct core *core, json_t *reasons)
 {
     const struct engine *first = NULL;
-    size_t aside = engines_aside(core, &first), silent = engines_silent(core, &first);
+    size_t aside = count_engines(core, is_aside, &first);
+    size_t silent = count_engines(core, is_silent, &first);
     size_t parked = core->queues[PLACE_PARKED][STAGE_RUN].count;
     if (aside)
         say(reasons, "%zu of %zu engines are set aside after faults in a row", aside,
@@ -145,7 +145,7 @@ static void advise_limit(struct view view, json_t *advice, enum limit limit)
 static void advise_silence(const struct core *core, json_t *advice)
 {
     const struct engine *first = NULL;
-    size_t silent = engines_silent(core, &first);
+    size_t silent = count_engines(core, is_silent, &first);
     if (silent)
         say(advice, "%zu of %zu engines do not answer, and no rollout goes there until they do: %.200s",
             silent, core->engines_registered, first->look.trouble);
@@ -154,7 +154,7 @@ static void advise_silence(const struct core *core, json_t *advice)
 static void advise_breakers(const struct core *core, json_t *advice)
 {
     const struct engine *first = NULL;
-    size_t engines_open = engines_aside(core, &first), images_open = 0, at = 0;
+    size_t engines_open = count_engines(core, is_aside, &first), images_open = 0, at = 0;
     for (const struct image *image; (image = table_next(&core->images, &at));)
         images_open += breaker_state(core, &image->breaker) != BREAKER_CLOSED;
     if (engines_open)

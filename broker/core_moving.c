@@ -87,18 +87,18 @@ static void tell_to_move(struct core *core, struct job *job, const struct engine
 static bool is_due(struct core *core, struct engine *engine, const struct loads *loads)
 {
     if (!is_above(engine, loads)) {
-        engine->overload_ms = 0;
+        engine->overloaded_since_ms = 0;
         return false;
     }
-    if (!engine->overload_ms)
-        engine->overload_ms = core->now_ms;
-    return core->now_ms - engine->overload_ms >= core->settings.overload_ms;
+    if (!engine->overloaded_since_ms)
+        engine->overloaded_since_ms = core->now_ms;
+    return core->now_ms - engine->overloaded_since_ms >= core->settings.overload_ms;
 }
 
 void moving_judge(struct core *core, struct engine *engine)
 {
     if (!core->settings.overload_ms || engine->cache_permille < OVERLOAD_PERMILLE) {
-        engine->overload_ms = 0;
+        engine->overloaded_since_ms = 0;
         return;
     }
     struct loads loads = loads_of(core);
@@ -107,7 +107,7 @@ void moving_judge(struct core *core, struct engine *engine)
     if (!job)
         return;
     tell_to_move(core, job, to);
-    engine->overload_ms = core->now_ms; /* another is told when that one has gone, or does not for so long */
+    engine->overloaded_since_ms = core->now_ms; /* another is told when that one has gone or for so long has not */
 }
 
 /* ---- job.moved --------------------------------------------------------------------- */
@@ -136,7 +136,7 @@ void handle_job_moved(struct core *core, const struct call *call)
         return; /* it has ended, or is another's by now */
     struct engine *from = job_rollout(job)->engine;
     if (from) /* it stayed: others may have to, too */
-        from->overload_ms = to == from ? core->now_ms : core->now_ms - core->settings.overload_ms;
+        from->overloaded_since_ms = to == from ? core->now_ms : core->now_ms - core->settings.overload_ms;
     if (to != from)
         move(core, job, to); /* an engine that nobody names any more is gone behind this */
 }

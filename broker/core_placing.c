@@ -12,6 +12,7 @@
  * ProRL's heap does; hash is by the highest of the engines' weights for the rollout's name.
  */
 #include "broker/core_internal.h"
+#include "common/chance.h"
 
 struct candidate {
     struct engine *engine;
@@ -82,18 +83,9 @@ static void gather(const struct core *core, const struct rollout *rollout,
 
 /* ---- live-tokens ------------------------------------------------------------------- */
 
-/* splitmix64 */
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
 static uint64_t draw(struct core *core, uint64_t sides)
 {
-    core->random += 0x9e3779b97f4a7c15u;
-    return mix(core->random) % sides;
+    return chance_next(&core->random) % sides;
 }
 
 static bool holds_kin(const struct rollout *rollout, const struct engine *engine)
@@ -167,11 +159,11 @@ static struct engine *by_round_robin(struct core *core, struct open_engines *ope
 
 static uint64_t weight_of(const struct engine *engine, const struct rollout *rollout)
 {
-    uint64_t hash = mix(rollout->job.sample);
+    uint64_t hash = chance_mix(rollout->job.sample);
     for (const char *at = rollout->job.group->id; *at; at++)
-        hash = mix(hash ^ (uint8_t)*at);
+        hash = chance_mix(hash ^ (uint8_t)*at);
     for (uint32_t i = 0; i < engine->url_len; i++)
-        hash = mix(hash ^ (uint8_t)engine->url[i]);
+        hash = chance_mix(hash ^ (uint8_t)engine->url[i]);
     return hash;
 }
 

@@ -146,16 +146,15 @@ void policy_restore(struct core *core, struct engine *engine, const struct core_
 {
     int64_t left_ms = (int64_t)row->paused_until_ms - core->wall_ms;
     snprintf(engine->version, sizeof(engine->version), "%.*s", SLICE_ARG(row->version));
-    engine->version_number = engine->version[0] ? row->version_number : 0;
-    if (engine->version[0] && !engine->version_number) /* said before versions had numbers */
-        engine->version_number = 1;
+    if (engine->version[0]) /* without a number: said before versions had one */
+        engine->version_number = row->version_number ? row->version_number : 1;
     if (engine->version_number > core->versions)
         core->versions = engine->version_number;
     set_paused(core, engine, row->calls);
     engine->resume_ms = core->now_ms + (left_ms < 0 ? 0 : left_ms > PAUSE_MAX_MS ? PAUSE_MAX_MS
                                                           : left_ms); /* the clock may have been stepped */
     if (engine->version[0] || engine_is_paused(engine))
-        engine->state = core->newest_state = ++core->engine_states;
+        policy_changed(core, engine);
 }
 
 /* ---- policy.set, policy.pause, policy.resume ----------------------------------------- */

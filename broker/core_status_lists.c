@@ -59,22 +59,24 @@ json_t *status_lost(const struct core *core)
     return array;
 }
 
-static void add_breaker(const struct core *core, json_t *part, const struct breaker *breaker)
+/* `word`: instead of its state's, unless NULL. */
+static void add_breaker(const struct core *core, json_t *part, const struct breaker *breaker,
+                        const char *word)
 {
     enum breaker_state state = breaker_state(core, breaker);
     int64_t retry_in_ms = state == BREAKER_OPEN ? breaker->due_ms - core->now_ms : 0;
-    json_object_set_new(part, "state", json_string(breaker_state_word(state)));
+    json_object_set_new(part, "state", json_string(word ? word : breaker_state_word(state)));
     json_object_set_new(part, "faults", status_number(breaker->faults));
     json_object_set_new(part, "retry_in_ms", json_integer(retry_in_ms));
 }
 
-/* What keeps runs from it, the least passing first; else its breaker's word. */
-static const char *engine_word(const struct core *core, const struct engine *engine)
+/* What keeps runs from it beside its breaker, the least passing first; or NULL. */
+static const char *engine_word(const struct engine *engine)
 {
     return engine_is_paused(engine)   ? "paused"
            : engine->draining         ? "draining"
            : engine_is_silent(engine) ? "silent"
-                                      : breaker_state_word(breaker_state(core, &engine->breaker));
+                                      : NULL;
 }
 
 static json_t *describe_engine(const struct core *core, const struct engine *engine)
@@ -86,8 +88,7 @@ static json_t *describe_engine(const struct core *core, const struct engine *eng
     json_object_set_new(part, "tokens", status_number(engine->seen.tokens));
     json_object_set_new(part, "calls", status_number(engine->seen.calls));
     json_object_set_new(part, "limit", status_number(limit == UINT64_MAX ? 0 : limit));
-    add_breaker(core, part, &engine->breaker);
-    json_object_set_new(part, "state", json_string(engine_word(core, engine)));
+    add_breaker(core, part, &engine->breaker, engine_word(engine));
     json_object_set_new(part, "version", json_string(engine->version));
     if (engine->has_cache)
         json_object_set_new(part, "cache_permille", status_number(engine->cache_permille));
@@ -120,7 +121,7 @@ json_t *status_images(const struct core *core)
         json_t *part = json_object();
         json_object_set_new(part, "image", status_text(image_name(image)));
         json_object_set_new(part, "waiting", status_number(image->waiting.count));
-        add_breaker(core, part, &image->breaker);
+        add_breaker(core, part, &image->breaker, NULL);
         json_array_append_new(array, part);
     }
     return array;

@@ -264,6 +264,13 @@ void job_excuse(struct core *core, struct job *job, const struct failure *failur
         job_queue(core, job, false); /* others try first what it has failed at */
 }
 
+static void begin_again(struct core *core, struct job *job)
+{
+    job_leave(core, job);
+    spend(job);
+    job_queue(core, job, true);
+}
+
 void job_vanish(struct core *core, struct job *job)
 {
     struct trouble *trouble = job->trouble ? job->trouble : append(core, job, slice_of(NULL, 0));
@@ -278,16 +285,7 @@ void job_vanish(struct core *core, struct job *job)
                                               .detail = slice_from_str(why)});
         return;
     }
-    job_leave(core, job);
-    spend(job);
-    job_queue(core, job, true);
-}
-
-static void begin_again(struct core *core, struct job *job)
-{
-    job_leave(core, job);
-    spend(job);
-    job_queue(core, job, true);
+    begin_again(core, job);
 }
 
 void job_return(struct core *core, struct job *job)

@@ -10,10 +10,11 @@
 
 /*
  * High-water marks count messages, so their bound in bytes is the mark times the size limit, for a
- * connection that sends faster than the broker reads: 128 MiB in front, 1.1 GiB of a worker that is no
- * friend (others keep 64 MiB and a result a slot). A mark below what one read of the network holds makes libzmq stop and go on within it.
- * They are set before the first connection and never again: libzmq 4.3.4 tells a change to pipes
- * that may be gone, and crashes. No ZMTP heartbeats: it aborts when a socket with them stops reading.
+ * connection that sends faster than the broker reads: 128 MiB in front, 1.1 GiB of a worker that is
+ * no friend (others keep 64 MiB and a result a slot). A mark below what one read of the network holds
+ * makes libzmq stop and go on within it. They are set before the first connection and never again:
+ * libzmq 4.3.4 tells a change to pipes that may be gone, and crashes. No ZMTP heartbeats: it aborts
+ * when a socket with them stops reading.
  */
 enum {
     FRONT_MESSAGE_MAX = 4 << 20,  /* a task of 1 MiB, and room to refuse larger ones by name */

@@ -6,7 +6,7 @@
 
 enum { NUMBER_MAX = 64 }; /* bytes of one that is not an integer */
 
-struct reader {
+struct tree_reader {
     struct tree *tree;
     const uint8_t *at, *end;
     bool no_memory;
@@ -14,14 +14,14 @@ struct reader {
 
 /* ---- pieces of text ---------------------------------------------------------------------- */
 
-static void skip_blanks(struct reader *reader)
+static void skip_blanks(struct tree_reader *reader)
 {
     while (reader->at < reader->end && (*reader->at == ' ' || *reader->at == '\n' ||
                                         *reader->at == '\t' || *reader->at == '\r'))
         reader->at++;
 }
 
-static bool take(struct reader *reader, char wanted)
+static bool take(struct tree_reader *reader, char wanted)
 {
     skip_blanks(reader);
     if (reader->at == reader->end || *reader->at != wanted)
@@ -30,7 +30,7 @@ static bool take(struct reader *reader, char wanted)
     return true;
 }
 
-static bool take_word(struct reader *reader, const char *word)
+static bool take_word(struct tree_reader *reader, const char *word)
 {
     size_t len = strlen(word);
     if ((size_t)(reader->end - reader->at) < len || memcmp(reader->at, word, len) != 0)
@@ -40,7 +40,7 @@ static bool take_word(struct reader *reader, const char *word)
 }
 
 /* A new node, or UINT32_MAX. Nodes move: hold their indices. */
-static uint32_t add_node(struct reader *reader, enum tree_kind kind)
+static uint32_t add_node(struct tree_reader *reader, enum tree_kind kind)
 {
     struct tree *tree = reader->tree;
     if (tree->count == tree->capacity) {
@@ -58,7 +58,7 @@ static uint32_t add_node(struct reader *reader, enum tree_kind kind)
     return (uint32_t)tree->count++;
 }
 
-static bool close_node(struct reader *reader, uint32_t index)
+static bool close_node(struct tree_reader *reader, uint32_t index)
 {
     reader->tree->nodes[index].next = (uint32_t)reader->tree->count;
     return true;
@@ -72,7 +72,7 @@ static bool is_hex(uint8_t c)
 }
 
 /* Behind a backslash. */
-static bool skip_escape(struct reader *reader)
+static bool skip_escape(struct tree_reader *reader)
 {
     if (reader->at == reader->end || !strchr("\"\\/bfnrtu", *reader->at) || !*reader->at)
         return false;
@@ -98,7 +98,7 @@ static bool is_plain(uint8_t c)
 }
 
 /* Over all that stands for itself, eight bytes at a time. */
-static void skip_plain(struct reader *reader)
+static void skip_plain(struct tree_reader *reader)
 {
     const uint8_t *at = reader->at;
     for (uint64_t word; reader->end - at >= (ptrdiff_t)sizeof(word); at += sizeof(word)) {
@@ -111,7 +111,7 @@ static void skip_plain(struct reader *reader)
     reader->at = at;
 }
 
-static bool read_string(struct reader *reader)
+static bool read_string(struct tree_reader *reader)
 {
     if (!take(reader, '"'))
         return false;
@@ -213,7 +213,7 @@ static bool read_real(const uint8_t *at, const uint8_t *end, struct tree_node *n
     return isfinite(node->real);
 }
 
-static bool read_number(struct reader *reader)
+static bool read_number(struct tree_reader *reader)
 {
     bool is_integer = false;
     const uint8_t *at = reader->at, *end = number_end(at, reader->end, &is_integer);
@@ -232,9 +232,9 @@ static bool read_number(struct reader *reader)
     return close_node(reader, index);
 }
 
-static bool read_value(struct reader *reader, int level);
+static bool read_value(struct tree_reader *reader, int level);
 
-static bool read_array(struct reader *reader, int level)
+static bool read_array(struct tree_reader *reader, int level)
 {
     uint32_t index = add_node(reader, TREE_ARRAY), count = 0;
     if (index == UINT32_MAX)
@@ -252,7 +252,7 @@ static bool read_array(struct reader *reader, int level)
     return close_node(reader, index);
 }
 
-static bool read_object(struct reader *reader, int level)
+static bool read_object(struct tree_reader *reader, int level)
 {
     uint32_t index = add_node(reader, TREE_OBJECT), count = 0;
     if (index == UINT32_MAX)
@@ -270,7 +270,7 @@ static bool read_object(struct reader *reader, int level)
     return close_node(reader, index);
 }
 
-static bool read_word(struct reader *reader)
+static bool read_word(struct tree_reader *reader)
 {
     static const struct {
         const char *word;
@@ -284,7 +284,7 @@ static bool read_word(struct reader *reader)
     return false;
 }
 
-static bool read_value(struct reader *reader, int level)
+static bool read_value(struct tree_reader *reader, int level)
 {
     skip_blanks(reader);
     if (reader->at == reader->end || level == TREE_LEVELS_MAX)
@@ -312,7 +312,7 @@ int tree_parse(struct slice text, struct tree *ret, struct fail *fail)
     *ret = (struct tree){.text = text};
     if (text.len >= UINT32_MAX)
         return fail_set(fail, -EPROTO, "the answer is too long");
-    struct reader reader = {.tree = ret, .at = text.data, .end = text.data + text.len};
+    struct tree_reader reader = {.tree = ret, .at = text.data, .end = text.data + text.len};
     if (read_value(&reader, 0)) {
         skip_blanks(&reader);
         if (reader.at == reader.end)

@@ -126,6 +126,9 @@ const char *fault_wire(enum fault fault); /* "" for FAULT_NONE */
 /* FAULT_NONE for a word that is none of them. */
 enum fault fault_parse(struct slice wire);
 
+/* How a detail begins where the policy went on further than the task lets it; the broker keeps such words. */
+#define STALE_MARK "stale: "
+
 enum stage { STAGE_INIT, STAGE_RUN, STAGE_EVAL, STAGE_COUNT };
 const char *stage_wire(enum stage stage);
 bool stage_parse(struct slice wire, enum stage *ret);

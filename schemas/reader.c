@@ -177,10 +177,10 @@ static bool read_count(struct reader *reader, uint8_t fix, uint8_t wide, uint32_
         *ret = p[0] & 0x0f;
         reader->at += 1;
     } else if (left >= 3 && p[0] == wide) {
-        *ret = (uint32_t)p[1] << 8 | p[2];
+        *ret = (uint32_t)join(p + 1, 2);
         reader->at += 3;
     } else if (left >= 5 && p[0] == wide + 1) {
-        *ret = (uint32_t)p[1] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 8 | p[4];
+        *ret = (uint32_t)join(p + 1, 4);
         reader->at += 5;
     } else {
         return false;

@@ -260,29 +260,39 @@ static bool read_default(const struct task_place *place)
     return good;
 }
 
-/* That a default keeps its own row's bounds is tested, not asked for at every task. */
-static bool set_number(const struct task_place *place)
+static bool is_number(const struct task_row *row)
 {
-    const char *text = place->row->default_value;
-    switch (place->row->type) {
-    case TASK_UINT: *(uint64_t *)place_member(place) = strtoull(text, NULL, 10); return true;
-    case TASK_INT:  *(int64_t *)place_member(place) = strtoll(text, NULL, 10); return true;
-    case TASK_REAL: *(double *)place_member(place) = strtod(text, NULL); return true;
-    default:        return false;
-    }
+    return row->type == TASK_UINT || row->type == TASK_INT || row->type == TASK_REAL;
 }
 
-static bool set_default(const struct task_place *place)
+/* That a default keeps its own row's bounds is tested, not asked for at every task. */
+static void set_number(const struct task_place *place)
 {
-    switch (place->row->type) {
+    const char *text = place->row->default_value;
+    if (place->row->type == TASK_REAL)
+        *(double *)place_member(place) = strtod(text, NULL);
+    else if (place->row->type == TASK_INT)
+        *(int64_t *)place_member(place) = strtoll(text, NULL, 10);
+    else
+        *(uint64_t *)place_member(place) = strtoull(text, NULL, 10);
+}
+
+static bool set_default(const struct task_row *row, void *base, struct refusal *no)
+{
+    struct task_place place = {.row = row, .base = base, .no = no};
+    memcpy(place.shown, row->path, strlen(row->path) + 1);
+    switch (row->type) {
     case TASK_NAME:
     case TASK_TEXT:
     case TASK_PATH:
     case TASK_IMAGE:
     case TASK_WORD:
-        return place_set_text(place, place_member(place), place->row->default_value);
+        return place_set_text(&place, place_member(&place), row->default_value);
     default:
-        return set_number(place) || read_default(place);
+        if (!is_number(row))
+            return read_default(&place);
+        set_number(&place);
+        return true;
     }
 }
 
@@ -290,22 +300,17 @@ bool task_read_defaults(const char *parent, void *base, struct refusal *no)
 {
     for (size_t i = 0; i < task_row_count; i++) {
         const struct task_row *row = &task_rows[i];
-        if (!row->default_value || !task_row_is_in(row, parent))
-            continue;
-        struct task_place place = {.row = row, .base = base, .no = no};
-        memcpy(place.shown, row->path, strlen(row->path) + 1);
-        if (!set_default(&place))
+        if (row->default_value && task_row_is_in(row, parent) && !set_default(row, base, no))
             return false;
     }
     return true;
 }
 
-static bool is_number(const struct task_row *row)
+/* Whether it is a field of the task itself, not of a list's element, and has a default. */
+static bool is_own_default(const struct task_row *row)
 {
-    return row->type == TASK_UINT || row->type == TASK_INT || row->type == TASK_REAL;
+    return row->default_value && !strchr(row->path, '[');
 }
-
-static bool is_of_element(const struct task_row *row) { return strchr(row->path, '[') != NULL; }
 
 /* A task with nothing but the numbers that are not said, read from the table once. */
 static struct task untold;
@@ -314,7 +319,7 @@ static pthread_once_t untold_is_read = PTHREAD_ONCE_INIT;
 static void read_untold(void)
 {
     for (size_t i = 0; i < task_row_count; i++)
-        if (task_rows[i].default_value && !is_of_element(&task_rows[i]))
+        if (is_own_default(&task_rows[i]) && is_number(&task_rows[i]))
             set_number(&(struct task_place){.row = &task_rows[i], .base = &untold});
 }
 
@@ -324,11 +329,7 @@ bool task_begin(struct task *task, struct refusal *no)
     *task = untold;
     for (size_t i = 0; i < task_row_count; i++) {
         const struct task_row *row = &task_rows[i];
-        if (!row->default_value || is_number(row) || is_of_element(row))
-            continue;
-        struct task_place place = {.row = row, .base = task, .no = no};
-        memcpy(place.shown, row->path, strlen(row->path) + 1);
-        if (!set_default(&place))
+        if (is_own_default(row) && !is_number(row) && !set_default(row, task, no))
             return false;
     }
     return true;

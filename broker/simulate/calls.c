@@ -51,7 +51,7 @@ static struct kin *kin_find(const struct group *group, uint32_t server)
 }
 
 /* The group's prompt is in this server's cache. */
-static void keep_prompt(struct world *world, const struct job *job, uint64_t tokens)
+static void prompt_keep(struct world *world, const struct job *job, uint64_t tokens)
 {
     struct group *group = &world->groups[job->group];
     struct kin *kin = kin_find(group, job->server);
@@ -89,7 +89,7 @@ static void admit(struct world *world, struct server *server, uint32_t index)
     world->prompted += (double)job->turn.context;
     job->prefix.in_use = 1;
     if (job->walk.turn == 1)
-        keep_prompt(world, job, shape_prompt(world->load->shape, world->load->seed, job->group));
+        prompt_keep(world, job, shape_prompt(world->load->shape, world->load->seed, job->group));
     world_event(world, server->read_until_s, EVENT_PROMPT_READ, index);
 }
 
@@ -161,7 +161,7 @@ void run_begin(struct world *world, uint32_t index)
     world_event(world, world->now_s + job->walk.setup_s, EVENT_CALL, index);
 }
 
-static void forget_group(struct world *world, struct group *group)
+void prompt_forget(struct world *world, struct group *group)
 {
     while (group->kin) {
         struct kin *kin = group->kin;
@@ -190,7 +190,7 @@ static void run_end(struct world *world, uint32_t index)
     server->changed = true;
     prefix_forget(&server->cache, &job->prefix);
     if (--group->runs_left == 0)
-        forget_group(world, group);
+        prompt_forget(world, group);
     add_run(&world->runs, job, world->now_s);
     if (world->measures)
         add_run(&world->measured_runs, job, world->now_s);

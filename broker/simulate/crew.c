@@ -7,6 +7,8 @@
 enum { SIGHTS_A_SECOND = 128 }; /* with more engines each is told of so much less often */
 static const char letters[STAGE_COUNT] = {'i', 'r', 'e'}; /* workers' names begin with it */
 
+static const int64_t never_ms = (int64_t)1 << 50;
+
 static int64_t ms_of(const struct world *world) { return 1 + (int64_t)(world->now_s * 1000); }
 
 static void say(struct world *world, const char *route, enum message_id id, const void *in)
@@ -20,10 +22,9 @@ static void say(struct world *world, const char *route, enum message_id id, cons
 
 static void hire(struct world *world, enum stage stage, uint64_t number)
 {
-    static const char *const stages[STAGE_COUNT] = {"init", "run", "eval"};
     char name[24];
     snprintf(name, sizeof(name), "%c%llu", letters[stage], (unsigned long long)number);
-    struct msg_worker_beat in = {.worker = slice_from_str(name), .stage = slice_from_str(stages[stage]),
+    struct msg_worker_beat in = {.worker = slice_from_str(name), .stage = slice_from_str(stage_wire(stage)),
                                  .slots = world->fleet->slots[stage],
                                  .lane = slice_from_str("tcp://h:1"), .host = slice_from_str("h"),
                                  .progress = 1};
@@ -33,7 +34,6 @@ static void hire(struct world *world, enum stage stage, uint64_t number)
 /* One beat is enough for ever, and nothing is taken away: no time-out can be reached. */
 static struct core_settings settings_of(const struct load *load)
 {
-    static const int64_t never_ms = (int64_t)1 << 50;
     struct core_settings settings = core_settings_default();
     settings.beat_timeout_ms = settings.hold_grace_ms = settings.deadline_grace_ms = never_ms;
     settings.rollouts_max = settings.results_max = load->groups * load->samples;
@@ -71,7 +71,6 @@ static void open_server(struct world *world, uint64_t number)
 
 bool world_open(struct world *world, const struct fleet *fleet, const struct load *load)
 {
-    static const int64_t never_ms = (int64_t)1 << 50;
     *world = (struct world){.fleet = fleet, .load = load};
     world->task = (struct core_task){.id = slice_from_str("t"), .needs_engine = true,
                                      .limit_ms = {never_ms, never_ms, never_ms},
@@ -92,11 +91,7 @@ bool world_open(struct world *world, const struct fleet *fleet, const struct loa
 void world_close(struct world *world)
 {
     for (uint64_t g = 0; world->groups && g < world->submitted; g++)
-        while (world->groups[g].kin) {
-            struct kin *next = world->groups[g].kin->next;
-            free(world->groups[g].kin);
-            world->groups[g].kin = next;
-        }
+        prompt_forget(world, &world->groups[g]);
     for (uint64_t e = 0; world->servers && e < world->fleet->engines; e++)
         agenda_finish(&world->servers[e].sampling);
     core_destroy(&world->core);
@@ -134,8 +129,7 @@ static void name_job(const struct job *job, char *name, size_t size)
     if (job->stage == STAGE_INIT)
         snprintf(name, size, "init:g%u", job->group);
     else
-        snprintf(name, size, "%s:g%u/%u", job->stage == STAGE_RUN ? "run" : "eval", job->group,
-                 job->sample);
+        snprintf(name, size, "%s:g%u/%u", stage_wire(job->stage), job->group, job->sample);
 }
 
 void world_end_job(struct world *world, uint32_t index)

@@ -52,12 +52,11 @@ static void print_head(const struct report *report, FILE *out)
     print_count((double)(report->load->groups * report->load->samples), queued);
     print_count(report->load->per_hour, per_hour);
     fprintf(out, "fleet          %s engines of %s tokens/s", engines, tokens);
-    static const char *const stages[] = {"init", "run", "eval"};
     for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++) {
         char workers[32], slots[32];
         print_count((double)fleet->workers[stage], workers);
         print_count((double)fleet->slots[stage], slots);
-        fprintf(out, ", %s x %s %s slots", workers, slots, stages[stage]);
+        fprintf(out, ", %s x %s %s slots", workers, slots, stage_wire(stage));
     }
     fprintf(out, "\ntasks          %s\n", report->tasks);
     fprintf(out, "submitted      %s rollouts in groups of %llu, %s%s, seed %llu\n", queued,

@@ -111,6 +111,8 @@ void run_begin(struct world *world, uint32_t job);
 void call_begin(struct world *world, uint32_t job);
 void call_read(struct world *world, uint32_t job);
 void server_due(struct world *world, uint32_t server, double at_s);
+/* The group's prompt goes from all caches. */
+void prompt_forget(struct world *world, struct group *group);
 /* Brings what it has sampled up to now. */
 void server_advance(struct world *world, struct server *server);
 

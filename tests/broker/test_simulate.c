@@ -9,10 +9,10 @@
 #include <cmocka.h>
 
 #include "broker/simulate/agenda.h"
-#include "broker/simulate/chance.h"
 #include "broker/simulate/gauge.h"
 #include "broker/simulate/prefix.h"
 #include "broker/simulate/simulate.h"
+#include "common/chance.h"
 #include "common/clock.h"
 
 /* A fleet that is short of nothing: what a test wants short it takes away. */

@@ -385,7 +385,7 @@ enum outcome agent_failed(struct agent_run *run, enum blame_who who, enum blame_
     case BLAME_CONTEXT:
         return agent_end(run, blame.outcome, "context: %s", fail->text);
     case BLAME_STALE:
-        return agent_end(run, age_outcome(run->task), "stale: %s", fail->text);
+        return agent_end(run, age_outcome(run->task), STALE_MARK "%s", fail->text);
     default:
         return agent_end(run, blame.outcome, "%s", fail->text);
     }

@@ -156,7 +156,7 @@ static void say_end(struct job *job, const struct agent_run *run, struct blame b
 {
     const bool has_worked = blame.outcome == OUTCOME_OK || blame.outcome == OUTCOME_AGENT;
     if (has_worked && age_is_marked(&run->age, job->task))
-        job_fail(job, blame.outcome, blame.fault, "stale: a turn was %llu versions behind; %s",
+        job_fail(job, blame.outcome, blame.fault, STALE_MARK "a turn was %llu versions behind; %s",
                  (unsigned long long)run->age.most, words);
     else
         job_fail(job, blame.outcome, blame.fault, "%s", words);

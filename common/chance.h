@@ -2,8 +2,8 @@
  * chance.h - made-up chance that can be repeated: a state, and numbers drawn from it (splitmix64).
  * Who has a state of their own draws the same whatever others do.
  */
-#ifndef SLUICE_BROKER_SIMULATE_CHANCE_H
-#define SLUICE_BROKER_SIMULATE_CHANCE_H
+#ifndef SLUICE_COMMON_CHANCE_H
+#define SLUICE_COMMON_CHANCE_H
 
 #include <math.h>
 #include <stdint.h>
@@ -21,11 +21,16 @@ static inline uint64_t chance_of(uint64_t seed, uint64_t kind, uint64_t index)
     return chance_mix(chance_mix(seed * 4 + kind) + index * 0x9e3779b97f4a7c15u);
 }
 
+static inline uint64_t chance_next(uint64_t *state)
+{
+    *state += 0x9e3779b97f4a7c15u;
+    return chance_mix(*state);
+}
+
 /* Above 0 and below 1. */
 static inline double chance_uniform(uint64_t *state)
 {
-    *state += 0x9e3779b97f4a7c15u;
-    return ((double)(chance_mix(*state) >> 11) + 0.5) / 9007199254740992.0;
+    return ((double)(chance_next(state) >> 11) + 0.5) / 9007199254740992.0;
 }
 
 /* Of mean 0 and deviation 1 (Box and Muller). */
