@@ -23,7 +23,7 @@ static void confine_and(void (*body)(void))
     assert_true(results != MAP_FAILED);
     pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD | CLONE_NEWUSER, NULL, NULL, NULL, NULL);
     if (pid == 0) {
-        struct room_plan plan = {.processes = 100000};
+        struct room_plan plan = {.wanted = {.processes = 100000}};
         struct fail fail = {0};
         room_prepare_filter();
         if (room_confine(&plan, &fail) < 0) {

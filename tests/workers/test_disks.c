@@ -83,7 +83,7 @@ static int make_room(uint32_t id, struct fail *fail)
 {
     char path[DISKS_PATH_MAX];
     struct room_plan plan = {
-        .id = id, .disk_mib = 1, .gauge = &gauges[id], .tier = TIER_overlay_disk};
+        .id = id, .wanted = {.disk_mib = 1}, .gauge = &gauges[id], .tier = TIER_overlay_disk};
     return disks_make(&disks, &plan, path, fail);
 }
 

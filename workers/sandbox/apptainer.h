@@ -24,7 +24,6 @@
 #include <limits.h>
 
 #include "workers/sandbox/room.h"
-#include "workers/sandbox/wire.h"
 
 enum {
     APPTAINER_BINDS_MAX = 128,

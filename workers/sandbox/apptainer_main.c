@@ -18,7 +18,6 @@
 #include "workers/sandbox/apptainer.h"
 #include "workers/sandbox/gauge.h"
 #include "workers/sandbox/init.h"
-#include "workers/sandbox/plan.h"
 #include "workers/sandbox/way.h"
 
 static struct apptainer_handover told;
@@ -132,11 +131,11 @@ int main(void)
     struct room_plan plan = {.id = told.id,
                              .image = "",
                              .layer_count = told.layer_count,
+                             .wanted = told.room,
                              .gauge = gauge,
                              .brought = {ROOM_BROUGHT_FD, ROOM_BROUGHT_FD + 1, ROOM_BROUGHT_FD + 2},
                              .brought_count = 3,
                              .tier = TIER_apptainer};
-    plan_take(&plan, &told.room);
     signal(SIGPIPE, SIG_IGN);
     room_prepare_filter();
     init_main(&plan, ROOM_CONTROL_FD, ROOM_BIRTHS_FD);

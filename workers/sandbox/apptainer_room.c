@@ -12,7 +12,6 @@
 #include "workers/sandbox/gauge.h"
 #include "workers/sandbox/launch.h"
 #include "workers/sandbox/plain_room.h"
-#include "workers/sandbox/plan.h"
 
 static int refuse(struct fail *fail, const char *what)
 {
@@ -137,7 +136,7 @@ static int write_handover(const struct site *site, struct fail *fail)
     it.size = sizeof(it);
     it.id = plan->id;
     it.layer_count = plan->layer_count;
-    plan_tell(plan, &it.room);
+    it.room = plan->wanted;
     AUTO_CLOSE int proc = site_open_dir(AT_FDCWD, "/proc", fail);
     int code = proc < 0 ? proc : apptainer_namespaces(proc, it.outside, fail);
     if (code == 0)

@@ -30,13 +30,13 @@ static void limit(int what, uint64_t most)
 
 struct room_limits room_limits(const struct room_plan *plan)
 {
-    bool is_watched = tier_is_on_disk(plan->tier) && plan->disk_mib < plan->file_mib;
+    bool is_watched = tier_is_on_disk(plan->tier) && plan->wanted.disk_mib < plan->wanted.file_mib;
     return (struct room_limits){
         .each = {{RLIMIT_CORE, 0},
                  {RLIMIT_NOFILE, ROOM_FILES_MAX},
                  /* holes count: data is bounded by the disk too, or watched and better bounded here */
-                 {RLIMIT_FSIZE, (is_watched ? plan->disk_mib : plan->file_mib) << 20},
-                 {RLIMIT_NPROC, plan->processes + 1}}, /* pid 1 counts too */
+                 {RLIMIT_FSIZE, (is_watched ? plan->wanted.disk_mib : plan->wanted.file_mib) << 20},
+                 {RLIMIT_NPROC, plan->wanted.processes + 1}}, /* pid 1 counts too */
         /* without a namespace of its own, all processes of the user would count */
         .count = tier_is_apart(plan->tier) ? 4 : 3,
     };
@@ -184,7 +184,7 @@ int room_drop_rights(uint32_t kept, struct fail *fail)
 int room_confine(const struct room_plan *plan, struct fail *fail)
 {
     limit(RLIMIT_CORE, 0);
-    limit(RLIMIT_NPROC, plan->processes + 1 + PROCESSES_SPARE); /* pid 1 can always start one */
+    limit(RLIMIT_NPROC, plan->wanted.processes + 1 + PROCESSES_SPARE); /* pid 1 can always start one */
     /* It keeps what lets it read files whose owner took the permission away; what it executes has none. */
     int code = room_set_rights(1u << CAP_DAC_OVERRIDE, fail);
     if (code == 0)

@@ -125,7 +125,7 @@ static int make_dirs(const char *path, struct fail *fail)
 static int make_on_tmpfs(const struct room_plan *plan, const char *path, struct fail *fail)
 {
     char options[96];
-    snprintf(options, sizeof(options), "mode=0755,size=%lum,nr_inodes=%lu", (unsigned long)plan->disk_mib,
+    snprintf(options, sizeof(options), "mode=0755,size=%lum,nr_inodes=%lu", (unsigned long)plan->wanted.disk_mib,
              (unsigned long)room_disk_inodes(plan));
     if (mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV, options) < 0)
         return refuse(fail, "tmpfs");
@@ -158,7 +158,7 @@ int disks_make(struct disks *disks, struct room_plan *plan, char path[DISKS_PATH
     else if (disks->keeper >= 0)
         order(disks, &(struct keeper_order){.id = plan->id,
                                             .is_whole = !tier_is_apart(disks->tier),
-                                            .bytes = plan->disk_mib << 20,
+                                            .bytes = plan->wanted.disk_mib << 20,
                                             .inodes = room_disk_inodes(plan),
                                             .gauge = plan->gauge});
     return code;

@@ -135,8 +135,7 @@ static int open_floor(const struct room_plan *like, struct floor *ret)
 {
     int ends[2], pidfd = -1;
     struct room_plan plan = {.image = like->image,
-                             .disk_mib = DISK_MIB,
-                             .processes = SERVER_PROCESSES_MAX,
+                             .wanted = {.disk_mib = DISK_MIB, .processes = SERVER_PROCESSES_MAX},
                              .scratch = like->scratch,
                              .tier = like->tier,
                              .is_host_root = like->is_host_root,
@@ -188,7 +187,7 @@ static struct floor *find_place(struct floors *floors)
 /* The other tiers have files outside. */
 static bool can_stand(const struct room_plan *plan)
 {
-    return plan->kernels && plan->tier == TIER_overlay_tmpfs;
+    return plan->wanted.kernels && plan->tier == TIER_overlay_tmpfs;
 }
 
 struct floor *floors_join(struct floors *floors, const struct room_plan *plan)

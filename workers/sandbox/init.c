@@ -91,13 +91,13 @@ static int make_listeners(struct init *init, int *fds, struct fail *fail)
 {
     fds[0] = init->room.commands;
     fds[1] = init->room.outputs;
-    for (size_t i = 0; i < init->plan.listener_count; i++) {
-        fds[2 + i] = listener_make(&init->plan.listeners[i], init->room.commands,
+    for (size_t i = 0; i < init->plan.wanted.listener_count; i++) {
+        fds[2 + i] = listener_make(&init->plan.wanted.listeners[i], init->room.commands,
                                    init->room.variables[i], fail);
         if (fds[2 + i] < 0)
             return fail->code;
     }
-    return listener_tell(init->room.commands, init->room.variables, init->plan.listener_count, fail);
+    return listener_tell(init->room.commands, init->room.variables, init->plan.wanted.listener_count, fail);
 }
 
 /* Before the walls: a signal that comes earlier waits. */
@@ -203,8 +203,8 @@ static _Noreturn void go_on(struct init *init, int births, int code, struct fail
         init_refuse(init, fail);
         _exit(1);
     }
-    init_answer(init, 0, fds, 2 + init->plan.listener_count);
-    for (size_t i = 0; i < init->plan.listener_count; i++)
+    init_answer(init, 0, fds, 2 + init->plan.wanted.listener_count);
+    for (size_t i = 0; i < init->plan.wanted.listener_count; i++)
         close(fds[2 + i]);
     forget_stack();
     live(init);

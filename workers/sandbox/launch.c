@@ -111,7 +111,7 @@ static void set_environment(const struct room_plan *plan, const struct room *roo
             program->environ[count++] = launch_environment[i];
     for (size_t i = 0; i < room->setting_count; i++)
         program->environ[count++] = room->settings[i];
-    for (size_t i = 0; i < plan->listener_count; i++)
+    for (size_t i = 0; i < plan->wanted.listener_count; i++)
         program->environ[count++] = room->variables[i];
     program->environ[count] = NULL;
 }

@@ -37,9 +37,9 @@ static int check_plan(const struct room_plan *plan, struct fail *fail)
     static const char cure[] = "workers with user namespaces do (sluice doctor)";
     if (!host_image_is(plan->image))
         return fail_set(fail, -ENOTSUP, "sandboxes of the tier landlock have no images but \"host\"; %s", cure);
-    if (plan->listener_count > 0)
+    if (plan->wanted.listener_count > 0)
         return fail_set(fail, -ENOTSUP, "sandboxes of the tier landlock have no network, so not \"%s\"; %s",
-                        plan->listeners[0].name, cure);
+                        plan->wanted.listeners[0].name, cure);
     return 0;
 }
 

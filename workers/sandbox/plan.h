@@ -4,13 +4,8 @@
 
 #include "workers/sandbox/room.h"
 #include "workers/sandbox/spawner.h"
-#include "workers/sandbox/wire.h"
 
 /* All but the disk; the strings are the message's. False when it is not one. */
 bool plan_read(struct room_plan *ret, const struct wire_message *message, const struct spawner_setup *setup);
-/* The numbers and listeners, of those in `wanted` ... */
-void plan_take(struct room_plan *plan, const struct wire_room *wanted);
-/* ... and the other way. */
-void plan_tell(const struct room_plan *plan, struct wire_room *ret);
 
 #endif

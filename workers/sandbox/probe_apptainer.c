@@ -49,10 +49,7 @@ static _Noreturn void be_room(const struct trial *trial)
 {
     const struct room_plan plan = {.id = 1,
                                    .image = "host",
-                                   .memory_mib = 64,
-                                   .disk_mib = 16,
-                                   .processes = 16,
-                                   .file_mib = 16,
+                                   .wanted = {.memory_mib = 64, .disk_mib = 16, .processes = 16, .file_mib = 16},
                                    .gauge = trial->gauge,
                                    .brought = {trial->gauges},
                                    .brought_count = 1,

@@ -68,9 +68,9 @@ static const struct {
 
 uint64_t room_disk_inodes(const struct room_plan *plan)
 {
-    uint64_t inodes = plan->disk_mib * INODES_PER_MIB;
-    if (plan->inodes > 0)
-        return plan->inodes + INODES_OWN;
+    uint64_t inodes = plan->wanted.disk_mib * INODES_PER_MIB;
+    if (plan->wanted.inodes > 0)
+        return plan->wanted.inodes + INODES_OWN;
     return inodes < INODES_MIN ? INODES_MIN : inodes > INODES_MAX ? INODES_MAX : inodes;
 }
 
@@ -93,7 +93,7 @@ static int make_stage(const struct room_plan *plan, struct room *room, struct fa
 static int size_disk(const struct room_plan *plan, const struct room *room, struct fail *fail)
 {
     char options[96];
-    snprintf(options, sizeof(options), "size=%lum,nr_inodes=%lu", (unsigned long)plan->disk_mib,
+    snprintf(options, sizeof(options), "size=%lum,nr_inodes=%lu", (unsigned long)plan->wanted.disk_mib,
              (unsigned long)room_disk_inodes(plan));
     if (mount_at(room->stage, ".", "tmpfs", MS_REMOUNT | MS_NOSUID | MS_NODEV, options) < 0)
         return refuse(fail, "the disk's size");
@@ -347,7 +347,7 @@ static int finish_proc(const struct room_plan *plan, const struct room *room, st
 {
     struct mount_attr read_only = {.attr_set = MOUNT_ATTR_RDONLY};
     char pids[32];
-    snprintf(pids, sizeof(pids), "%lu", 301 + (unsigned long)plan->processes);
+    snprintf(pids, sizeof(pids), "%lu", 301 + (unsigned long)plan->wanted.processes);
     if (!plan->is_floor && has_own_pid_max()) /* it would hold for the sandboxes on it too */
         write_text(room->proc, "sys/kernel/pid_max", pids);
     if (plan->is_host_root &&

@@ -14,9 +14,9 @@
 #include "common/fail.h"
 #include "common/slice.h"
 #include "workers/sandbox/filter.h"
-#include "workers/sandbox/listener.h"
 #include "workers/sandbox/petition.h"
 #include "workers/sandbox/tier.h"
+#include "workers/sandbox/wire.h"
 
 enum { ROOM_LAYERS_MAX = 64, ROOM_UID = 1000, ROOM_FILES_MAX = 4096, ROOM_PATH_SIZE = 768 };
 /* Descriptors that a way of making rooms needs from before: they follow control and births. */
@@ -28,19 +28,15 @@ struct room_plan {
     const char *image; /* a directory or "host" */
     const char *layers[ROOM_LAYERS_MAX];
     size_t layer_count; /* lowest first */
-    uint64_t memory_mib, disk_mib, processes, inodes, file_mib, cpus; /* cpus: to be bound to; 0: all */
+    struct wire_room wanted;
     struct gauge *gauge;
-    uint64_t gauge_number; /* its place among all */
     int brought[ROOM_BROUGHT_MAX];
     size_t brought_count;
-    struct listener listeners[LISTENERS_MAX];
-    size_t listener_count;
     enum tier tier;
     const char *disk;    /* of disks.h, or NULL: it is made in the room's own tmpfs */
     const char *scratch; /* where the stock is (stock.h) */
     uid_t uid;           /* the spawner's, in its own user namespace; ROOM_UID inside */
     gid_t gid;
-    bool kernels;      /* to stand on a floor (floor.h), where one can be had */
     bool is_floor;     /* no sandbox, but what some stand on: no user namespace of its own */
     bool is_host_root; /* root of the host is who runs us: it owns what only root may read */
 };

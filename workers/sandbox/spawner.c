@@ -82,7 +82,8 @@ static int fork_kernel(struct spawner_state *state)
     int code = -ENOENT;
     for (size_t i = 0; i < state->count; i++) {
         const struct tenant *tenant = &state->tenants[i];
-        struct room_plan limits = {.processes = tenant->limits.processes, .file_mib = tenant->file_mib};
+        struct room_plan limits = {
+            .wanted = {.processes = tenant->limits.processes, .file_mib = tenant->file_mib}};
         if (tenant->id == (uint32_t)asked.head.number[0] && tenant->floor)
             code = floor_fork_kernel(tenant->floor, &limits, tenant->cgroup, asked.fds, asked.fd_count);
     }
@@ -121,14 +122,14 @@ static int settle(struct spawner_state *state, const struct room_plan *plan, str
                             .proc = -1,
                             .disk = -1,
                             .segments = -1,
-                            .file_mib = plan->file_mib,
+                            .file_mib = plan->wanted.file_mib,
                             .floor = floor,
                             .cgroup = spare->cgroup,
                             .group = spare->group,
-                            .limits = {plan->memory_mib, plan->processes,
-                                       state->setup->is_in_memory ? plan->disk_mib : 0},
+                            .limits = {plan->wanted.memory_mib, plan->wanted.processes,
+                                       state->setup->is_in_memory ? plan->wanted.disk_mib : 0},
                             .gauge = plan->gauge};
-    cpus_choose(&state->cpus, plan->cpus, &tenant.cpus);
+    cpus_choose(&state->cpus, plan->wanted.cpus, &tenant.cpus);
     int code = spare->cgroup < 0 ? 0 : cgroup_bound(spare->cgroup, &tenant.limits, NULL);
     if (code == 0)
         code = instruct(spare, &tenant.cpus);

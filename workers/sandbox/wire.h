@@ -39,10 +39,11 @@ enum wire_state { STATE_MODE, STATE_SIZE, STATE_LINKS, STATE_CHANGE_MODE };
 /* The id under which a new pid 1 says unasked that the room is ready, or why it is not. */
 enum { WIRE_READY_ID = 1 };
 
-struct wire_room { /* as in room.h */
-    uint64_t memory_mib, disk_mib, processes, inodes, file_mib, cpus;
-    uint64_t gauge; /* its place among them */
-    uint64_t kernels; /* 1: it is to stand on a floor (floor.h) */
+struct wire_room {
+    uint64_t memory_mib, disk_mib, processes, inodes, file_mib;
+    uint64_t cpus;    /* to be bound to; 0: all */
+    uint64_t gauge;   /* its place among all */
+    uint64_t kernels; /* 1: it is to stand on a floor (floor.h), where one can be had */
     uint64_t listener_count;
     struct listener listeners[LISTENERS_MAX];
 };
