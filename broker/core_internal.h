@@ -114,7 +114,8 @@ struct core {
     enum placing placing;
     uint64_t random;                        /* the state of its own chance: no other is asked */
     uint64_t engine_states, newest_state;   /* grows with what workers are told of engines; 0: nothing was */
-    uint64_t versions;                      /* the highest number of one */
+    uint64_t versions;                      /* the highest number of one, ... */
+    char newest_version[VERSION_MAX + 1];   /* ... and its name; "": not known since the start */
     size_t paused_count;
     uint64_t turn;                          /* round-robin: whose it is */
     int64_t heads_ms;                       /* when heads are published next */

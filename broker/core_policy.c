@@ -142,14 +142,20 @@ void policy_reset(struct core *core, struct engine *engine)
         policy_changed(core, engine);
 }
 
+static void note_newest(struct core *core, const struct engine *engine)
+{
+    core->versions = engine->version_number;
+    memcpy(core->newest_version, engine->version, sizeof(core->newest_version));
+}
+
 void policy_restore(struct core *core, struct engine *engine, const struct core_engine *row)
 {
     int64_t left_ms = (int64_t)row->paused_until_ms - core->wall_ms;
     snprintf(engine->version, sizeof(engine->version), "%.*s", SLICE_ARG(row->version));
     if (engine->version[0]) /* without a number: said before versions had one */
         engine->version_number = row->version_number ? row->version_number : 1;
-    if (engine->version_number > core->versions)
-        core->versions = engine->version_number;
+    if (engine->version_number && engine->version_number >= core->versions)
+        note_newest(core, engine);
     set_paused(core, engine, row->calls);
     engine->resume_ms = core->now_ms + (left_ms < 0 ? 0 : left_ms > PAUSE_MAX_MS ? PAUSE_MAX_MS
                                                           : left_ms); /* the clock may have been stepped */
@@ -186,14 +192,16 @@ static bool each_engine(struct core *core, const struct target *target,
     return true;
 }
 
-/* Of a name that an engine serves, that one's; else one more than any before. */
-static uint64_t number_of(struct core *core, struct slice version)
+/* Of a name that an engine serves, or that is the newest, that one's; else one more than any before. */
+static uint64_t number_of(const struct core *core, struct slice version)
 {
     const struct engine *engine;
+    if (slice_is(version, core->newest_version))
+        return core->versions;
     LIST_EACH(engine, &core->engines, link)
         if (engine->version_number && slice_is(version, engine->version))
             return engine->version_number;
-    return ++core->versions;
+    return core->versions + 1;
 }
 
 static uint64_t act_set(struct core *core, struct engine *engine, const void *message)
@@ -203,6 +211,8 @@ static uint64_t act_set(struct core *core, struct engine *engine, const void *me
         return 1;
     engine->version_number = number_of(core, in->version);
     snprintf(engine->version, sizeof(engine->version), "%.*s", SLICE_ARG(in->version));
+    if (engine->version_number > core->versions)
+        note_newest(core, engine);
     engine_persist(core, engine);
     policy_changed(core, engine);
     return 1;

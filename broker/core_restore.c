@@ -22,6 +22,8 @@ bool core_restore_stream(struct core *core, struct slice name, struct slice owne
     return !core->failed;
 }
 
+void core_restore_versions(struct core *core, uint64_t highest) { core->versions = highest; }
+
 bool core_restore_engine(struct core *core, const struct core_engine *row)
 {
     return engine_restore(core, row);

@@ -98,6 +98,16 @@ int ledger_next_epoch(struct ledger *ledger, uint64_t *ret, struct fail *fail)
     return 0;
 }
 
+int ledger_get_versions(struct ledger *ledger, uint64_t *ret, struct fail *fail)
+{
+    int code = ledger_ask(ledger, LEDGER_GET_VERSIONS, NULL, 0, fail);
+    if (code < 0)
+        return code;
+    *ret = (uint64_t)ledger_number(ledger, LEDGER_GET_VERSIONS, 0);
+    ledger_reset(ledger, LEDGER_GET_VERSIONS);
+    return 0;
+}
+
 /* ---- transactions ------------------------------------------------------------------ */
 
 static int run(struct ledger *ledger, enum ledger_statement statement, struct fail *fail)

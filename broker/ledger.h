@@ -43,6 +43,9 @@ void ledger_close(struct ledger **ledger);
 /* A number greater than any before, on disk before this returns. */
 int ledger_next_epoch(struct ledger *ledger, uint64_t *ret, struct fail *fail);
 
+/* The highest version_number that any engine ever had; of a file from before it was kept: 0. */
+int ledger_get_versions(struct ledger *ledger, uint64_t *ret, struct fail *fail);
+
 /*
  * Tells a reader all there is: streams, engines, groups, each group's rollouts after
  * it and then what went wrong with them, tombs. Rollouts that have not ended, or ended and

@@ -130,9 +130,12 @@ static int apply_engine(struct ledger *ledger, const struct effect *effect, stru
     const struct core_engine *row = &effect->row;
     if (!effect->present)
         return ledger_do(ledger, LEDGER_DROP_ENGINE, fail, TEXT(effect->engine));
-    return ledger_do(ledger, LEDGER_SET_ENGINE, fail, TEXT(effect->engine), NUMBER(row->runs_max),
-                     NUMBER(row->draining), TEXT(row->version), TEXT(row->calls),
-                     NUMBER(row->paused_until_ms), NUMBER(row->version_number));
+    int code = ledger_do(ledger, LEDGER_SET_ENGINE, fail, TEXT(effect->engine), NUMBER(row->runs_max),
+                         NUMBER(row->draining), TEXT(row->version), TEXT(row->calls),
+                         NUMBER(row->paused_until_ms), NUMBER(row->version_number));
+    if (code == 0 && row->version_number > 0)
+        code = ledger_do(ledger, LEDGER_SET_VERSIONS, fail, NUMBER(row->version_number));
+    return code;
 }
 
 /* "run:add-17/3" as the key of `troubles`, and its stage. */

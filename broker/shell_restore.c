@@ -39,7 +39,10 @@ static bool tell_tomb(void *core, struct slice name, struct slice owner, uint64_
 int shell_restore(struct shell *shell, const struct shell_options *options, struct fail *fail)
 {
     const struct core_settings *settings = &options->settings;
+    uint64_t versions;
     int code = ledger_next_epoch(shell->ledger, &shell->epoch, fail);
+    if (code == 0)
+        code = ledger_get_versions(shell->ledger, &versions, fail);
     if (code)
         return code;
     shell->core = core_create(settings, shell->epoch, clock_ms());
@@ -48,6 +51,7 @@ int shell_restore(struct shell *shell, const struct shell_options *options, stru
     core_set_placing(shell->core, options->placing);
     int64_t wall_ms = clock_wall_ms();
     core_restore_clock(shell->core, wall_ms);
+    core_restore_versions(shell->core, versions);
     struct ledger_reader reader = {
         .context = shell->core,
         .tombs_since_ms = wall_ms > settings->tomb_ms ? (uint64_t)(wall_ms - settings->tomb_ms) : 0,

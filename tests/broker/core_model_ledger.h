@@ -91,7 +91,7 @@ struct model {
     uint64_t first[STREAMS], head[STREAMS];
     bool engines[ENGINES], draining[ENGINES];
     char versions[ENGINES][32], calls[ENGINES][20];
-    uint64_t paused_until_ms[ENGINES], version_numbers[ENGINES];
+    uint64_t paused_until_ms[ENGINES], version_numbers[ENGINES], highest_version;
     uint64_t runs_max[ENGINES];
     struct sim_worker crew[CREW_MAX];
     struct letter wire[WIRE_MAX];
@@ -307,6 +307,8 @@ static inline void persist(struct model *model, const struct effect *effect)
         put_text(model->calls[e], sizeof(model->calls[e]), effect->row.calls);
         model->paused_until_ms[e] = effect->row.paused_until_ms;
         model->version_numbers[e] = effect->row.version_number;
+        if (effect->row.version_number > model->highest_version)
+            model->highest_version = effect->row.version_number;
     }
         break;
     case PERSIST_TROUBLE: persist_trouble(model, effect); break;
@@ -352,6 +354,7 @@ static inline void start_broker(struct model *model)
     core_destroy(&model->core);
     model->core = core_create(&model->settings, ++model->epoch, model->now_ms);
     core_restore_clock(model->core, wall_of(model));
+    core_restore_versions(model->core, model->highest_version);
     for (unsigned s = 0; s < STREAMS; s++)
         assert_true(core_restore_stream(model->core, slice_from_str(stream_names[s]),
                                         slice_from_str(stream_owners[s]), model->first[s],

@@ -286,6 +286,27 @@ static void a_pause_outlives_the_broker_and_ends_in_its_time(void **state)
     world_close(world);
 }
 
+static void no_number_is_given_twice_nor_two_to_the_newest(void **state)
+{
+    (void)state;
+    struct world *world = world_create();
+    world->settings.beat_timeout_ms = 100000000;
+    world_start(world);
+    core_restore_versions(world->core, 9); /* of an engine that is not there any more */
+    world_settle(world);
+    world_beat(world, "r1", "run", 4, NULL);
+    world_engine(world, MSG_engine_add, a_url);
+    set(world, "v10", a_url);
+    assert_int_equal(told(world, "r1", 0)->count, 10);
+    world_engine(world, MSG_engine_remove, a_url);
+    world_engine(world, MSG_engine_add, a_url);
+    set(world, "v10", a_url); /* it serves what it served */
+    assert_int_equal(told(world, "r1", 0)->count, 10);
+    set(world, "v11", a_url);
+    assert_int_equal(told(world, "r1", 0)->count, 11);
+    world_close(world);
+}
+
 static void an_engine_that_is_removed_in_its_pause_is_paused_no_more(void **state)
 {
     (void)state;
@@ -367,6 +388,7 @@ int main(void)
         cmocka_unit_test(a_pause_ends_by_itself_when_its_time_is_over),
         cmocka_unit_test(what_runs_there_gets_the_time_of_the_pause),
         cmocka_unit_test(a_pause_outlives_the_broker_and_ends_in_its_time),
+        cmocka_unit_test(no_number_is_given_twice_nor_two_to_the_newest),
         cmocka_unit_test(an_engine_that_is_removed_in_its_pause_is_paused_no_more),
         cmocka_unit_test(one_that_is_stale_and_stopped_ends_with_its_record_and_is_not_trained_on),
         cmocka_unit_test(one_that_is_stale_and_refreshed_begins_again_at_once_and_uses_up_nothing),

@@ -55,6 +55,28 @@ static void each_start_has_a_greater_epoch(void **state)
     }
 }
 
+static uint64_t versions_of(struct world *world)
+{
+    uint64_t versions = UINT64_MAX;
+    assert_int_equal(ledger_get_versions(world->ledger, &versions, NULL), 0);
+    return versions;
+}
+
+static void the_highest_version_outlives_the_engine_that_served_it(void **state)
+{
+    struct world *world = *state;
+    assert_int_equal(versions_of(world), 0);
+    const struct effect effects[] = {
+        {.kind = PERSIST_ENGINE, .engine = S("http://e:1"), .present = true,
+         .row = {.version = S("v7"), .version_number = 9}},
+        {.kind = PERSIST_ENGINE, .engine = S("http://e:2"), .present = true,
+         .row = {.version = S("v6"), .version_number = 8}},
+        {.kind = PERSIST_ENGINE, .engine = S("http://e:1")}};
+    commit(world, effects, 3);
+    reopen(world);
+    assert_int_equal(versions_of(world), 9);
+}
+
 static void a_trajectory_comes_back_with_every_field(void **state)
 {
     struct world *world = *state;
@@ -231,6 +253,7 @@ int main(void)
         TEST(a_new_ledger_restores_nothing),
         TEST(every_effect_is_there_after_reopening),
         TEST(each_start_has_a_greater_epoch),
+        TEST(the_highest_version_outlives_the_engine_that_served_it),
         TEST(a_trajectory_comes_back_with_every_field),
         TEST(a_record_given_with_the_end_is_kept),
         TEST(a_jobs_payload_is_the_same_from_the_cache_and_from_the_file),
