@@ -19,7 +19,7 @@ import trajectories
 
 PARTS = {"service": service, "sandbox": sandbox, "tools": tools, "engines": engines, "nodes": nodes, "peers": peers,
          "trajectories": trajectories}
-MINUTES = {"service": 8, "sandbox": 2, "tools": 5, "engines": 2, "nodes": 5, "peers": 10,
+MINUTES = {"service": 8, "sandbox": 2, "tools": 5, "engines": 2, "nodes": 9, "peers": 10,
            "trajectories": 5}  # of a full run, on a quiet machine
 
 

@@ -20,10 +20,14 @@ CHAT = {"task": "chat", "prompt": "Think long.", "agent": {"kind": "chat"}}
 class Plan:
     def __init__(self, quick):
         self.sizes = (1, 2) if quick else (1, 2, 4, 8, 16, 32)
-        self.windows, self.window_s, self.warm_s = (2, 2, 4) if quick else (5, 4, 7)
+        self.quick, self.windows, self.warm_s = quick, 2 if quick else 5, 4 if quick else 7
         self.short_nodes, self.short_s = (2, 5) if quick else (8, 12)
         self.fault_nodes, self.third_s = (2, 4) if quick else (8, 9)
         self.live = 200 if quick else 10000
+
+    def window_s(self, nodes):
+        """The fewer nodes, the fewer rollouts end in a second, and about a hundred are to be counted."""
+        return 2 if self.quick else max(4, 24 // nodes ** 0.6)
 
 
 def staffed(fleet, nodes, init=OTHERS, evals=OTHERS):
@@ -66,12 +70,12 @@ def scale(build, kind, nodes, plan, rows):
         watch, rates, began = Watch(fleet), [], len(fleet.trainer.ends)
         for _ in range(plan.windows):
             before, at = len(fleet.trainer.ends), time.monotonic()
-            fleet.trainer.work(plan.window_s, outstanding, TASK, watch)
+            fleet.trainer.work(plan.window_s(nodes), outstanding, TASK, watch)
             rates.append((len(fleet.trainer.ends) - before) / (time.monotonic() - at))
         ends = [end for _, end in fleet.trainer.ends[began:]]
         bad = sum(end["outcome"] != "ok" for end in ends)
         waits = [end["wait_ms"] / 1000 for end in ends]
-        row = {"nodes": nodes, "rates": rates, "rate": len(ends) / (plan.windows * plan.window_s), "bad": bad,
+        row = {"nodes": nodes, "rates": rates, "rate": len(ends) / (plan.windows * plan.window_s(nodes)), "bad": bad,
                "busy": {stage: watch.busy(stage) for stage in ("init", "run", "eval")}, "p99": percentile(waits, 0.99),
                "run_s": statistics.mean(end["run_ms"] for end in ends) / 1000}
         print(f"  {nodes} nodes: {row['rate']:.2f} rollouts/s, run slots {row['busy']['run']:.0%} taken, a run "
@@ -290,7 +294,7 @@ since a rollout waits nearly all of its time. It has {TURNS[0]} to {TURNS[1]} tu
 turn at {TOKENS_PER_S} a second from an engine that answers when that time is over (`bench/nodes_engine.c`), commands that sleep
 {TOOL_MS[0]} to {TOOL_MS[1]} ms in between, {INIT_S} s of set-up, {EVAL_S} s of evaluation; each uniform between the two. A quarter more rollouts are
 outstanding than there are run slots, so that the next one is there when a slot is free. After a warm-up {plan.windows} windows of
-{plan.window_s} s; *wait* is all the time that a rollout was queued; {bad} rollouts did not end well.
+{plan.window_s(plan.sizes[-1]):.0f} s, up to {plan.window_s(1):.0f} s with few nodes; *wait* is all the time that a rollout was queued; {bad} rollouts did not end well.
 
 {scaling_text(rows)}
 
