@@ -1,5 +1,5 @@
-"""The control plane, one thing changed at a time: rollouts a second by size of the task and by number of workers, and
-the CPU that a rollout takes, by kind of process."""
+"""The control plane, one thing changed at a time: rollouts a second by size of the task, by number of workers and by samples
+of a group, and the CPU that a rollout takes, by kind of process."""
 import resource
 
 import page
@@ -8,6 +8,7 @@ from parts import FEED, FRONT, url
 
 SIZES = (224, 1024, 8192, 65536)
 WORKERS = (1, 2, 4, 8)
+SAMPLES = (1, 8, 16)
 TASK_BYTES, STAFF = 1024, 4  # what is not changed
 DURABILITIES = ("full", "none")
 WINDOW_BYTES = 64 << 20  # of tasks that are outstanding, at most
@@ -19,26 +20,29 @@ class Grid:
         self.service, self.values = service, page.Values()
         sizes = SIZES[-1:] if quick else SIZES
         workers = WORKERS[:1] if quick else WORKERS
-        cells = [(size, STAFF) for size in sizes] + [(TASK_BYTES, count) for count in workers]
+        samples = SAMPLES[1:2] if quick else SAMPLES
+        cells = [*((size, STAFF, 1) for size in sizes), *((TASK_BYTES, count, 1) for count in workers),
+                 *((TASK_BYTES, STAFF, count) for count in samples)]
         self.cells = list(dict.fromkeys(cells))
-        self.count, self.rounds = (500, 1) if quick else (8000, 3)
+        self.count, self.rounds = (512, 1) if quick else (8000, 3)
 
     @staticmethod
-    def name(size, workers):
-        return f"tasks of {size:,} bytes, {workers} worker{'s' * (workers > 1)} a stage"
+    def name(size, workers, samples):
+        groups = f", groups of {samples}" if samples > 1 else ""
+        return f"tasks of {size:,} bytes, {workers} worker{'s' * (workers > 1)} a stage{groups}"
 
-    def flow(self, size, count):
+    def flow(self, size, samples, count):
         window = min(4000, WINDOW_BYTES // size)
-        return self.service.program("rollouts", "flow", url(FRONT), url(FEED), count, window, size)[0]
+        return self.service.program("rollouts", "flow", url(FRONT), url(FEED), count, window, size, samples)[0]
 
-    def cell(self, size, workers, durability):
+    def cell(self, size, workers, samples, durability):
         with self.service.broker(durability=durability, workers=workers) as broker:
-            self.flow(size, self.count // 10)  # everything is up and warm
+            self.flow(size, samples, self.count // 10 // samples * samples)  # everything is up and warm
             kinds = {"broker": [broker.process], "workers": broker.others}
             before = {kind: processes.cpu_s(*of) for kind, of in kinds.items()}
             client = resource.getrusage(resource.RUSAGE_CHILDREN)
-            what = self.name(size, workers)
-            self.values.note(f"{what}, {durability}", self.flow(size, self.count))
+            what = self.name(size, workers, samples)
+            self.values.note(f"{what}, {durability}", self.flow(size, samples, self.count))
             ended = resource.getrusage(resource.RUSAGE_CHILDREN)
             if durability == "full":
                 took = {kind: processes.cpu_s(*of) - before[kind] for kind, of in kinds.items()}
@@ -48,9 +52,9 @@ class Grid:
 
     def measure(self, number):
         if number <= self.rounds:
-            for size, workers in self.cells:
+            for cell in self.cells:
                 for durability in DURABILITIES:
-                    self.cell(size, workers, durability)
+                    self.cell(*cell, durability)
 
     def table(self):
         rows = ["| what | rollouts/s, full | rollouts/s, none | CPU us a rollout: broker | all workers | client |",

@@ -1,9 +1,10 @@
 /*
  * rollouts - a client that only measures: no-op rollouts through a running broker.
  *
- *     rollouts flow  FRONT FEED COUNT WINDOW BYTES   WINDOW in flight until COUNT have ended: rollouts
- *                                                    per second, and from submit to published
- *                                                    trajectory p50, p99 and p99.9 in milliseconds
+ *     rollouts flow  FRONT FEED COUNT WINDOW BYTES [SAMPLES]   WINDOW in flight until COUNT have ended, in groups
+ *                                                    of SAMPLES (else of one): rollouts per second, and
+ *                                                    from submit to published trajectory p50, p99 and
+ *                                                    p99.9 in milliseconds
  *     rollouts queue FRONT FEED COUNT WINDOW BYTES   COUNT groups of one rollout are accepted and no
  *                                                    end is awaited, WINDOW not answered: accepted
  *                                                    per second
@@ -19,6 +20,7 @@
 struct bench {
     void *front, *feed;
     char *task, prefix[64], stream[64];
+    long samples; /* of a group */
     struct buffer out;
 };
 
@@ -60,7 +62,7 @@ static void submit(struct bench *bench, uint64_t number)
     struct msg_group_submit message = {.tag = number,
                                        .group = slice_from_str(group),
                                        .stream = slice_from_str(bench->stream),
-                                       .samples = 1,
+                                       .samples = (uint64_t)bench->samples,
                                        .task = slice_from_str(bench->task)};
     struct refusal no;
     buffer_clear(&bench->out);
@@ -101,7 +103,7 @@ static void await(struct bench *bench, short feed)
 
 /* ---- flow ---------------------------------------------------------------------------- */
 
-/* When the group of this trajectory was submitted, as its number says; -1: it is not ours. */
+/* Its group's among all that were submitted; -1: it is not ours. */
 static long number_of(const struct bench *bench, struct slice group)
 {
     size_t len = strlen(bench->prefix);
@@ -128,10 +130,11 @@ static long read_feed(struct bench *bench, int64_t *us, long count)
         if (is_topic || !message_peek(bytes, &id, &no) || id != MSG_trajectory ||
             !message_decode(id, bytes, &trajectory, &no))
             continue;
-        long number = number_of(bench, trajectory.group);
-        if (number < 0 || number >= count)
+        long group = number_of(bench, trajectory.group);
+        long rollout = group * bench->samples + (long)trajectory.sample;
+        if (group < 0 || rollout >= count)
             die("a trajectory of another group came");
-        us[number] = clock_us() - us[number];
+        us[rollout] = clock_us() - us[rollout];
         ended++;
     }
     zmq_msg_close(&frame);
@@ -150,9 +153,10 @@ static void measure_flow(struct bench *bench, long count, long window)
     if (!us)
         die("out of memory");
     for (long sent = 0, ended = 0; ended < count;) {
-        for (; sent < count && sent - ended < window; sent++) {
-            us[sent] = clock_us();
-            submit(bench, (uint64_t)sent);
+        while (sent < count && sent - ended < window) {
+            submit(bench, (uint64_t)(sent / bench->samples));
+            for (long k = 0; k < bench->samples; k++)
+                us[sent++] = clock_us();
         }
         await(bench, ZMQ_POLLIN);
         read_replies(bench);
@@ -181,15 +185,17 @@ static void measure_queue(struct bench *bench, long count, long window)
 
 int main(int argc, char **argv)
 {
-    bool flow = argc == 7 && strcmp(argv[1], "flow") == 0;
-    if (!flow && !(argc == 7 && strcmp(argv[1], "queue") == 0)) {
-        fprintf(stderr, "usage: rollouts flow|queue FRONT FEED COUNT WINDOW BYTES\n");
+    bool flow = (argc == 7 || argc == 8) && strcmp(argv[1], "flow") == 0;
+    long samples = argc == 8 ? atol(argv[7]) : 1;
+    if ((!flow && !(argc == 7 && strcmp(argv[1], "queue") == 0)) || samples < 1 || atol(argv[4]) % samples) {
+        fprintf(stderr, "usage: rollouts flow|queue FRONT FEED COUNT WINDOW BYTES, and for flow [SAMPLES], of which COUNT is a multiple\n");
         return 2;
     }
     void *context = zmq_ctx_new();
     struct bench bench = {.front = open_socket(context, ZMQ_DEALER, argv[2]),
                           .feed = open_socket(context, ZMQ_SUB, argv[3]),
-                          .task = make_task((size_t)atol(argv[6]))};
+                          .task = make_task((size_t)atol(argv[6])),
+                          .samples = samples};
     snprintf(bench.prefix, sizeof(bench.prefix), "b%lld-%d", (long long)clock_wall_ms(), getpid());
     snprintf(bench.stream, sizeof(bench.stream), "bench-%d", getpid());
     char topic[80];
