@@ -10,11 +10,6 @@
 #include "workers/fiber.h"
 #include "workers/sandbox/sandbox_inside.h"
 
-static int say(struct fail *fail, int code, const char *what)
-{
-    return fail_set(fail, code, "%s: %s", what, strerror(-code));
-}
-
 static int call(struct sandbox *sandbox, struct wire_head head, struct slice text, const int *fds,
                 size_t fd_count, struct channel_answer *ret, struct fail *fail)
 {

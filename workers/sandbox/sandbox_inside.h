@@ -1,9 +1,11 @@
 /*
- * sandbox_inside.h - the worker's side of a sandbox, shared by sandbox.c (its life) and
- * requests.c (what is asked of its pid 1). Nobody else includes it.
+ * sandbox_inside.h - the worker's side of a sandbox, shared by sandbox.c (its life), requests.c
+ * (what is asked of its pid 1) and spawner_start.c (the spawner's life). Nobody else includes it.
  */
 #ifndef SLUICE_WORKERS_SANDBOX_SANDBOX_INSIDE_H
 #define SLUICE_WORKERS_SANDBOX_SANDBOX_INSIDE_H
+
+#include <string.h>
 
 #include "workers/sandbox/channel.h"
 #include "workers/sandbox/cgroup.h"
@@ -51,6 +53,16 @@ struct sandbox {
     struct channel channel; /* to its pid 1 */
     struct process *processes;
 };
+
+/* It is of no more use: who waits for its processes is woken. */
+void sandbox_stop_using(struct sandbox *sandbox);
+/* Out of the spawner's list, and what it used is noted for the last time. */
+void sandbox_unlist(struct sandbox *sandbox);
+
+static inline int say(struct fail *fail, int code, const char *what)
+{
+    return fail_set(fail, code, "%s: %s", what, strerror(-code));
+}
 
 static inline void cleanup_hold(struct sandbox **sandbox) { sandbox_release(*sandbox); }
 
