@@ -1,9 +1,7 @@
-#include "workers/http.h"
+#include "workers/http_inside.h"
 
-#include <curl/curl.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -12,16 +10,6 @@
 enum {
     IDLE_S = 4, /* engines close a kept connection after 5 s */
     KEEPALIVE_S = 30
-};
-
-struct http {
-    struct loop *loop;
-    struct http_limits limits;
-    CURLM *multi;
-    struct loop_timer *timer;
-    struct curl_slist *headers;
-    struct request *loose;
-    size_t forgotten_count;
 };
 
 /* One request in flight; on its fiber's stack, or in the list of those that no fiber waits for. */
@@ -40,11 +28,9 @@ struct request {
     char words[CURL_ERROR_SIZE];
 };
 
-/* ---- curl on the loop: curl says what to watch and when to call again ------------------- */
-
 static void loose_end(struct http *http, struct request *request);
 
-static void wake_done(struct http *http)
+void http_wake_done(struct http *http)
 {
     int left;
     CURLMsg *message;
@@ -60,81 +46,6 @@ static void wake_done(struct http *http)
         else
             loose_end(http, request);
     }
-}
-
-static void act(struct http *http, curl_socket_t fd, int events)
-{
-    int running;
-    curl_multi_socket_action(http->multi, fd, events, &running);
-    wake_done(http);
-}
-
-struct http_watch { /* curl's name for one of its connections */
-    struct http *http;
-    curl_socket_t fd;
-    struct loop_watch *watch;
-};
-
-static void socket_ready(void *arg, uint32_t events)
-{
-    struct http_watch *watch = arg;
-    int flags = (events & (EPOLLIN | EPOLLHUP) ? CURL_CSELECT_IN : 0) |
-                (events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
-                (events & EPOLLERR ? CURL_CSELECT_ERR : 0);
-    act(watch->http, watch->fd, flags);
-}
-
-static void watch_destroy(struct http_watch *watch)
-{
-    if (!watch)
-        return;
-    loop_unwatch(watch->http->loop, &watch->watch);
-    free(watch);
-}
-
-static struct http_watch *watch_create(struct http *http, curl_socket_t fd, uint32_t events)
-{
-    AUTO_FREE struct http_watch *watch = malloc(sizeof(*watch));
-    if (!watch)
-        return NULL;
-    *watch = (struct http_watch){.http = http, .fd = fd};
-    watch->watch = loop_watch(http->loop, fd, events, socket_ready, watch);
-    return watch->watch ? take_ptr(&watch) : NULL;
-}
-
-static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *assigned)
-{
-    (void)easy;
-    struct http *http = arg;
-    struct http_watch *watch = assigned;
-    if (what == CURL_POLL_REMOVE) {
-        watch_destroy(watch);
-        curl_multi_assign(http->multi, fd, NULL);
-        return 0;
-    }
-    uint32_t events = (what & CURL_POLL_IN ? EPOLLIN : 0) | (what & CURL_POLL_OUT ? EPOLLOUT : 0);
-    if (watch)
-        return loop_rewatch(http->loop, watch->watch, events) ? 0 : -1;
-    watch = watch_create(http, fd, events);
-    return watch && curl_multi_assign(http->multi, fd, watch) == CURLM_OK ? 0 : -1;
-}
-
-static void timer_due(void *arg)
-{
-    struct http *http = arg;
-    http->timer = NULL;
-    act(http, CURL_SOCKET_TIMEOUT, 0);
-}
-
-static int on_timer(CURLM *multi, long delay_ms, void *arg)
-{
-    (void)multi;
-    struct http *http = arg;
-    loop_cancel(http->loop, &http->timer);
-    if (delay_ms < 0)
-        return 0;
-    http->timer = loop_after(http->loop, delay_ms, timer_due, http);
-    return http->timer ? 0 : -1;
 }
 
 /* ---- life ------------------------------------------------------------------------------- */
@@ -162,10 +73,7 @@ struct http *http_create(struct loop *loop, const struct http_limits *limits, st
         fail_set(fail, -ENOMEM, "out of memory");
         return NULL;
     }
-    curl_multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
-    curl_multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http);
-    curl_multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, on_timer);
-    curl_multi_setopt(http->multi, CURLMOPT_TIMERDATA, http);
+    http_watch_curl(http);
     curl_multi_setopt(http->multi, CURLMOPT_MAX_HOST_CONNECTIONS, limits->connections_max);
     curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, limits->connections_max);
     return http;
