@@ -99,7 +99,7 @@ say "$(apptainer --version), $kind, in $bin"
 # Status 1 says that the machine could do better.
 "${as_user[@]}" "$build/client/sluice" doctor --sandbox apptainer --cache /tmp >"$work/doctor" || [ $? = 1 ] || { cat "$work/doctor"; exit 1; }
 sed -n '/^The tier/,/^$/p' "$work/doctor"
-SLUICE_NEEDS_APPTAINER=$kind ctest --test-dir "$build" -R '^workers/test_apptainer$' --output-on-failure
+SLUICE_NEEDS_APPTAINER=$kind ctest --test-dir "$build" -R '^workers/test_apptainer' --output-on-failure
 for attack in attacks attacks_neighbour attacks_stops; do
     say "test_$attack on this tier"
     SLUICE_TEST_TIER=apptainer SLUICE_SOURCE_DIR=$source_dir SLUICE_BINARY_DIR=$build "${as_user[@]}" \
