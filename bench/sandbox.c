@@ -6,10 +6,13 @@
  *   bench_sandbox CACHE [COUNT [ALIVE]]     prints "VALUE WHAT" lines; 400 and 200 if not given
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -247,26 +250,89 @@ static double meminfo_kib(const char *names)
 static const struct {
     const char *names, *what;
 } parts[] = {
-    {" Slab: KernelStack: PageTables: SecPageTables: Percpu: ", "the kernel's (slab, stacks, page tables, per cpu)"},
+    {" SUnreclaim: KernelStack: PageTables: SecPageTables: Percpu: ", "the kernel's (slab, stacks, page tables, per cpu)"},
+    {" SReclaimable: ", "names and inodes that the kernel keeps while nobody needs the memory"},
     {" AnonPages: ", "anonymous pages of its two processes"},
     {" Shmem: ", "pages in its tmpfs"},
 };
 enum { PARTS = sizeof(parts) / sizeof(*parts) };
 
-/* Of the whole machine, before and after: it should do nothing else meanwhile. */
+static double memory_before[PARTS];
+
+static void note_memory(void)
+{
+    for (size_t i = 0; i < PARTS; i++)
+        memory_before[i] = meminfo_kib(parts[i].names);
+}
+
+/* Of the whole machine, since then, by `alive`: it should do nothing else meanwhile. Returns KiB. */
+static double memory_of_each(double ret_each[PARTS])
+{
+    double total = 0;
+    for (size_t i = 0; i < PARTS; i++)
+        total += ret_each[i] = (meminfo_kib(parts[i].names) - memory_before[i]) / (double)alive;
+    return total;
+}
+
+/* As pid 1 of its namespaces, in which nothing is mounted. */
+static _Noreturn void live_with_a_sleep(int ready)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        execl("/bin/sleep", "sleep", "1000", NULL);
+        _exit(127);
+    }
+    if (pid < 0 || write(ready, "", 1) != 1)
+        _exit(1);
+    for (;;)
+        pause();
+}
+
+/* What no sandbox can be without: pid 1, a sleep, and their seven namespaces. */
+static void measure_memory_floor(void)
+{
+    double each[PARTS];
+    size_t made = 0;
+    int ready[2], pidfd = -1;
+    char byte;
+    pid_t *pids = calloc(alive, sizeof(*pids));
+    if (!pids || pipe2(ready, O_CLOEXEC) < 0)
+        give_up("pipe", strerror(errno));
+    note_memory();
+    for (; made < alive; made++) {
+        pids[made] = apart_clone(APART_ROOM, -1, &pidfd);
+        if (pids[made] == 0)
+            live_with_a_sleep(ready[1]);
+        if (pids[made] < 0)
+            break; /* not allowed here */
+        close(pidfd);
+        if (read(ready[0], &byte, 1) != 1)
+            give_up("pid 1", "it has ended");
+    }
+    usleep(100000); /* until the last sleeps have begun */
+    if (made == alive && made > 0)
+        printf("%.3f floor: memory of a process in seven namespaces of its own and a sleep in them, of %zu alive, MiB\n",
+               memory_of_each(each) / 1024, alive);
+    while (made > 0) {
+        kill(pids[--made], SIGKILL);
+        waitpid(pids[made], NULL, 0);
+    }
+    close(ready[0]);
+    close(ready[1]);
+    free(pids);
+}
+
 static void measure_memory(const char *scratch)
 {
-    double before[PARTS], each[PARTS], total = 0;
+    double each[PARTS];
     start_spawner(scratch);
-    for (size_t i = 0; i < PARTS; i++)
-        before[i] = meminfo_kib(parts[i].names);
+    note_memory();
     int64_t began_us = clock_us();
     run_fibers(open_living, NULL, 1);
     printf("%.0f sandboxes made with a sleep in each and none destroyed, /s\n",
            (double)alive * 1e6 / (double)(clock_us() - began_us));
-    for (size_t i = 0; i < PARTS; i++)
-        total += each[i] = (meminfo_kib(parts[i].names) - before[i]) / (double)alive;
-    printf("%.3f memory of a living sandbox with a sleep in it, of %zu alive, MiB\n", total / 1024, alive);
+    printf("%.3f memory of a living sandbox with a sleep in it, of %zu alive, MiB\n", memory_of_each(each) / 1024, alive);
     for (size_t i = 0; i < PARTS; i++)
         printf("%.0f ... of that, %s, KiB\n", each[i], parts[i].what);
     began_us = clock_us();
@@ -304,6 +370,8 @@ int main(int argc, char **argv)
     measure_bubblewrap();
     for (size_t together = 1; together <= TOGETHER_MAX; together *= 2)
         measure_churn(scratch, together);
+    measure_memory_floor();
+    usleep(500000); /* what has ended gives back its memory a little later */
     measure_memory(scratch);
     free(samples_us);
     free(living);
