@@ -129,6 +129,7 @@ static const struct reply_case llama_wrongs[] = {
     {"llama", "<|python_tag|>", "not the end of the reply"},
     {"llama", "{\"name\": \"bash\", \"parameters\": {\"command\": \"ls\",}}", "no comma stands before"},
     {"llama", "{\"name\": \"bash\", \"parameters\": {'command': 'ls'}}", "in double quotes"},
+    {"llama", "{'name': 'bash', 'parameters': {'command': 'ls'}}", "in double quotes"},
     {"llama", "{\"name\": \"bash\", \"parameters\": {\"restart\": True}}", "true, false and null"},
     {"llama", "{\"name\": \"bash\", \"parameters\": {\"command\": \"a\nb\"}}", "a line break is \\n"},
     {"llama", "{\"name\": \"bash\", \"parameters\": {\"command\": \"a\tb\"}}", "a tab is \\t"},

@@ -163,7 +163,7 @@ const char *json_read_calls(struct reading *reading, const char *from, char sepa
 static bool opens_call(const char *at)
 {
     const char *inner = skip_blanks(at + 1);
-    if (starts_with(inner, "\"name\""))
+    if (starts_with(inner, "\"name\"") || starts_with(inner, "'name'"))
         return true;
     if (!starts_with(inner, "\"type\""))
         return false;
