@@ -109,10 +109,10 @@ static int run_policy(const struct invocation *in)
 
 static const struct option options[] = {
     {"engine", OPTION_LIST, offsetof(struct policy_options, engines), "URL",
-     "Only this engine; may be given again. Default: all that are registered."},
-    {"calls", OPTION_TEXT, offsetof(struct policy_options, calls), "finish|abort|hold",
-     "pause: what becomes of calls in flight. finish, the default: they do, and are waited for. abort:\n"
-     "they are made again after the pause. hold: they stay open; the engine stops and goes on itself."},
+     "Only this engine. Default: all that are registered."},
+    {"calls", OPTION_TEXT, offsetof(struct policy_options, calls), "WORD",
+     "pause: what becomes of calls in flight: finish (they do, and are waited for), abort (they are made "
+     "again after the pause) or hold (they stay open; the engine stops and goes on itself). Default: finish."},
     {"bound", OPTION_DURATION, offsetof(struct policy_options, bound_ms), "TIME",
      "pause: it ends by itself after so long, whatever happens.", .preset = 600000, .min = 1000,
      .max = 3600000},

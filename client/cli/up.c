@@ -180,7 +180,7 @@ static int run_up(const struct invocation *in)
 
 static const struct option options[] = {
     {"llm", OPTION_LIST, offsetof(struct up_options, engines), "URL",
-     "An LLM inference server to register (llama.cpp's server)."},
+     "An LLM inference server to register (docs/engines.md)."},
     {"data", OPTION_TEXT, offsetof(struct up_options, data), "DIR",
      "Where the ledger, the store and the cache are. Default: ./sluice-data."},
     {"init", OPTION_NUMBER, offsetof(struct up_options, init), "N", "Worker processes of stage init.",
