@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# bash client/demo.sh [--engine URL] [--samples N] [--keep-data]
+# bash client/demo.sh [--engine URL] [--samples N]
 #
 # The whole of Sluice on this machine: installs what is missing, builds, starts a real llama.cpp
 # server with a small real model (or uses yours: --engine URL), brings up broker and workers,
