@@ -15,7 +15,7 @@ libraries=$(dirname "$(find "$prefix" -name libsluice.a)")
 export PKG_CONFIG_PATH=$libraries/pkgconfig LD_LIBRARY_PATH=$libraries
 flags=(-Wall -Wextra -Werror)
 [ -z "${SLUICE_SANITIZE:-}" ] || flags+=("-fsanitize=$SLUICE_SANITIZE")
-pkg() { pkg-config --define-variable=prefix="$prefix" "$@" sluice; }
+pkg() { pkg-config "$@" sluice; }
 
 cp "$SLUICE_SOURCE_DIR/client/hello.c" "$prefix/hello.c"
 cc "${flags[@]}" "$prefix/hello.c" $(pkg --cflags --libs) -o "$prefix/hello-shared"
