@@ -16,7 +16,30 @@ struct paint {
 static const struct paint colours = {"\x1b[32m", "\x1b[33m", "\x1b[2m", "\x1b[0m"};
 static const struct paint no_colours = {"", "", "", ""};
 
-static void print_head(const struct sluice_trajectory *t)
+/* Each line of the text behind a bar, so that what was said cannot pass for what we say. */
+static void print_quoted(const char *text, const char *colour, const struct paint *paint)
+{
+    for (const char *at = text; *at;) {
+        size_t len = strcspn(at, "\n");
+        printf("  | %s", colour);
+        tame_print(stdout, "%.*s", (int)len, at);
+        printf("%s\n", paint->end);
+        at += len + (at[len] == '\n');
+    }
+}
+
+/* Of several lines, as a traceback is: quoted below. */
+static void print_detail(const char *detail, const struct paint *paint)
+{
+    bool is_line = !strchr(detail, '\n');
+    if (*detail && is_line)
+        tame_print(stdout, " (%s)", detail);
+    putchar('\n');
+    if (!is_line)
+        print_quoted(detail, "", paint);
+}
+
+static void print_head(const struct sluice_trajectory *t, const struct paint *paint)
 {
     char reward[32];
     print_reward(t, reward, sizeof(reward));
@@ -24,9 +47,7 @@ static void print_head(const struct sluice_trajectory *t)
            t->task, t->sample, t->attempt, (unsigned long long)t->seq, t->stream);
     tame_print(stdout, "outcome   %s%s\n", t->outcome, t->trainable ? "" : ", not to be trained on");
     printf("reward    %s", t->has_reward ? reward : "none");
-    if (*t->detail)
-        tame_print(stdout, " (%s)", t->detail);
-    putchar('\n');
+    print_detail(t->detail, paint);
 }
 
 static void print_times(const struct sluice_trajectory *t)
@@ -47,18 +68,6 @@ static void print_times(const struct sluice_trajectory *t)
            t->trace_count == 1 ? "" : "s");
     if (*t->engine)
         tame_print(stdout, "engine    %s\n", t->engine);
-}
-
-/* Each line of the text behind a bar, so that what was said cannot pass for what we say. */
-static void print_quoted(const char *text, const char *colour, const struct paint *paint)
-{
-    for (const char *at = text; *at;) {
-        size_t len = strcspn(at, "\n");
-        printf("  | %s", colour);
-        tame_print(stdout, "%.*s", (int)len, at);
-        printf("%s\n", paint->end);
-        at += len + (at[len] == '\n');
-    }
 }
 
 static void print_message(const struct sluice_message *message, const struct paint *paint)
@@ -142,7 +151,7 @@ static void print_traces(const struct sluice_trajectory *t, bool tokens, const s
 static void print_whole(const struct sluice_trajectory *t, bool tokens)
 {
     const struct paint *paint = has_colour(stdout) ? &colours : &no_colours;
-    print_head(t);
+    print_head(t, paint);
     print_times(t);
     for (size_t i = 0; i < t->message_count; i++)
         print_message(&t->messages[i], paint);

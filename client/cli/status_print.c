@@ -56,8 +56,11 @@ static void add_row(struct columns *columns, const struct sheet *sheet, const ch
     }
 }
 
+/* Nothing where there is none. */
 static void print_object(const json_t *object, const struct sheet *sheet)
 {
+    if (!json_object_size(object))
+        return;
     AUTO_COLUMNS columns = {0};
     const char *name;
     json_t *part;

@@ -75,6 +75,7 @@ static void every_command_teaches(void **state)
         assert_non_null(strstr(said(*state), "--broker URL"));
         assert_non_null(strstr(said(*state), "for example\n  sluice "));
     }
+    expect(*state, "doctor --help", 0, "usage: sluice doctor [--json]");
     expect(*state, "--help", 0, "to begin");
     expect(*state, "--version", 0, "sluice ");
 }

@@ -176,6 +176,14 @@ static void expect_said_tame(struct fixture *f, const char *arguments, int statu
     expect_tame(said(f));
 }
 
+static void a_detail_of_several_lines_is_quoted(void **state)
+{
+    struct fixture *f = *state;
+    fake_spice(f->broker, "Traceback:\nno\n");
+    fake_add(f->broker, true);
+    expect(f, "show g/0", 0, "reward    0\n  | Traceback:\n  | no\ntime ");
+}
+
 static void nothing_of_others_steers_the_terminal(void **state)
 {
     struct fixture *f = *state;
@@ -291,6 +299,7 @@ int main(void)
         CASE(the_small_commands_do_what_they_say),
         CASE(the_exit_status_of_status_is_the_health),
         CASE(status_shows_what_is_lost_and_set_aside_and_passes_over_what_it_does_not_know),
+        CASE(a_detail_of_several_lines_is_quoted),
         CASE(nothing_of_others_steers_the_terminal),
         CASE(a_status_steers_no_terminal),
         CASE(json_of_a_trajectory_is_exact_and_steers_no_terminal),
