@@ -19,8 +19,8 @@ import trajectories
 
 PARTS = {"service": service, "sandbox": sandbox, "tools": tools, "engines": engines, "nodes": nodes, "peers": peers,
          "trajectories": trajectories}
-MINUTES = {"service": 8, "sandbox": 2, "tools": 5, "engines": 2, "nodes": 9, "peers": 10,
-           "trajectories": 5}  # of a full run, on a quiet machine
+MINUTES = {"service": 7, "sandbox": 2, "tools": 3, "engines": 2, "nodes": 11, "peers": 11,
+           "trajectories": 1}  # of a full run, on a quiet machine
 
 
 def notes(name):

@@ -138,7 +138,7 @@ def shortage(build, kind, plan, stage, few):
     print(f"  too few {stage} slots: {rates[0]:.2f} rollouts/s, status says {said} ({share:.0%}); twice as many: {rates[1]:.2f}",
           flush=True)
     slots = few * SLOTS if stage == "run" else few
-    return f"| {slots} {stage} slots | {rates[0]:.2f} | `{said}`, in {share:.0%} of its answers | {rates[1]:.2f} |"
+    return f"| {slots} {stage} slot{'s' * (slots > 1)} | {rates[0]:.2f} | `{said}`, in {share:.0%} of its answers | {rates[1]:.2f} |"
 
 
 # ---- nodes that fail, and join ------------------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ class Values:
         if os.sched_getscheduler(0) in (os.SCHED_FIFO, os.SCHED_RR):
             quiet += "; all that is measured had real-time priority (`chrt`)"
         cores = f"{os.cpu_count()} cores, {model.group(1) if model else platform.machine()}"
-        rounds = f"{len(self.busy)} rounds, load average before: {self.load:.2f}"
+        rounds = f"{len(self.busy)} round{'s' * (len(self.busy) > 1)}, load average before: {self.load:.2f}"
         text = f"{datetime.date.today()}, {cores}, Linux {platform.release()}{versions}; {rounds}; {quiet}."
         return textwrap.fill(text, 118, break_on_hyphens=False)
 

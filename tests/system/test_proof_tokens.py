@@ -8,8 +8,8 @@ import xml.etree.ElementTree
 import proof_tokens
 from test_real_model import MODEL, SERVER
 
-ROLLOUTS = 20
-proof_tokens.SLOTS = 4
+ROLLOUTS = 10
+proof_tokens.SAMPLES, proof_tokens.SLOTS = 5, 4
 
 
 class Proof(unittest.TestCase):
@@ -26,7 +26,7 @@ class Proof(unittest.TestCase):
                 self.assertRegex(trace["template_digest"], "^sha256:[0-9a-f]{64}$")
                 self.assertRegex(trace["tokenizer_digest"], "^sha256:[0-9a-f]{64}$")
                 self.check_times(trace)
-            status, totals = proof_tokens.verify(into, "--tokens", "12")
+            status, totals = proof_tokens.verify(into, "--tokens", "8")
             self.assertEqual((status, sum(totals["errors"].values()), totals["unscored"]), (0, 0, 0), totals)
             self.assertEqual(totals["sampled"], verdict.sampled)
             self.assertGreater(totals["recorded"]["tokens"], 5 * ROLLOUTS)
