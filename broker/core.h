@@ -223,7 +223,7 @@ struct core_rollout_row {
 };
 bool core_restore_stream(struct core *core, struct slice stream, struct slice owner, uint64_t first,
                          uint64_t head);
-/* The highest version_number there ever was, which engines that are removed may have had. */
+/* The highest version_number there ever was, which engines that are removed may have had; before the engines. */
 void core_restore_versions(struct core *core, uint64_t highest);
 bool core_restore_engine(struct core *core, const struct core_engine *row);
 bool core_restore_group(struct core *core, const struct core_group_row *row);

@@ -107,7 +107,7 @@ void moving_judge(struct core *core, struct engine *engine)
     if (!job)
         return;
     tell_to_move(core, job, to);
-    engine->overloaded_since_ms = core->now_ms; /* another is told when that one has gone or for so long has not */
+    engine->overloaded_since_ms = core->now_ms; /* the next: when that one has gone, or has not for as long again */
 }
 
 /* ---- job.moved --------------------------------------------------------------------- */

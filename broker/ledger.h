@@ -43,7 +43,7 @@ void ledger_close(struct ledger **ledger);
 /* A number greater than any before, on disk before this returns. */
 int ledger_next_epoch(struct ledger *ledger, uint64_t *ret, struct fail *fail);
 
-/* The highest version_number that any engine ever had; of a file from before it was kept: 0. */
+/* The highest version_number that any engine ever had; 0: none had one. */
 int ledger_get_versions(struct ledger *ledger, uint64_t *ret, struct fail *fail);
 
 /*

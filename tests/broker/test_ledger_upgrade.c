@@ -119,7 +119,8 @@ static void version_1_gets_what_later_ones_know(void **state)
     assert_int_equal(groups, 5);
 }
 
-#define AS_VERSION_6 "ALTER TABLE engines DROP COLUMN version_number; PRAGMA user_version = 6;"
+#define AS_VERSION_7 "DELETE FROM meta WHERE name = 'versions'; PRAGMA user_version = 7;"
+#define AS_VERSION_6 AS_VERSION_7 "ALTER TABLE engines DROP COLUMN version_number; PRAGMA user_version = 6;"
 #define AS_VERSION_5 AS_VERSION_6 "ALTER TABLE engines DROP COLUMN version;" \
                      "ALTER TABLE engines DROP COLUMN calls;" \
                      "ALTER TABLE engines DROP COLUMN paused_until_ms; PRAGMA user_version = 5;"
@@ -154,6 +155,22 @@ static int count_stored_indexes(struct world *world)
     sqlite3_finalize(ask);
     sqlite3_close(db);
     return count;
+}
+
+static void version_7_did_not_keep_the_highest_number_apart(void **state)
+{
+    struct world *world = *state;
+    uint64_t versions;
+    const struct effect effects[] = {
+        {.kind = PERSIST_ENGINE, .engine = S("http://e:1"), .present = true,
+         .row = {.version = S("v7"), .version_number = 9}},
+        {.kind = PERSIST_ENGINE, .engine = S("http://e:1")}};
+    commit(world, effects, 1);
+    take_back(world, AS_VERSION_7);
+    open_ledger(world);
+    commit(world, effects + 1, 1);
+    assert_int_equal(ledger_get_versions(world->ledger, &versions, NULL), 0);
+    assert_int_equal(versions, 9);
 }
 
 static void version_6_did_not_number_the_versions_of_the_policy(void **state)
@@ -244,6 +261,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(version_1_restores_what_it_held_and_goes_on),
         TEST(version_1_gets_what_later_ones_know),
+        TEST(version_7_did_not_keep_the_highest_number_apart),
         TEST(version_6_did_not_number_the_versions_of_the_policy),
         TEST(version_2_knew_troubles_and_not_which_dispatches_they_were_of),
         TEST(version_4_knew_only_the_urls_of_engines),
