@@ -130,6 +130,8 @@ static const struct reply_case llama_wrongs[] = {
     {"llama", "{\"name\": \"bash\", \"parameters\": {\"command\": \"ls\",}}", "no comma stands before"},
     {"llama", "{\"name\": \"bash\", \"parameters\": {'command': 'ls'}}", "in double quotes"},
     {"llama", "{'name': 'bash', 'parameters': {'command': 'ls'}}", "in double quotes"},
+    {"llama", "Look:\n{'name': 'bash', 'parameters': {'command': 'ls'}}", "in double quotes"},
+    {"llama", "{'type': 'function', 'name': 'bash', 'parameters': {'command': 'ls'}}", "in double quotes"},
     {"llama", "{\"name\": \"bash\", \"parameters\": {\"restart\": True}}", "true, false and null"},
     {"llama", "{\"name\": \"bash\", \"parameters\": {\"command\": \"a\nb\"}}", "a line break is \\n"},
     {"llama", "{\"name\": \"bash\", \"parameters\": {\"command\": \"a\tb\"}}", "a tab is \\t"},

@@ -160,24 +160,34 @@ const char *json_read_calls(struct reading *reading, const char *from, char sepa
 
 /* ---- calls without a tag ------------------------------------------------------------------ */
 
+/* In quotes of either kind: a call in single ones is told what is wrong with it. Behind it, or NULL. */
+static const char *behind_word(const char *at, const char *word)
+{
+    const size_t len = strlen(word);
+    bool is_word = (*at == '"' || *at == '\'') && strncmp(at + 1, word, len) == 0 && at[len + 1] == *at;
+    return is_word ? at + len + 2 : NULL;
+}
+
 static bool opens_call(const char *at)
 {
     const char *inner = skip_blanks(at + 1);
-    if (starts_with(inner, "\"name\"") || starts_with(inner, "'name'"))
+    if (behind_word(inner, "name"))
         return true;
-    if (!starts_with(inner, "\"type\""))
-        return false;
-    inner = skip_blanks(inner + strlen("\"type\""));
-    return *inner == ':' && starts_with(skip_blanks(inner + 1), "\"function\"");
+    inner = behind_word(inner, "type");
+    inner = inner ? skip_blanks(inner) : "";
+    return *inner == ':' && behind_word(skip_blanks(inner + 1), "function");
 }
 
 static bool has_arguments(const char *at)
 {
+    static const char *const words[] = {"\"arguments\"", "\"parameters\"", "'arguments'", "'parameters'"};
     size_t len;
     if (!measure(at, &len))
         return true;
-    return memmem(at, len, "\"arguments\"", strlen("\"arguments\"")) ||
-           memmem(at, len, "\"parameters\"", strlen("\"parameters\""));
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+        if (memmem(at, len, words[i], strlen(words[i])))
+            return true;
+    return false;
 }
 
 const char *json_find_bare(struct reading *reading)
