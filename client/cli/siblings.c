@@ -94,10 +94,11 @@ static int run_doctor(const struct invocation *in)
 {
     char *arguments[16] = {(char *)(uintptr_t)"--doctor"};
     struct invocation with = *in;
-    if (in->argument_count > 0 && strcmp(in->arguments[0], "--help") == 0) {
-        help_command(in->command, stdout); /* the worker's would tell of workers */
-        return EXITS_OK;
-    }
+    for (size_t i = 0; i < in->argument_count; i++)
+        if (strcmp(in->arguments[i], "--help") == 0) {
+            help_command(in->command, stdout); /* the worker's would tell of workers */
+            return EXITS_OK;
+        }
     if (in->argument_count > 14)
         return cli_usage(in->command, "too many arguments");
     memcpy(arguments + 1, in->arguments, in->argument_count * sizeof(*arguments));

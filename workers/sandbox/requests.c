@@ -61,7 +61,7 @@ static int change_name(struct sandbox *sandbox, const char *from, const char *to
     if (to)
         buffer_append(&text, to, strlen(to) + 1);
     if (text.failed)
-        return say(fail, -ENOMEM, "the paths");
+        return sandbox_say(fail, -ENOMEM, "the paths");
     return call(sandbox, head, buffer_peek(&text), NULL, 0, &answer, fail);
 }
 
@@ -108,7 +108,7 @@ int sandbox_stat_file(struct sandbox *sandbox, int fd, struct stat *ret, struct 
     if (fstat(fd, ret) == 0)
         return 0;
     if (errno != EACCES)
-        return say(fail, -errno, "fstat");
+        return sandbox_say(fail, -errno, "fstat");
     int code = ask_state(sandbox, fd, STATE_MODE, 0, &mode, fail);
     if (code == 0)
         code = ask_state(sandbox, fd, STATE_SIZE, 0, &size, fail);
@@ -125,7 +125,7 @@ int sandbox_chmod_file(struct sandbox *sandbox, int fd, mode_t mode, struct fail
     if (fchmod(fd, mode & 07777) == 0)
         return 0;
     return errno == EACCES ? ask_state(sandbox, fd, STATE_CHANGE_MODE, mode, &now, fail)
-                           : say(fail, -errno, "fchmod");
+                           : sandbox_say(fail, -errno, "fchmod");
 }
 
 int sandbox_write_file(struct sandbox *sandbox, const char *path, const void *data, size_t len,
@@ -140,7 +140,7 @@ int sandbox_write_file(struct sandbox *sandbox, const char *path, const void *da
         if (wrote < 0 && errno == EINTR)
             continue;
         if (wrote <= 0)
-            return say(fail, wrote < 0 ? -errno : -EIO, path);
+            return sandbox_say(fail, wrote < 0 ? -errno : -EIO, path);
         done += (size_t)wrote;
     }
     return sandbox_chmod_file(sandbox, fd, mode, fail);
@@ -191,7 +191,7 @@ static int start(struct sandbox *sandbox, struct wire_head head, const int *fds,
     struct channel_answer answer;
     struct process *process = add_process(sandbox, head);
     if (!process)
-        return say(fail, -ENOMEM, "the process");
+        return sandbox_say(fail, -ENOMEM, "the process");
     int code = sandbox_check(sandbox, fail);
     if (code == 0)
         code = channel_call(&sandbox->channel, &process->start, text, fds, fd_count, &answer,
@@ -218,7 +218,7 @@ int sandbox_start(struct sandbox *sandbox, const struct sandbox_exec *exec, pid_
     for (const char *const *arg = exec->argv; *arg; arg++)
         buffer_append(&text, *arg, strlen(*arg) + 1);
     if (text.failed)
-        return say(fail, -ENOMEM, "the arguments");
+        return sandbox_say(fail, -ENOMEM, "the arguments");
     if (text.len > WIRE_TEXT_MAX || exec->fd_count > WIRE_FDS_MAX)
         return fail_set(fail, -E2BIG, "more than %d bytes of arguments or %d descriptors",
                         WIRE_TEXT_MAX, WIRE_FDS_MAX);

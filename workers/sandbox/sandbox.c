@@ -249,7 +249,7 @@ static int ask_spawner(struct spawner *spawner, const struct sandbox_plan *plan,
     for (size_t i = 0; i < plan->layer_count; i++)
         add_string(&text, plan->layers[i]);
     if (text.failed)
-        return say(fail, -ENOMEM, "the plan");
+        return sandbox_say(fail, -ENOMEM, "the plan");
     int code = channel_call(&spawner->channel, &head, buffer_peek(&text), NULL, 0, ret, fail);
     *id = head.id;
     if (code == -ECONNRESET)
@@ -300,7 +300,7 @@ static int learn_run_path(struct sandbox *sandbox, int commands, struct fail *fa
         return 0;
     }
     int code = room_name_of(commands, sandbox->run_path, sizeof(sandbox->run_path));
-    return code < 0 ? say(fail, code, "the commands") : 0;
+    return code < 0 ? sandbox_say(fail, code, "the commands") : 0;
 }
 
 int sandbox_open(struct spawner *spawner, const struct sandbox_plan *plan, struct sandbox **ret,
@@ -321,7 +321,7 @@ int sandbox_open(struct spawner *spawner, const struct sandbox_plan *plan, struc
     }
     struct sandbox *sandbox = make_sandbox(spawner, plan, gauge, id, &answer);
     if (!sandbox)
-        return say(fail, -ENOMEM, "the sandbox");
+        return sandbox_say(fail, -ENOMEM, "the sandbox");
     HOLD(sandbox);
     code = channel_expect(&sandbox->channel, WIRE_READY_ID, &answer, fail);
     if (code == -ECONNRESET)

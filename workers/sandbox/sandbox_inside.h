@@ -59,7 +59,8 @@ void sandbox_stop_using(struct sandbox *sandbox);
 /* Out of the spawner's list, and what it used is noted for the last time. */
 void sandbox_unlist(struct sandbox *sandbox);
 
-static inline int say(struct fail *fail, int code, const char *what)
+/* Sets the sentence and returns the code. */
+static inline int sandbox_say(struct fail *fail, int code, const char *what)
 {
     return fail_set(fail, code, "%s: %s", what, strerror(-code));
 }

@@ -1,4 +1,7 @@
-/* A new room: a process, spare or made now, is bounded, handed the plan and becomes a tenant. And kernels in rooms that are there. */
+/*
+ * A new room: a process, spare or made now, is bounded, handed the plan and becomes a tenant. And kernels
+ * in rooms that are there.
+ */
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>

@@ -39,7 +39,7 @@ struct spawner *spawner_start_bounded(const char *scratch, enum tier tier, const
     if (spawner)
         spawner->gauges = gauges_create(tier == TIER_apptainer ? &gauges_fd : NULL);
     if (!spawner || !spawner->gauges || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0) {
-        say(fail, spawner ? -errno : -ENOMEM, "cannot start the spawner");
+        sandbox_say(fail, spawner ? -errno : -ENOMEM, "cannot start the spawner");
         if (spawner)
             gauges_destroy(&spawner->gauges);
         free(spawner);
@@ -67,7 +67,7 @@ struct spawner *spawner_start_bounded(const char *scratch, enum tier tier, const
     spawner->channel.socket = -1;
     if (spawner->pid > 0)
         return spawner;
-    say(fail, -errno, "cannot start the spawner");
+    sandbox_say(fail, -errno, "cannot start the spawner");
     close(sockets[0]);
     gauges_destroy(&spawner->gauges);
     free(spawner);
