@@ -154,9 +154,11 @@ static void measure_flow(struct bench *bench, long count, long window)
         die("out of memory");
     for (long sent = 0, ended = 0; ended < count;) {
         while (sent < count && sent - ended < window) {
-            submit(bench, (uint64_t)(sent / bench->samples));
+            uint64_t group = (uint64_t)(sent / bench->samples);
+            int64_t now_us = clock_us();
             for (long k = 0; k < bench->samples; k++)
-                us[sent++] = clock_us();
+                us[sent++] = now_us;
+            submit(bench, group);
         }
         await(bench, ZMQ_POLLIN);
         read_replies(bench);
@@ -188,7 +190,8 @@ int main(int argc, char **argv)
     bool flow = (argc == 7 || argc == 8) && strcmp(argv[1], "flow") == 0;
     long samples = argc == 8 ? atol(argv[7]) : 1;
     if ((!flow && !(argc == 7 && strcmp(argv[1], "queue") == 0)) || samples < 1 || atol(argv[4]) % samples) {
-        fprintf(stderr, "usage: rollouts flow|queue FRONT FEED COUNT WINDOW BYTES, and for flow [SAMPLES], of which COUNT is a multiple\n");
+        fprintf(stderr, "usage: rollouts flow FRONT FEED COUNT WINDOW BYTES [SAMPLES], COUNT a multiple of SAMPLES\n"
+                        "       rollouts queue FRONT FEED COUNT WINDOW BYTES\n");
         return 2;
     }
     void *context = zmq_ctx_new();

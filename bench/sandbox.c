@@ -265,7 +265,7 @@ static void note_memory(void)
         memory_before[i] = meminfo_kib(parts[i].names);
 }
 
-/* Of the whole machine, since then, by `alive`: it should do nothing else meanwhile. Returns KiB. */
+/* What the machine took since note_memory, for each of those alive, in KiB: it should do nothing else meanwhile. */
 static double memory_of_each(double ret_each[PARTS])
 {
     double total = 0;
@@ -283,7 +283,8 @@ static _Noreturn void live_with_a_sleep(int ready)
         execl("/bin/sleep", "sleep", "1000", NULL);
         _exit(127);
     }
-    if (pid < 0 || write(ready, "", 1) != 1)
+    const char has_sleep = pid > 0;
+    if (write(ready, &has_sleep, 1) != 1 || !has_sleep)
         _exit(1);
     for (;;)
         pause();
@@ -295,7 +296,7 @@ static void measure_memory_floor(void)
     double each[PARTS];
     size_t made = 0;
     int ready[2], pidfd = -1;
-    char byte;
+    char has_sleep;
     pid_t *pids = calloc(alive, sizeof(*pids));
     if (!pids || pipe2(ready, O_CLOEXEC) < 0)
         give_up("pipe", strerror(errno));
@@ -307,8 +308,8 @@ static void measure_memory_floor(void)
         if (pids[made] < 0)
             break; /* not allowed here */
         close(pidfd);
-        if (read(ready[0], &byte, 1) != 1)
-            give_up("pid 1", "it has ended");
+        if (read(ready[0], &has_sleep, 1) != 1 || !has_sleep)
+            give_up("fork", "of a sleep, by a pid 1");
     }
     usleep(100000); /* until the last sleeps have begun */
     if (made == alive && made > 0)
