@@ -121,16 +121,6 @@ static void refuse_letter(struct shell *shell, struct letter *letter, const char
 
 /* ---- handling --------------------------------------------------------------------------------- */
 
-union any_message {
-#define MESSAGE(name, wire, sender, doc) struct msg_##name name;
-#define FIELD(type, name, need, min, max, example, doc)
-#define END(name)
-#include "schemas/messages.def"
-#undef MESSAGE
-#undef FIELD
-#undef END
-};
-
 /* Whether the letter is a message that its sender may send; else says why not. */
 static bool read_message(struct letter *letter, bool alone, bool is_client, enum message_id *ret_id,
                          union any_message *ret, const char **ret_request, struct refusal *no)

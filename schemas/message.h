@@ -44,6 +44,17 @@ struct job_ref {
 #undef FIELD
 #undef END
 
+/* Room for any of them. */
+union any_message {
+#define MESSAGE(name, wire, sender, doc) struct msg_##name name;
+#define FIELD(type, name, need, min, max, example, doc)
+#define END(name)
+#include "schemas/messages.def"
+#undef MESSAGE
+#undef FIELD
+#undef END
+};
+
 enum message_id {
 #define MESSAGE(name, wire, sender, doc) MSG_##name,
 #define FIELD(type, name, need, min, max, example, doc)

@@ -125,16 +125,7 @@ static bool is_for_lane(enum message_id id)
 
 bool worker_obey(struct worker *worker, struct slice bytes, struct refusal *no)
 {
-    union {
-        struct msg_lane_hello hello;
-        struct msg_lane_drain drain;
-        struct msg_lane_engine engine;
-        struct msg_lane_look look;
-        struct msg_job_start start;
-        struct msg_job_cancel cancel;
-        struct msg_job_move move;
-        struct msg_result_ack ack;
-    } message;
+    union any_message message;
     enum message_id id;
     if (!message_peek(bytes, &id, no))
         return false;
@@ -144,20 +135,20 @@ bool worker_obey(struct worker *worker, struct slice bytes, struct refusal *no)
     if (!message_decode(id, bytes, &message, no))
         return false;
     if (id == MSG_lane_hello)
-        handle_hello(worker, &message.hello);
+        handle_hello(worker, &message.lane_hello);
     else if (id == MSG_lane_engine)
-        handle_engine(worker, &message.engine);
+        handle_engine(worker, &message.lane_engine);
     else if (id == MSG_lane_look)
-        handle_look(worker, &message.look);
+        handle_look(worker, &message.lane_look);
     else if (id == MSG_lane_drain)
-        handle_drain(worker, &message.drain);
+        handle_drain(worker, &message.lane_drain);
     else if (id == MSG_job_start)
-        handle_start(worker, &message.start, bytes);
+        handle_start(worker, &message.job_start, bytes);
     else if (id == MSG_job_cancel)
-        handle_cancel(worker, &message.cancel);
+        handle_cancel(worker, &message.job_cancel);
     else if (id == MSG_job_move)
-        handle_move(worker, &message.move);
+        handle_move(worker, &message.job_move);
     else
-        handle_ack(worker, &message.ack);
+        handle_ack(worker, &message.result_ack);
     return true;
 }

@@ -105,38 +105,38 @@ static inline void move_held(struct model *model, struct sim_worker *worker,
     }
 }
 
+static inline void hear_hello(const struct model *model, struct sim_worker *worker, uint64_t epoch)
+{
+    if (epoch == worker->epoch)
+        return;
+    worker->heard = 0;
+    worker->epoch = epoch;
+    for (size_t i = 0; i < worker->count; i++)
+        worker->held[i].resend_ms = model->now_ms;
+}
+
 static inline void hear(struct model *model, struct sim_worker *worker, struct slice bytes)
 {
-    union {
-        struct msg_job_cancel cancel;
-        struct msg_result_ack ack;
-        struct msg_lane_hello hello;
-        struct msg_lane_drain drain;
-        struct msg_lane_engine engine;
-        struct msg_lane_look look;
-        struct msg_job_move move;
-    } in;
+    union any_message in;
     enum message_id id;
     assert_true(message_peek(bytes, &id, NULL));
     assert_true(message_decode(id, bytes, &in, NULL));
     if (id == MSG_job_cancel) {
-        drop_held(worker, in.cancel.job, in.cancel.token);
+        drop_held(worker, in.job_cancel.job, in.job_cancel.token);
     } else if (id == MSG_result_ack) {
-        drop_held(worker, in.ack.job, in.ack.token);
+        drop_held(worker, in.result_ack.job, in.result_ack.token);
     } else if (id == MSG_lane_drain) {
         worker->draining = worker->told = true;
     } else if (id == MSG_lane_engine) {
-        worker->heard = in.engine.state > worker->heard ? in.engine.state : worker->heard;
+        worker->heard = in.lane_engine.state > worker->heard ? in.lane_engine.state : worker->heard;
     } else if (id == MSG_job_move) {
-        move_held(model, worker, &in.move);
+        move_held(model, worker, &in.job_move);
     } else if (id == MSG_lane_look) {
-        worker->looks_at = (unsigned)(in.look.url.data[strlen("http://")] - '0');
+        worker->looks_at = (unsigned)(in.lane_look.url.data[strlen("http://")] - '0');
         worker->is_looking = true;
-    } else if (in.hello.epoch != worker->epoch) {
-        worker->heard = 0;
-        worker->epoch = in.hello.epoch;
-        for (size_t i = 0; i < worker->count; i++)
-            worker->held[i].resend_ms = model->now_ms;
+    } else {
+        assert_int_equal(id, MSG_lane_hello);
+        hear_hello(model, worker, in.lane_hello.epoch);
     }
 }
 

@@ -97,42 +97,34 @@ static inline void world_read_client(struct seen *seen, struct slice bytes)
 
 static inline void world_read_lane(struct seen *seen, struct slice bytes)
 {
-    union {
-        struct msg_job_cancel cancel;
-        struct msg_result_ack ack;
-        struct msg_lane_hello hello;
-        struct msg_lane_drain drain;
-        struct msg_lane_engine engine;
-        struct msg_lane_look look;
-        struct msg_job_move move;
-    } in;
+    union any_message in;
     struct refusal no;
     assert_true(message_peek(bytes, &seen->message, &no));
     assert_true(message_decode(seen->message, bytes, &in, &no));
     if (seen->message == MSG_job_cancel) {
-        COPY(job, in.cancel.job);
-        seen->token = in.cancel.token;
+        COPY(job, in.job_cancel.job);
+        seen->token = in.job_cancel.token;
     } else if (seen->message == MSG_result_ack) {
-        COPY(job, in.ack.job);
-        seen->token = in.ack.token;
+        COPY(job, in.result_ack.job);
+        seen->token = in.result_ack.token;
     } else if (seen->message == MSG_lane_drain) {
-        seen->count = in.drain.has_grace_s ? in.drain.grace_s : 0;
+        seen->count = in.lane_drain.has_grace_s ? in.lane_drain.grace_s : 0;
     } else if (seen->message == MSG_lane_engine) {
-        COPY(engine, in.engine.url);
-        COPY(version, in.engine.version);
-        COPY(calls, in.engine.calls);
-        seen->token = in.engine.state;
-        seen->count = in.engine.number;
-        seen->ms = in.engine.resume_ms;
+        COPY(engine, in.lane_engine.url);
+        COPY(version, in.lane_engine.version);
+        COPY(calls, in.lane_engine.calls);
+        seen->token = in.lane_engine.state;
+        seen->count = in.lane_engine.number;
+        seen->ms = in.lane_engine.resume_ms;
     } else if (seen->message == MSG_job_move) {
-        COPY(job, in.move.job);
-        COPY(engine, in.move.engine);
-        seen->token = in.move.token;
+        COPY(job, in.job_move.job);
+        COPY(engine, in.job_move.engine);
+        seen->token = in.job_move.token;
     } else if (seen->message == MSG_lane_look) {
-        COPY(engine, in.look.url);
+        COPY(engine, in.lane_look.url);
     } else {
         assert_int_equal(seen->message, MSG_lane_hello);
-        seen->count = in.hello.epoch;
+        seen->count = in.lane_hello.epoch;
     }
 }
 

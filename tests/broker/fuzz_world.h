@@ -137,22 +137,14 @@ static inline void let_go(struct crew *worker, struct slice job, uint64_t token)
 
 static inline void hear(struct crew *worker, const struct effect *effect)
 {
-    union {
-        struct msg_lane_hello hello;
-        struct msg_lane_drain drain;
-        struct msg_lane_engine engine;
-        struct msg_lane_look look;
-        struct msg_job_move move;
-        struct msg_job_cancel cancel;
-        struct msg_result_ack ack;
-    } in;
+    union any_message in;
     switch (read_message(effect->bytes, &in, sizeof(in))) {
     case MSG_lane_hello:
-        worker->epoch = in.hello.epoch;
+        worker->epoch = in.lane_hello.epoch;
         break;
     case MSG_lane_engine:
-        must(worker->stage == STAGE_RUN && in.engine.has_calls == in.engine.has_resume_ms);
-        worker->heard = in.engine.state;
+        must(worker->stage == STAGE_RUN && in.lane_engine.has_calls == in.lane_engine.has_resume_ms);
+        worker->heard = in.lane_engine.state;
         break;
     case MSG_lane_look:
         must(worker->stage == STAGE_RUN);
@@ -164,10 +156,10 @@ static inline void hear(struct crew *worker, const struct effect *effect)
         must(worker->stage == STAGE_RUN);
         break;
     case MSG_job_cancel:
-        let_go(worker, in.cancel.job, in.cancel.token);
+        let_go(worker, in.job_cancel.job, in.job_cancel.token);
         break;
     case MSG_result_ack:
-        let_go(worker, in.ack.job, in.ack.token);
+        let_go(worker, in.result_ack.job, in.result_ack.token);
         break;
     default:
         must(!"a message that no worker understands");

@@ -1,6 +1,5 @@
 /*
- * message_craft.h - for tests of messages: room for any of them, and messages that are good
- * but for one field.
+ * message_craft.h - for tests of messages: messages that are good but for one field.
  */
 #ifndef SLUICE_TESTS_MESSAGE_CRAFT_H
 #define SLUICE_TESTS_MESSAGE_CRAFT_H
@@ -8,17 +7,6 @@
 #include "common/cleanup.h"
 #include "schemas/message.h"
 #include "schemas/reader.h"
-
-/* Room for any message's struct. */
-union any {
-#define MESSAGE(name, wire, sender, doc) struct msg_##name name;
-#define FIELD(type, name, need, min, max, example, doc)
-#define END(name)
-#include "schemas/messages.def"
-#undef MESSAGE
-#undef FIELD
-#undef END
-};
 
 #define EACH_MESSAGE(id) (enum message_id id = 0; id < MESSAGE_COUNT; id++)
 

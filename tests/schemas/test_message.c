@@ -55,7 +55,7 @@ static void every_message_survives_the_round_trip(void **state)
     (void)state;
     for EACH_MESSAGE (id) {
         AUTO_BUFFER golden = {0}, again = {0};
-        union any any;
+        union any_message any;
         enum message_id peeked;
         make_golden(id, &golden);
         assert_true(message_peek(buffer_peek(&golden), &peeked, NULL));
@@ -91,7 +91,7 @@ static void every_message_cut_short_is_refused_and_leaves_nothing(void **state)
         make_golden(id, &golden);
         for (size_t len = 0; len < golden.len; len++) {
             AUTO_FREE uint8_t *cut = exact_copy(golden.data, len);
-            union any any;
+            union any_message any;
             struct refusal no = {0};
             memset(&any, 0xa5, sizeof(any));
             assert_false(message_decode(id, slice_of(cut, len), &any, &no));
@@ -111,7 +111,7 @@ static void a_message_with_any_one_byte_damaged_is_refused_or_can_be_sent_on(voi
         AUTO_FREE uint8_t *bytes = exact_copy(golden.data, golden.len);
         for (size_t at = 0; at < golden.len; at++)
             for (unsigned flip = 1; flip < 256; flip++) {
-                union any any;
+                union any_message any;
                 struct refusal no = {0};
                 bytes[at] = golden.data[at] ^ (uint8_t)flip;
                 bool good = message_decode(id, slice_of(bytes, golden.len), &any, &no);
@@ -133,7 +133,7 @@ static void bytes_after_a_message_are_refused(void **state)
     (void)state;
     for EACH_MESSAGE (id) {
         AUTO_BUFFER bytes = {0};
-        union any any;
+        union any_message any;
         struct refusal no;
         make_golden(id, &bytes);
         assert_true(buffer_append(&bytes, "\xc0", 1));
@@ -160,7 +160,7 @@ static void a_message_read_as_another_is_refused(void **state)
 {
     (void)state;
     AUTO_BUFFER bytes = {0};
-    union any any;
+    union any_message any;
     struct refusal no;
     make_golden(MSG_done, &bytes);
     assert_false(message_decode(MSG_refused, buffer_peek(&bytes), &any, &no));
@@ -171,7 +171,7 @@ static void a_message_read_as_another_is_refused(void **state)
 static void assert_bomb_refused(struct slice head, const char *with, size_t repeat)
 {
     AUTO_BUFFER bytes = {0};
-    union any any;
+    union any_message any;
     struct refusal no;
     const struct message *message = message_get(MSG_worker_beat);
     struct flaw none = {.field = &message->fields[message->field_count - 1], .times = 0};

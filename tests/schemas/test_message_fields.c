@@ -13,7 +13,7 @@ static void assert_refused(enum message_id id, const struct flaw *fault,
                            enum refusal_reason reason)
 {
     AUTO_BUFFER bytes = {0};
-    union any any;
+    union any_message any;
     struct refusal no = {0};
     pack_faulty(message_get(id), fault, 0, &bytes);
     assert_false(message_decode(id, buffer_peek(&bytes), &any, &no));
@@ -31,7 +31,7 @@ static void every_required_field_that_is_missing_is_named(void **state)
         for (size_t i = 0; i < message_get(id)->field_count; i++) {
             struct flaw fault = {.field = &message_get(id)->fields[i], .times = 0};
             AUTO_BUFFER bytes = {0};
-            union any any;
+            union any_message any;
             pack_faulty(message_get(id), &fault, 0, &bytes);
             if (fault.field->need == FIELD_REQUIRED)
                 assert_refused(id, &fault, REFUSAL_MISSING_FIELD);
@@ -111,7 +111,7 @@ static void assert_bound(enum message_id id, const struct field *field, uint64_t
         return;
     }
     AUTO_BUFFER bytes = {0};
-    union any any;
+    union any_message any;
     pack_faulty(message_get(id), &fault, 0, &bytes);
     assert_true(message_decode(id, buffer_peek(&bytes), &any, NULL));
 }
@@ -182,7 +182,7 @@ static void a_field_of_no_name_here_is_refused_by_its_name_cleaned(void **state)
     for EACH_MESSAGE (id)
         for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++) {
             AUTO_BUFFER bytes = {0};
-            union any any;
+            union any_message any;
             struct refusal no;
             msgpack_packer packer;
             pack_faulty(message_get(id), &(struct flaw){.times = 1}, 1, &bytes);
