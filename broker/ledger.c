@@ -83,29 +83,32 @@ void ledger_close(struct ledger **closing)
     free(ledger);
 }
 
-int ledger_next_epoch(struct ledger *ledger, uint64_t *ret, struct fail *fail)
+static int get_highest(struct ledger *ledger, struct slice name, uint64_t *ret, struct fail *fail)
 {
-    int code = ledger_ask(ledger, LEDGER_GET_EPOCH, NULL, 0, fail);
+    int code = ledger_ask(ledger, LEDGER_GET_HIGHEST, &TEXT(name), 1, fail);
     if (code < 0)
         return code;
-    uint64_t epoch = (uint64_t)ledger_number(ledger, LEDGER_GET_EPOCH, 0) + 1;
-    ledger_reset(ledger, LEDGER_GET_EPOCH);
-    code = ledger_do(ledger, LEDGER_SET_EPOCH, fail, NUMBER(epoch));
+    *ret = (uint64_t)ledger_number(ledger, LEDGER_GET_HIGHEST, 0);
+    ledger_reset(ledger, LEDGER_GET_HIGHEST);
+    return 0;
+}
+
+int ledger_next_epoch(struct ledger *ledger, uint64_t *ret, struct fail *fail)
+{
+    uint64_t last = 0;
+    int code = get_highest(ledger, META_EPOCH, &last, fail);
+    if (code == 0)
+        code = ledger_do(ledger, LEDGER_RAISE, fail, TEXT(META_EPOCH), NUMBER(last + 1));
     if (code)
         return code;
     ledger_file_mark(ledger, true, NULL); /* unsaid, a -wal that goes away is not missed */
-    *ret = epoch;
+    *ret = last + 1;
     return 0;
 }
 
 int ledger_get_versions(struct ledger *ledger, uint64_t *ret, struct fail *fail)
 {
-    int code = ledger_ask(ledger, LEDGER_GET_VERSIONS, NULL, 0, fail);
-    if (code < 0)
-        return code;
-    *ret = (uint64_t)ledger_number(ledger, LEDGER_GET_VERSIONS, 0);
-    ledger_reset(ledger, LEDGER_GET_VERSIONS);
-    return 0;
+    return get_highest(ledger, META_VERSIONS, ret, fail);
 }
 
 /* ---- transactions ------------------------------------------------------------------ */

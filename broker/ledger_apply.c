@@ -134,7 +134,7 @@ static int apply_engine(struct ledger *ledger, const struct effect *effect, stru
                          NUMBER(row->draining), TEXT(row->version), TEXT(row->calls),
                          NUMBER(row->paused_until_ms), NUMBER(row->version_number));
     if (code == 0 && row->version_number > 0)
-        code = ledger_do(ledger, LEDGER_SET_VERSIONS, fail, NUMBER(row->version_number));
+        code = ledger_do(ledger, LEDGER_RAISE, fail, TEXT(META_VERSIONS), NUMBER(row->version_number));
     return code;
 }
 
@@ -180,7 +180,7 @@ static int apply_tomb(struct ledger *ledger, const struct effect *effect, struct
 
 static int apply_epoch(struct ledger *ledger, const struct effect *effect, struct fail *fail)
 {
-    return ledger_do(ledger, LEDGER_SET_EPOCH, fail, NUMBER(effect->seq));
+    return ledger_do(ledger, LEDGER_RAISE, fail, TEXT(META_EPOCH), NUMBER(effect->seq));
 }
 
 int ledger_apply(struct ledger *ledger, const struct effect *effect, struct fail *fail)

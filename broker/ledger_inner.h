@@ -31,6 +31,10 @@ enum {
     CACHE_BYTES_MAX = 64 << 20
 };
 
+/* Numbers of `meta`, which only grow: of this start, and the highest of a policy's version. */
+#define META_EPOCH slice_from_str("epoch")
+#define META_VERSIONS slice_from_str("versions")
+
 /* One group's number and, where small enough, its payload. `task.len` 0: not held. */
 struct cached_group {
     uint64_t hash; /* of the id */
