@@ -142,8 +142,11 @@ void policy_reset(struct core *core, struct engine *engine)
         policy_changed(core, engine);
 }
 
+/* If that is what it serves. */
 static void note_newest(struct core *core, const struct engine *engine)
 {
+    if (!engine->version_number || engine->version_number < core->versions)
+        return;
     core->versions = engine->version_number;
     memcpy(core->newest_version, engine->version, sizeof(core->newest_version));
 }
@@ -154,8 +157,7 @@ void policy_restore(struct core *core, struct engine *engine, const struct core_
     snprintf(engine->version, sizeof(engine->version), "%.*s", SLICE_ARG(row->version));
     if (engine->version[0]) /* without a number: said before versions had one */
         engine->version_number = row->version_number ? row->version_number : 1;
-    if (engine->version_number && engine->version_number >= core->versions)
-        note_newest(core, engine);
+    note_newest(core, engine);
     set_paused(core, engine, row->calls);
     engine->resume_ms = core->now_ms + (left_ms < 0 ? 0 : left_ms > PAUSE_MAX_MS ? PAUSE_MAX_MS
                                                           : left_ms); /* the clock may have been stepped */
@@ -211,8 +213,7 @@ static uint64_t act_set(struct core *core, struct engine *engine, const void *me
         return 1;
     engine->version_number = number_of(core, in->version);
     snprintf(engine->version, sizeof(engine->version), "%.*s", SLICE_ARG(in->version));
-    if (engine->version_number > core->versions)
-        note_newest(core, engine);
+    note_newest(core, engine);
     engine_persist(core, engine);
     policy_changed(core, engine);
     return 1;
