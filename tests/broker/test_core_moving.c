@@ -3,18 +3,25 @@
 
 static const char a_url[] = "http://a:8000", b_url[] = "http://b:8000", c_url[] = "http://c:8000";
 
-/* Eight rollouts on a, of 1000 tokens each; then b and c, with nothing. */
-static struct world *open_with_load(void)
+/* An engine, and nothing that ends by itself. */
+static struct world *open_with_engine(int64_t overload_ms)
 {
     struct world *world = world_create();
     world->settings.beat_timeout_ms = 100000000;
     world->settings.hold_grace_ms = 100000000;
-    world->settings.overload_ms = 30000;
+    world->settings.overload_ms = overload_ms;
     world->task.needs_engine = true;
     world->task.limit_ms[STAGE_RUN] = 10000000;
     world_start(world);
     world_settle(world);
     world_engine(world, MSG_engine_add, a_url);
+    return world;
+}
+
+/* Eight rollouts on a, of 1000 tokens each; then b and c, with nothing. */
+static struct world *open_with_load(void)
+{
+    struct world *world = open_with_engine(30000);
     world_beat(world, "r1", "run", 4, NULL);
     world_beat(world, "r2", "run", 4, NULL);
     world_reach_run(world, "g", 8);
@@ -112,13 +119,7 @@ static void what_passes_or_is_shared_by_all_moves_nobody(void **state)
 static void looks_at_overload_may_be_off(void **state)
 {
     (void)state;
-    struct world *world = world_create();
-    world->settings.overload_ms = 0;
-    world->settings.beat_timeout_ms = 100000000;
-    world->task.needs_engine = true;
-    world_start(world);
-    world_settle(world);
-    world_engine(world, MSG_engine_add, a_url);
+    struct world *world = open_with_engine(0);
     world_beat(world, "r1", "run", 8, NULL);
     world_reach_run(world, "g", 8);
     world_engine(world, MSG_engine_add, b_url);
@@ -216,11 +217,7 @@ static void only_who_has_the_job_says_where_it_is(void **state)
 static void the_last_rollout_that_moves_from_an_engine_that_was_removed_takes_it_along(void **state)
 {
     (void)state;
-    struct world *world = world_create();
-    world->task.needs_engine = true;
-    world_start(world);
-    world_settle(world);
-    world_engine(world, MSG_engine_add, a_url);
+    struct world *world = open_with_engine(30000);
     world_beat(world, "r1", "run", 1, NULL);
     world_reach_run(world, "g", 1);
     struct seen lease = {.token = token_of(world, "run:g/0")};
