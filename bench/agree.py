@@ -31,7 +31,10 @@ def numbers(words):
 
 
 def main():
-    if len(sys.argv) < 3 or sys.argv[1] in ("-h", "--help"):
+    if sys.argv[1:2] in (["-h"], ["--help"]):
+        print(__doc__, end="")
+        return
+    if len(sys.argv) < 3:
         sys.exit(__doc__)
     before, after = figures(sys.argv[1]), figures(sys.argv[2])
     for part in sys.argv[3:] or dict.fromkeys(part for part, _ in after):

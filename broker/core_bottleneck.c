@@ -13,19 +13,23 @@ static bool engines_are_full(const struct core *core)
            engine_is_ready(core) && !placing_has_room(core);
 }
 
+/* Takes `why`. */
+static json_t *describe(const char *part, json_t *why)
+{
+    return json_pack("{s:s, s:o}", "part", part, "why", why);
+}
+
 /* NULL: the stage is not short. */
 static json_t *shortage_of(const struct core *core, enum stage stage)
 {
     struct crew crew = crew_of(core, stage);
     size_t queued = core->queues[PLACE_QUEUED][stage].count;
     if (stage == STAGE_RUN && engines_are_full(core))
-        return json_pack("{s:s, s:o}", "part", "engines", "why",
-                         json_sprintf("every engine has as many rollouts as it may, and %zu run jobs wait",
-                                      queued));
+        return describe("engines",
+                        json_sprintf("every engine has as many rollouts as it may, and %zu run jobs wait", queued));
     if (crew.slots && !crew.free && queued >= crew.slots)
-        return json_pack("{s:s, s:o}", "part", stage_wire(stage), "why",
-                         json_sprintf("all %" PRIu64 " %s slots are taken, and %zu jobs wait",
-                                      crew.slots, stage_wire(stage), queued));
+        return describe(stage_wire(stage), json_sprintf("all %" PRIu64 " %s slots are taken, and %zu jobs wait",
+                                                        crew.slots, stage_wire(stage), queued));
     return NULL;
 }
 
