@@ -56,7 +56,8 @@ for port in range(int("'"$1"'"), int("'"$1"'") + 200):
 say "installing what is missing, building"
 bash "$here/.ci/packages.sh"
 (cd "$here" && cmake --preset release >/dev/null &&
-    cmake --build --preset release --target sluice sluice-broker sluice-worker sluice-image | tail -n 1)
+    cmake --build --preset release --target sluice sluice-broker sluice-worker sluice-image sluice-verify \
+        sluice-simulate | tail -n 1)
 sluice=$here/build/release/client/sluice
 
 mkdir -p "$out"
