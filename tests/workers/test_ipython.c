@@ -156,6 +156,8 @@ CELL_TEST(a_form_that_a_cell_gives_to_a_plain_type_is_shown)
     says("forms['image/svg+xml'].for_type(int, lambda number: '<svg/>')\n7",
          "Out[2]: \n7\n[image/svg+xml, 6 bytes: /workspace/.sluice/1.svg]\n");
     says("'seven'", "Out[3]: 'seven'\n");
+    says("own = get_ipython().display_formatter.ipython_display_formatter\n"
+         "own.for_type(str, lambda text: print('shown by itself:', text))\n'eight'", "Out[4]: shown by itself: eight\n");
 }
 
 CELL_TEST(pictures_are_bounded_in_number_and_size)

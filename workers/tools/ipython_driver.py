@@ -118,14 +118,20 @@ def make_ipython():
     from IPython.core.interactiveshell import InteractiveShell
     from traitlets.config import Config
 
+    def is_told(formatter):
+        """Of any type or object."""
+        return any(getattr(formatter, told, True) for told in ("type_printers", "deferred_printers", "singleton_printers"))
+
     class Hook(DisplayHook):
         def compute_format_data(self, result):
-            """Nobody is asked for a picture of what has none, as long as no cell has said that something has."""
+            """What has no form but text is asked for that alone, as long as no cell has said that something has another."""
             formatter = self.shell.display_formatter
-            is_plain = type(result) in PLAIN and not any(
-                getattr(each, told, True) for told in ("type_printers", "deferred_printers", "singleton_printers")
-                for kind, each in formatter.formatters.items() if kind != "text/plain")
-            return formatter.format(result, include={"text/plain"} if is_plain else None)
+            text = formatter.formatters["text/plain"]
+            others = (formatter.ipython_display_formatter, formatter.mimebundle_formatter, *formatter.formatters.values())
+            if type(result) not in PLAIN or any(is_told(each) for each in others if each is not text):
+                return formatter.format(result)
+            shown = text(result)
+            return {} if shown is None else {"text/plain": shown}, {}
 
         def write_format_data(self, format_dict, md_dict=None):
             text = pictures.describe(format_dict)
@@ -366,6 +372,7 @@ def main():
     sys.argv[0] = ""
     cells = make_cells()
     gc.collect()
+    gc.freeze()  # what is imported stays: no cell waits for a look at all of it
     serve(fd, cells)
 
 
