@@ -105,7 +105,7 @@ static void open_cgroups(const struct options *options, struct cgroups *ret)
         log_event(LOG_DEBUG, "sandbox.watched", "reason=\"%s\"", ret->why.text);
 }
 
-/* The spawner is forked while this process is small and single. */
+/* The spawner is started while this process has one thread. */
 static int run(struct options *options, const struct cgroups *cgroups)
 {
     struct fail fail;

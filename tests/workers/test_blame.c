@@ -4,10 +4,9 @@
  */
 #include "agent_world.h"
 
-#include <sys/mman.h>
-#include <sys/mount.h>
 
 #include "workers/blame.h"
+#include "workers/sandbox/program.h"
 
 /* ---- the table ----------------------------------------------------------------------------- */
 
@@ -257,23 +256,7 @@ static void the_agent_with_a_shell_in_an_image_without_bash_ends_as_the_tasks(vo
 
 /* ---- a disk of ours ------------------------------------------------------------------------ */
 
-static struct broken {
-    int error; /* of the next mounts of this type, in the spawner and what it forks; 0: none */
-    char type[32];
-} *broken;
-
-int __real_mount(const char *source, const char *target, const char *type, unsigned long flags,
-                 const void *data);
-int __wrap_mount(const char *source, const char *target, const char *type, unsigned long flags,
-                 const void *data);
-int __wrap_mount(const char *source, const char *target, const char *type, unsigned long flags,
-                 const void *data)
-{
-    if (!broken->error || !type || strcmp(type, broken->type) != 0)
-        return __real_mount(source, target, type, flags, data);
-    errno = broken->error;
-    return -1;
-}
+PROGRAM_BYTES(spawner_program, OWN_SPAWNER) /* spawners/blame.c */
 
 static void expect_open(const char *type, int error, int expected)
 {
@@ -281,10 +264,12 @@ static void expect_open(const char *type, int error, int expected)
     struct sandbox *sandbox = NULL;
     struct fail fail = {0};
     plan.image = image;
-    snprintf(broken->type, sizeof(broken->type), "%s", type);
-    broken->error = error;
+    char broken[64], path[128];
+    snprintf(broken, sizeof(broken), "%s %d", type, error);
+    write_host_file(directory, "broken", broken, 0644);
     int code = sandbox_open(spawner, &plan, &sandbox, &fail);
-    broken->error = 0;
+    snprintf(path, sizeof(path), "%s/broken", directory);
+    unlink(path);
     sandbox_close(&sandbox);
     if (code != expected)
         fail_msg("%s: %s: %d: %s", type, strerror(error), code, fail.text);
@@ -326,8 +311,4 @@ static int group(void)
     return cmocka_run_group_tests_name("blame", tests, NULL, NULL);
 }
 
-int main(void)
-{
-    broken = mmap(NULL, sizeof(*broken), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    return broken == MAP_FAILED ? 1 : run_as_everyone(group);
-}
+int main(void) { return run_as_everyone(group); }

@@ -10,15 +10,14 @@
 #include "tests/workers/sandbox_fixture.h"
 
 #include <dirent.h>
-#include <linux/sched.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "workers/sandbox/cgroup_files.h"
 #include "workers/sandbox/gauge.h"
 #include "workers/sandbox/process.h"
+#include "workers/sandbox/program.h"
 
 enum { WAIT_MS = 120000, MANY = 60, AT_ONCE = 6, SKIPPED = 77 };
 
@@ -26,16 +25,10 @@ enum { WAIT_MS = 120000, MANY = 60, AT_ONCE = 6, SKIPPED = 77 };
 
 static bool is_old_kernel;
 
-long __real_syscall(long number, long a, long b, long c, long d, long e, long f);
-long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f);
-long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
-{
-    if (is_old_kernel && number == SYS_clone3 && ((const struct clone_args *)(uintptr_t)a)->flags & CLONE_INTO_CGROUP) {
-        errno = EINVAL;
-        return -1;
-    }
-    return __real_syscall(number, a, b, c, d, e, f);
-}
+PROGRAM_BYTES(usual_spawner, SLUICE_SPAWNER)
+PROGRAM_BYTES(old_spawner, OWN_SPAWNER)
+
+struct slice spawner_program(void) { return is_old_kernel ? old_spawner() : usual_spawner(); }
 
 /* ---- what is seen of groups --------------------------------------------------------- */
 
@@ -128,7 +121,7 @@ FIBER_TEST(each_sandbox_has_a_group_with_its_limits_and_takes_it_along)
 
 FIBER_TEST(a_kernel_that_cannot_clone_into_a_group_has_it_moved)
 {
-    is_old_kernel = true; /* the spawner was forked before: another one */
+    is_old_kernel = true; /* for another spawner: spawners/cgroup.c */
     char path[128];
     struct fail fail = {0};
     spawner_stop(&spawner);

@@ -60,7 +60,9 @@ static int set_up_disks(void **state)
     write_host_file(directory, "rooms-gate", "", 0600);
     snprintf(rooms_gate, sizeof(rooms_gate), "%s/rooms-gate", directory);
     make_dir(parent, sizeof(parent), "disks");
-    gauges = gauges_create(NULL);
+    int fd;
+    gauges = gauges_create(&fd);
+    close(fd);
     if (!gauges || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, births) < 0)
         return -1;
     return disks_open(&disks, TIER_overlay_disk, directory, parent, births[1], &fail);

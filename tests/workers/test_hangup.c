@@ -1,24 +1,11 @@
 /*
  * The first process of a sandbox has a copy of a terminal that it hands out until it closes it, and when
- * the last copy is closed, bash is told. Here it is slow to.
+ * the last copy is closed, bash is told. Here it is slow to (spawners/hangup.c).
  */
-#include <unistd.h>
-
 #include "shell_world.h"
-#include "workers/sandbox/init_inside.h"
+#include "workers/sandbox/program.h"
 
-enum { SLOW_US = 300000 };
-
-void __real_init_answer(struct init *init, int64_t result, const int *fds, size_t fd_count);
-void __wrap_init_answer(struct init *init, int64_t result, const int *fds, size_t fd_count);
-
-/* A terminal is answered with its number and one descriptor. */
-void __wrap_init_answer(struct init *init, int64_t result, const int *fds, size_t fd_count)
-{
-    __real_init_answer(init, result, fds, fd_count);
-    if (fd_count == 1 && isatty(fds[0]))
-        usleep(SLOW_US);
-}
+PROGRAM_BYTES(spawner_program, OWN_SPAWNER)
 
 static int run_on_terminal(struct shell *shell, const char *text)
 {

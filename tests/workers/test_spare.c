@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include "common/clock.h"
+#include "workers/sandbox/shelf.h"
 
 enum { CHILDREN_MAX = 64, OWN_MAX = 16, LATE_MS = 20000 };
 
@@ -105,6 +106,68 @@ FIBER_TEST(it_holds_nothing_of_those_before_it)
         sandbox_close(&sandboxes[i]);
 }
 
+static int read_number_of(pid_t pid, const char *file, const char *format)
+{
+    char path[64], line[512];
+    int number = -1;
+    snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
+    FILE *lines = fopen(path, "r");
+    assert_non_null(lines);
+    while (number < 0 && fgets(line, sizeof(line), lines))
+        if (sscanf(line, format, &number) != 1)
+            number = -1;
+    fclose(lines);
+    return number;
+}
+
+/* What the kernel has room for in what it has for each process anyhow: shelf.h. */
+static int count_places(pid_t pid) { return read_number_of(pid, "status", "FDSize: %d"); }
+
+static void expect_small_tables(bool kernels)
+{
+    enum { MANY = 40 };
+    struct sandbox *sandboxes[MANY];
+    struct sandbox_plan plan = host_plan();
+    plan.kernels = kernels; /* on a floor: the first child */
+    for (size_t i = 0; i < MANY; i++)
+        sandboxes[i] = open_sandbox(&plan);
+    struct children children = await_children(MANY + 1 + kernels);
+    assert_true(count_places(spawner_pid(spawner)) > SHELF_FROM); /* or this shows nothing */
+    for (size_t i = kernels; i < children.count - 1; i++)
+        assert_int_equal(count_places(children.each[i]), SHELF_FROM);
+    for (size_t i = 0; i < MANY; i++)
+        sandbox_close(&sandboxes[i]);
+}
+
+FIBER_TEST(its_table_of_descriptors_is_small_however_many_live) { expect_small_tables(false); }
+FIBER_TEST(on_a_floor_too) { expect_small_tables(true); }
+
+static int count_mappings(pid_t pid, bool *has_sanitizer)
+{
+    char path[64], line[512];
+    int count = 0;
+    snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+    FILE *maps = fopen(path, "r");
+    assert_non_null(maps);
+    for (; fgets(line, sizeof(line), maps); count++)
+        *has_sanitizer |= strstr(line, "san.so") != NULL;
+    fclose(maps);
+    return count;
+}
+
+/* A library, or an address that is chosen anew, costs every sandbox pages; so do sanitizers, whose builds show nothing. */
+FIBER_TEST(it_has_few_mappings)
+{
+    enum { MAPPINGS = 12, TABLES_KIB = 44 };
+    bool has_sanitizer = false;
+    struct sandbox *sandbox = open_host();
+    pid_t pid = find_child(spawner_pid(spawner), "sluice-init");
+    int mappings = count_mappings(pid, &has_sanitizer), tables_kib = read_number_of(pid, "status", "VmPTE: %d");
+    if (!has_sanitizer && (mappings > MAPPINGS || tables_kib > TABLES_KIB))
+        fail_msg("%d mappings, %d KiB of page tables", mappings, tables_kib);
+    sandbox_close(&sandbox);
+}
+
 FIBER_TEST(each_gets_what_its_own_plan_says)
 {
     struct sandbox_plan plan = host_plan();
@@ -127,6 +190,9 @@ static int group(void)
         cmocka_unit_test_setup_teardown(the_next_one_is_there_before_it_is_asked_for, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_that_has_ended_is_not_given_away, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_holds_nothing_of_those_before_it, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(its_table_of_descriptors_is_small_however_many_live, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(on_a_floor_too, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(it_has_few_mappings, set_up, tear_down),
         cmocka_unit_test_setup_teardown(each_gets_what_its_own_plan_says, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("spare", tests, NULL, NULL);

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
-#include "workers/sandbox/cgroup.h"
 #include "workers/sandbox/room.h"
+#include "workers/sandbox/shelf.h"
 
 /* ---- who we are --------------------------------------------------------------------- */
 
@@ -42,7 +42,7 @@ int apart_take_identity(uid_t uid, gid_t gid, struct fail *fail)
 
 /* ---- the fork ----------------------------------------------------------------------- */
 
-pid_t apart_clone(unsigned how, int cgroup, int *ret_pidfd)
+pid_t apart_clone(unsigned how, int keeps, int cgroup, int *ret_pidfd)
 {
     bool is_sibling = how & APART_SIBLING; /* the kernel takes our own exit signal then */
     struct clone_args args = {
@@ -52,7 +52,7 @@ pid_t apart_clone(unsigned how, int cgroup, int *ret_pidfd)
         .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
         .exit_signal = is_sibling ? 0 : SIGCHLD,
     };
-    return cgroup_clone(&args, cgroup);
+    return shelf_clone(&args, keeps, cgroup);
 }
 
 static pid_t clone_apart(void)

@@ -90,11 +90,9 @@ int apptainer_check_mount(const char *line, const char *points, struct fail *fai
 
 /* ---- both ends ----------------------------------------------------------------------- */
 
-/* Where rooms will be, each in a directory of its own; once, before any. */
-int apptainer_prepare(const char *directory, struct fail *fail);
+/* Where rooms will be, each in a directory of its own; once, before any. `program`: the file of apptainer_main.c's. */
+int apptainer_prepare(const char *directory, int program, struct fail *fail);
 /* The way's build, in the process that becomes apptainer: comes back only when that failed. */
 int apptainer_room_build(const struct room_plan *plan, struct room *ret, struct fail *fail);
-/* The program's bytes. */
-struct slice apptainer_program(void);
 
 #endif

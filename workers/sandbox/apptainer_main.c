@@ -125,14 +125,14 @@ static bool read_told(void)
 
 int main(void)
 {
-    struct gauge *gauge = read_told() ? gauges_map_one(APPTAINER_GAUGES_FD, told.room.gauge) : NULL;
-    if (!gauge)
+    struct gauge *gauges = read_told() && told.room.gauge < GAUGE_COUNT ? gauges_map(APPTAINER_GAUGES_FD, NULL) : NULL;
+    if (!gauges)
         return 1; /* who runs us by hand */
     struct room_plan plan = {.id = told.id,
                              .image = "",
                              .layer_count = told.layer_count,
                              .wanted = told.room,
-                             .gauge = gauge,
+                             .gauge = &gauges[told.room.gauge],
                              .brought = {ROOM_BROUGHT_FD, ROOM_BROUGHT_FD + 1, ROOM_BROUGHT_FD + 2},
                              .brought_count = 3,
                              .tier = TIER_apptainer};

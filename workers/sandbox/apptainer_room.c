@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -63,11 +64,22 @@ static int make_dirs(struct site *site, struct fail *fail)
 
 static char session[NAME_MAX];
 
-int apptainer_prepare(const char *directory, struct fail *fail)
+static int copy_program(int dir, int program, struct fail *fail)
+{
+    struct stat it;
+    void *bytes = fstat(program, &it) < 0 ? MAP_FAILED : mmap(NULL, (size_t)it.st_size, PROT_READ, MAP_PRIVATE, program, 0);
+    if (bytes == MAP_FAILED)
+        return refuse(fail, "the first process's program");
+    int code = site_make_file(dir, "init", 0755, slice_of(bytes, (size_t)it.st_size), fail);
+    munmap(bytes, (size_t)it.st_size);
+    return code;
+}
+
+int apptainer_prepare(const char *directory, int program, struct fail *fail)
 {
     static const char *const question[] = {"apptainer", "buildcfg", "SESSIONDIR", NULL};
     AUTO_CLOSE int dir = site_open_dir(AT_FDCWD, directory, fail);
-    int code = dir < 0 ? dir : site_make_file(dir, "init", 0755, apptainer_program(), fail);
+    int code = dir < 0 ? dir : copy_program(dir, program, fail);
     return code == 0 ? apptainer_ask(question, session, sizeof(session), fail) : code;
 }
 

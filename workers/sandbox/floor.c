@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #include "workers/sandbox/cgroup.h"
 #include "workers/sandbox/launch.h"
 #include "workers/sandbox/proc.h"
+#include "workers/sandbox/shelf.h"
 #include "workers/sandbox/wire.h"
 #include "workers/tools/inside.h"
 
@@ -144,7 +146,7 @@ static int open_floor(const struct room_plan *like, struct floor *ret)
         return -errno;
     AUTO_CLOSE int its_end = ends[1];
     AUTO_CLOSE int server = ends[0];
-    pid_t pid = apart_clone(APART_FLOOR, -1, &pidfd);
+    pid_t pid = apart_clone(APART_FLOOR, -1, -1, &pidfd);
     if (pid == 0)
         floor_main(&plan, its_end);
     if (pid < 0)
@@ -152,9 +154,9 @@ static int open_floor(const struct room_plan *like, struct floor *ret)
     close(pidfd);
     cleanup_close(&its_end);
     its_end = -1;
-    *ret = (struct floor){.image = strdup(like->image), .pid = pid, .pids = receive_pids(server)};
+    *ret = (struct floor){.image = strdup(like->image), .pid = pid, .pids = shelf_put(receive_pids(server))};
     fcntl(server, F_SETFL, O_NONBLOCK);
-    ret->server = take_fd(&server);
+    ret->server = shelf_put(take_fd(&server));
     return !ret->image ? -ENOMEM : ret->pids < 0 ? ret->pids : 0;
 }
 
@@ -240,7 +242,7 @@ void floors_forget(struct floors *floors, pid_t pid)
 
 /* ---- in the spawner: sandboxes and kernels ------------------------------------------ */
 
-/* The pid as this process sees it, of one two pid namespaces down. */
+/* The pid as this process sees it, of one two pid namespaces down; -ESRCH: it has ended. */
 static pid_t read_pid(int pidfd)
 {
     char path[64], text[512];
@@ -252,54 +254,60 @@ static pid_t read_pid(int pidfd)
     pid_t pids[8] = {0};
     size_t count = 0;
     if (!list)
-        return -1;
+        return -ESRCH;
     list += strlen("\nNSpid:");
     while (count < 8 && *list == '\t')
         pids[count++] = (pid_t)strtol(list, &list, 10);
-    return count >= 3 ? pids[count - 3] : -1;
+    return count >= 3 ? pids[count - 3] : -ESRCH;
 }
 
-/* In a process in between: only from inside the floor can a pid namespace on it be made. */
-static pid_t step_in(int cgroup, int tell)
+/* In a process in between, which has our descriptors: only from inside the floor can a pid namespace on it be made. */
+static pid_t step_in(int keeps, int cgroup, int tell)
 {
     int pidfd = -1;
-    pid_t pid = apart_clone(APART_ROOM | APART_SIBLING, cgroup, &pidfd);
+    pid_t pid = apart_clone(APART_ROOM | APART_SIBLING, keeps, cgroup, &pidfd);
     if (pid == 0)
         return 0;
-    struct wire_head head = {.number = {pid < 0 ? -errno : 0}};
-    wire_send(tell, &head, (struct slice){0}, &pidfd, pid > 0);
-    _exit(0);
+    int said = pid < 0 ? -errno : pidfd;
+    _exit(write(tell, &said, sizeof(said)) != sizeof(said));
 }
 
-pid_t floor_clone(const struct floor *floor, int cgroup, int *ret_pidfd)
+static pid_t fork_step(void)
 {
-    static struct wire_message said;
+    struct clone_args args = {.flags = CLONE_FILES, .exit_signal = SIGCHLD};
+    return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+}
+
+/* What the step has said, once it has ended: a pidfd of ours, or negative errno. */
+static int await_step(pid_t step, int told)
+{
+    int said = -EIO;
+    while (waitpid(step, NULL, 0) < 0 && errno == EINTR)
+        ;
+    return read(told, &said, sizeof(said)) == sizeof(said) ? said : -EIO;
+}
+
+pid_t floor_clone(const struct floor *floor, int keeps, int cgroup, int *ret_pidfd)
+{
     int ends[2];
     AUTO_CLOSE int home = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
-    if (home < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+    if (home < 0 || pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
         return -errno;
     AUTO_CLOSE int tell = ends[1];
     AUTO_CLOSE int told = ends[0];
     if (setns(floor->pids, CLONE_NEWPID) < 0)
         return -errno;
-    pid_t step = fork();
+    pid_t step = fork_step();
     if (step == 0)
-        return step_in(cgroup, tell);
+        return step_in(keeps, cgroup, tell);
     int code = step < 0 ? -errno : 0;
     if (setns(home, CLONE_NEWPID) < 0)
         abort(); /* our own namespace: it cannot fail, and all that follow would be lost */
-    cleanup_close(&tell);
-    tell = -1;
-    if (code == 0 && wire_receive(told, &said) != 1)
-        code = -EIO;
-    if (step > 0)
-        waitpid(step, NULL, 0);
-    if (code == 0)
-        code = (int)said.head.number[0];
-    if (code < 0)
-        return code;
-    *ret_pidfd = take_fd(&said.fds[0]);
-    return read_pid(*ret_pidfd);
+    AUTO_CLOSE int pidfd = code < 0 ? code : await_step(step, told);
+    pid_t pid = pidfd < 0 ? pidfd : read_pid(pidfd);
+    if (pid > 0)
+        *ret_pidfd = take_fd(&pidfd);
+    return pid;
 }
 
 int floor_fork_kernel(struct floor *floor, const struct room_plan *limits, int cgroup, const int *fds,

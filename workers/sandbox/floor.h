@@ -35,8 +35,9 @@ struct floors {
 /* The floor of the plan's image, made if need be, with one sandbox more on it. NULL where it is to have none, or none
  * can be had: its kernels start slowly then. */
 struct floor *floors_join(struct floors *floors, const struct room_plan *plan);
-/* Clones pid 1 of a sandbox on it, in that group (-1: none), a child of the caller: 0 in it, else its pid and pidfd, or negative errno. */
-pid_t floor_clone(const struct floor *floor, int cgroup, int *ret_pidfd);
+/* Clones pid 1 of a sandbox on it, in that group (-1: none), a child of the caller: 0 in it, else its pid and pidfd, or
+ * negative errno. `keeps` as for shelf_clone (shelf.h). */
+pid_t floor_clone(const struct floor *floor, int keeps, int cgroup, int *ret_pidfd);
 /* One sandbox less; its floor stays for the next. */
 void floors_leave(struct floor *floor);
 /* Kills them all. */

@@ -1,32 +1,35 @@
 #include "workers/sandbox/gauge.h"
 
+#include <errno.h>
 #include <linux/magic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
-static struct gauge *map(int fd)
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+struct gauge *gauges_map(int fd, void *near)
 {
-    void *gauges = mmap(NULL, GAUGE_COUNT * sizeof(struct gauge), PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_NORESERVE | (fd < 0 ? MAP_ANONYMOUS : 0), fd, 0);
+    void *gauges = mmap(near, GAUGE_COUNT * sizeof(struct gauge), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     return gauges == MAP_FAILED ? NULL : gauges;
+}
+
+/* Before Linux 6.3 there is no such flag; from then on some machines want it. */
+static int open_memory(void)
+{
+    int fd = memfd_create("sluice-gauges", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+    return fd < 0 && errno == EINVAL ? memfd_create("sluice-gauges", MFD_CLOEXEC) : fd;
 }
 
 struct gauge *gauges_create(int *fd)
 {
-    if (!fd)
-        return map(-1);
-    *fd = memfd_create("sluice-gauges", MFD_CLOEXEC);
+    *fd = open_memory();
     if (*fd < 0 || ftruncate(*fd, GAUGE_COUNT * sizeof(struct gauge)) < 0)
         return NULL;
-    return map(*fd);
-}
-
-struct gauge *gauges_map_one(int fd, uint64_t number)
-{
-    struct gauge *gauges = number < GAUGE_COUNT ? map(fd) : NULL;
-    return gauges ? &gauges[number] : NULL;
+    return gauges_map(*fd, NULL);
 }
 
 void gauges_destroy(struct gauge **gauges)

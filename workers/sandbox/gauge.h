@@ -26,11 +26,10 @@ struct gauge {
     _Atomic bool is_starved; /* the kernel killed it for memory that others took */
 };
 
-/* GAUGE_COUNT of them for this process and those it forks from now on, and with `fd` (or NULL) for whom
- * that is given to; NULL, errno. */
+/* GAUGE_COUNT of them for this process and those it forks from now on, and for whom `fd` is given to; NULL, errno. */
 struct gauge *gauges_create(int *fd);
-/* One of them, by that; NULL, errno. */
-struct gauge *gauges_map_one(int fd, uint64_t number);
+/* All of them, by that; at `near` if there is room; NULL, errno. */
+struct gauge *gauges_map(int fd, void *near);
 void gauges_destroy(struct gauge **gauges);
 /* One that is all zero; NULL when all are taken. `last`: where it looks on, the caller's. */
 struct gauge *gauge_take(struct gauge *gauges, uint32_t *last);

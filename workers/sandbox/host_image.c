@@ -2,7 +2,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <fts.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -11,6 +10,7 @@
 #include "common/cleanup.h"
 #include "workers/sandbox/landlock.h"
 #include "workers/sandbox/room.h"
+#include "workers/sandbox/secrets.h"
 
 static const char *const system_dirs[] = {"usr",   "bin",    "sbin", "lib", "lib32",
                                           "lib64", "libx32", "etc",  "opt"};
@@ -59,74 +59,17 @@ int host_image_prepare(int skeleton, struct fail *fail)
     return 0;
 }
 
-/* ---- secrets ------------------------------------------------------------------------ */
-
-/* Root's uid is the sandbox's own when root runs us: what others may not read is covered. */
-enum { SECRETS_MAX = 256, SEEN_MAX = 2000000 };
-
-static struct {
-    char *path; /* without the leading slash */
-    bool is_dir;
-} secrets[SECRETS_MAX];
-static size_t secret_count;
-
-static bool is_secret(const FTSENT *entry)
-{
-    mode_t mode = entry->fts_statp->st_mode;
-    if (entry->fts_info == FTS_F)
-        return !(mode & S_IROTH);
-    return entry->fts_info == FTS_DNR || (entry->fts_info == FTS_D && !(mode & S_IXOTH));
-}
-
-static int remember(const FTSENT *entry, struct fail *fail)
-{
-    if (secret_count == SECRETS_MAX)
-        return fail_set(fail, -ENOSPC,
-                        "more than %d files that only root may read: run as an ordinary user",
-                        SECRETS_MAX);
-    char *path = strdup(entry->fts_path + 1);
-    if (!path)
-        return fail_set(fail, -ENOMEM, "out of memory");
-    secrets[secret_count].path = path;
-    secrets[secret_count++].is_dir = entry->fts_info != FTS_F;
-    return 0;
-}
-
-int host_image_find_secrets(struct fail *fail)
-{
-    while (secret_count > 0) /* of an earlier spawner of this process */
-        free(secrets[--secret_count].path);
-    char etc[] = "/etc", opt[] = "/opt", local[] = "/usr/local/etc";
-    char *roots[] = {etc, opt, local, NULL};
-    FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
-    if (!walk)
-        return fail_set(fail, -errno, "cannot look for secrets: %s", strerror(errno));
-    int code = 0;
-    FTSENT *entry;
-    for (size_t seen = 0; code == 0 && (entry = fts_read(walk)); seen++) {
-        bool secret = is_secret(entry);
-        if (seen == SEEN_MAX)
-            code = fail_set(fail, -ENOSPC, "more than %d files to look through for secrets: run as "
-                            "an ordinary user", SEEN_MAX);
-        else if (secret)
-            code = remember(entry, fail);
-        if (entry->fts_info == FTS_D && secret)
-            fts_set(walk, entry, FTS_SKIP);
-    }
-    fts_close(walk);
-    return code;
-}
+/* ---- with mounts ---------------------------------------------------------------------- */
 
 static int hide_secrets(int stock, int tree, struct fail *fail)
 {
-    for (size_t i = 0; i < secret_count; i++)
-        if (room_attach_clone(stock, secrets[i].is_dir ? "empty" : "nothing", MOUNT_ATTR_RDONLY, tree,
-                              secrets[i].path) < 0 && errno != ENOENT)
-            return refuse(fail, secrets[i].path);
+    struct secret secret;
+    for (size_t at = 0; secrets_next(&at, &secret);)
+        if (room_attach_clone(stock, secret.is_dir ? "empty" : "nothing", MOUNT_ATTR_RDONLY, tree, secret.path) < 0 &&
+            errno != ENOENT)
+            return refuse(fail, secret.path);
     return 0;
 }
-
-/* ---- with mounts ---------------------------------------------------------------------- */
 
 static const uint64_t attributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 
@@ -162,14 +105,15 @@ static bool is_kept_secret(const char *path, size_t *below, bool *has_dir)
     size_t len = strlen(path + 1);
     *below = 0;
     *has_dir = false;
-    for (size_t i = 0; i < secret_count; i++) {
-        if (strncmp(secrets[i].path, path + 1, len) != 0)
+    struct secret secret;
+    for (size_t at = 0; secrets_next(&at, &secret);) {
+        if (strncmp(secret.path, path + 1, len) != 0)
             continue;
-        if (secrets[i].path[len] == '\0')
+        if (secret.path[len] == '\0')
             return true;
-        if (secrets[i].path[len] == '/') {
+        if (secret.path[len] == '/') {
             (*below)++;
-            *has_dir |= secrets[i].is_dir;
+            *has_dir |= secret.is_dir;
         }
     }
     return false;

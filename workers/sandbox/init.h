@@ -1,6 +1,6 @@
 /*
  * init.h - pid 1 of a sandbox: waits for its plan, builds its room, then starts processes, reaps them, opens files
- * and packs what was written, as the worker asks. It is this program's own code, never
+ * and packs what was written, as the worker asks. It is our own code, never
  * executes anything itself, is not dumpable and ignores the signals of those inside.
  */
 #ifndef SLUICE_WORKERS_SANDBOX_INIT_H

@@ -21,7 +21,7 @@ struct init {
     struct room room;
     struct pollfd polled[INIT_POLLED_MAX]; /* of which few are used, as of what follows */
     struct starts starts; /* whose ends the worker hears of */
-    struct wire_message message;
+    _Alignas(4096) struct wire_message message; /* its beginning is all that is used of most */
 };
 
 /* ---- to the worker -------------------------------------------------- */

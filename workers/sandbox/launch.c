@@ -20,10 +20,10 @@ const char *const launch_environment[] = {
     NULL,
 };
 
-enum { FIXED_COUNT = sizeof(launch_environment) / sizeof(*launch_environment) - 1, SETTINGS_MAX = 3 };
+enum { FIXED_COUNT = sizeof(launch_environment) / sizeof(*launch_environment) - 1 };
 
 struct program {
-    const char *environ[FIXED_COUNT + SETTINGS_MAX + LISTENERS_MAX + 1];
+    const char *environ[FIXED_COUNT + ROOM_SETTINGS_MAX + LISTENERS_MAX + 1];
     const char *argv[LAUNCH_ARGS_MAX + 1];
     int32_t targets[WIRE_FDS_MAX];
     int fds[WIRE_FDS_MAX];

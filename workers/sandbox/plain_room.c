@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 
 #include "common/cleanup.h"
-#include "workers/sandbox/cgroup.h"
 #include "workers/sandbox/landlock.h"
+#include "workers/sandbox/shelf.h"
 #include "workers/sandbox/wire.h"
 
 static int refuse(struct fail *fail, const char *what)
@@ -22,11 +22,11 @@ static int refuse(struct fail *fail, const char *what)
     return fail_set(fail, -errno, "%s: %s", what, strerror(errno));
 }
 
-pid_t plain_room_fork(int cgroup, int *ret_pidfd)
+pid_t plain_room_fork(int keeps, int cgroup, int *ret_pidfd)
 {
     struct clone_args args = {
         .flags = CLONE_PIDFD, .pidfd = (uint64_t)(uintptr_t)ret_pidfd, .exit_signal = SIGCHLD};
-    return cgroup_clone(&args, cgroup);
+    return shelf_clone(&args, keeps, cgroup);
 }
 
 /* ---- what there is none of ---------------------------------------------------------- */
@@ -81,7 +81,8 @@ static int make_dirs(const struct room_plan *plan, struct room *room, struct fai
 /* ---- names, as those inside and the kernel have them -------------------------------- */
 
 static struct { /* one room in a process */
-    char upper[ROOM_PATH_SIZE], run[ROOM_PATH_SIZE], out[ROOM_PATH_SIZE];
+    char upper[ROOM_PATH_SIZE], run[ROOM_PATH_SIZE], out[ROOM_PATH_SIZE], workspace[ROOM_PATH_SIZE];
+    char settings[ROOM_SETTINGS_MAX][ROOM_PATH_SIZE + 32];
 } places;
 
 static int read_name(int fd, const char *after, char ret[ROOM_PATH_SIZE], struct fail *fail)
@@ -95,12 +96,14 @@ static int read_name(int fd, const char *after, char ret[ROOM_PATH_SIZE], struct
 
 static void set_settings(struct room *room)
 {
-    const size_t size = sizeof(room->settings[0]);
-    snprintf(room->workspace, sizeof(room->workspace), "%.*sworkspace", ROOM_PATH_SIZE - 16, places.upper);
-    snprintf(room->settings[0], size, "HOME=%s", room->workspace);
-    snprintf(room->settings[1], size, "SLUICE_WORKSPACE=%s", room->workspace);
-    snprintf(room->settings[2], size, "TMPDIR=%stmp", places.upper);
-    room->setting_count = 3;
+    const size_t size = sizeof(places.settings[0]);
+    snprintf(places.workspace, sizeof(places.workspace), "%.*sworkspace", ROOM_PATH_SIZE - 16, places.upper);
+    snprintf(places.settings[0], size, "HOME=%s", places.workspace);
+    snprintf(places.settings[1], size, "SLUICE_WORKSPACE=%s", places.workspace);
+    snprintf(places.settings[2], size, "TMPDIR=%stmp", places.upper);
+    room->workspace = places.workspace;
+    for (; room->setting_count < ROOM_SETTINGS_MAX; room->setting_count++)
+        room->settings[room->setting_count] = places.settings[room->setting_count];
 }
 
 static int learn_names(struct room *room, struct fail *fail)

@@ -19,8 +19,8 @@
 
 /* Makes the filter of all rooms; once, before any. */
 void plain_filter_prepare(void);
-/* As fork(2), with a pidfd; born in `cgroup` (cgroup.h) where that is not -1. */
-pid_t plain_room_fork(int cgroup, int *ret_pidfd);
+/* As fork(2), with a pidfd; `keeps` as for shelf_clone (shelf.h); born in `cgroup` (cgroup.h) where that is not -1. */
+pid_t plain_room_fork(int keeps, int cgroup, int *ret_pidfd);
 int plain_room_build(const struct room_plan *plan, struct room *ret, struct fail *fail);
 /* The first process: walls and rights. */
 int plain_room_confine(const struct room_plan *plan, struct fail *fail);

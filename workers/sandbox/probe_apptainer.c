@@ -16,6 +16,7 @@
 #include "workers/sandbox/gauge.h"
 #include "workers/sandbox/init.h"
 #include "workers/sandbox/probe.h"
+#include "workers/sandbox/program.h"
 #include "workers/sandbox/proc.h"
 #include "workers/sandbox/wire.h"
 
@@ -42,7 +43,10 @@ static int open_trial(const struct probe_place *place, struct trial *ret, struct
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ret->births) < 0 || pipe2(ret->said, O_CLOEXEC) < 0)
         return refuse(fail, "descriptors");
     snprintf(ret->disk, sizeof(ret->disk), "%s/room", place->path);
-    return mkdir(ret->disk, 0700) < 0 ? refuse(fail, ret->disk) : apptainer_prepare(place->path, fail);
+    if (mkdir(ret->disk, 0700) < 0)
+        return refuse(fail, ret->disk);
+    AUTO_CLOSE int program = program_open(apptainer_program(), "sluice-apptainer-init", place->path, fail);
+    return program < 0 ? program : apptainer_prepare(place->path, program, fail);
 }
 
 static _Noreturn void be_room(const struct trial *trial)

@@ -18,7 +18,7 @@
 #include "workers/sandbox/tier.h"
 #include "workers/sandbox/wire.h"
 
-enum { ROOM_LAYERS_MAX = 64, ROOM_UID = 1000, ROOM_FILES_MAX = 4096, ROOM_PATH_SIZE = 768 };
+enum { ROOM_LAYERS_MAX = 64, ROOM_UID = 1000, ROOM_FILES_MAX = 4096, ROOM_PATH_SIZE = 768, ROOM_SETTINGS_MAX = 3 };
 /* Descriptors that a way of making rooms needs from before: they follow control and births. */
 enum { ROOM_CONTROL_FD = 3, ROOM_BIRTHS_FD, ROOM_BROUGHT_FD, ROOM_BROUGHT_MAX = 3 };
 
@@ -49,8 +49,8 @@ struct room {
     int outputs;  /* /run/sluice/out, a tmpfs of its own */
     int proc;     /* the sandbox's /proc, or the host's */
     int stock, stage; /* while it is built: the stock, and the disk's own root, where all is mounted first */
-    char workspace[ROOM_PATH_SIZE]; /* home and working directory, as those inside name it */
-    char settings[3][ROOM_PATH_SIZE + 32]; /* in their environment beside, or in place of, the usual */
+    const char *workspace; /* home and working directory, as those inside name it; borrowed, as settings are */
+    const char *settings[ROOM_SETTINGS_MAX]; /* in their environment beside, or in place of, the usual */
     size_t setting_count;
     struct petitions petitions; /* of a plain room */
     char variables[LISTENERS_MAX][LISTENER_VARIABLE_SIZE]; /* what they tell those inside */
@@ -119,13 +119,10 @@ bool host_image_is(const char *image);
 const char *host_image_name(size_t i);
 /* Their mount points (and symlinks, as they are) in the skeleton, before the overlay. */
 int host_image_prepare(int skeleton, struct fail *fail);
-/* Root of the host owns the sandbox when it runs us: what others may not read is looked for
- * once, before any sandbox, and covered. */
-int host_image_find_secrets(struct fail *fail);
-/* Mounted below tree/ of the stock, and from there in a room. */
+/* Mounted below tree/ of the stock, secrets (secrets.h) covered where root runs us, and from there in a room. */
 int host_image_mount(int stock, bool is_host_root, struct fail *fail);
 int host_image_attach(int stock, int root, struct fail *fail);
-/* Without mounts: allows them to be read under `rules` (landlock.h), without those secrets. */
+/* Without mounts: allows them to be read under `rules` (landlock.h), without secrets. */
 int host_image_allow(int rules, struct fail *fail);
 
 #endif

@@ -3,10 +3,11 @@
  * and net namespaces, an overlay on tmpfs, capabilities dropped, no_new_privs, seccomp,
  * limits. Nothing of it survives its end: killing its pid 1 frees processes and files.
  *
- * A small single-threaded *spawner* process is forked first thing in main (cloning from a
- * large process is slow) and does all cloning; it dies with the worker, and the sandboxes
- * with it. pid 1 of a sandbox is our own code: it starts processes, reaps them, opens files
- * and packs the upper layer on request, and is out of the agent's reach.
+ * A small single-threaded *spawner*, a program of its own whose bytes are part of this one, is
+ * executed first thing in main and does all cloning (of a large process that is slow, and each
+ * clone keeps what that has mapped); it dies with the worker, and the sandboxes with it. pid 1 of
+ * a sandbox is our own code: it starts processes, reaps them, opens files and packs the upper
+ * layer on request, and is out of the agent's reach.
  *
  * All calls but spawner_start run in a fiber and await; each may return -ETIMEDOUT or
  * -ECANCELED as awaits do.
@@ -30,7 +31,7 @@ struct sandbox;
 struct cgroups;
 
 /*
- * Forks the spawner. Call before any thread, ZeroMQ context or large allocation.
+ * Executes the spawner. Call before any thread or ZeroMQ context.
  * `scratch` is an existing private directory used only as a mount point.
  */
 struct spawner *spawner_start(const char *scratch, struct fail *fail);

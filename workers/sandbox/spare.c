@@ -10,13 +10,14 @@
 #include "workers/sandbox/floor.h"
 #include "workers/sandbox/init.h"
 #include "workers/sandbox/plain_room.h"
+#include "workers/sandbox/shelf.h"
 
-static pid_t clone_one(const struct floor *floor, const struct init_setup *setup, int cgroup, int *ret_pidfd)
+static pid_t clone_one(const struct floor *floor, const struct init_setup *setup, int keeps, int cgroup, int *ret_pidfd)
 {
     if (floor)
-        return floor_clone(floor, cgroup, ret_pidfd);
-    pid_t pid = tier_is_apart(setup->spawner->tier) ? apart_clone(APART_ROOM, cgroup, ret_pidfd)
-                                                    : plain_room_fork(cgroup, ret_pidfd);
+        return floor_clone(floor, keeps, cgroup, ret_pidfd);
+    pid_t pid = tier_is_apart(setup->spawner->tier) ? apart_clone(APART_ROOM, keeps, cgroup, ret_pidfd)
+                                                    : plain_room_fork(keeps, cgroup, ret_pidfd);
     return pid < 0 ? -errno : pid;
 }
 
@@ -25,20 +26,25 @@ int spare_make(struct spare *spare, const struct floor *floor, const struct init
     int control[2], pidfd = -1;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0)
         return -errno;
-    const struct cgroups *cgroups = setup->spawner->cgroups;
+    const struct cgroups *cgroups = &setup->spawner->cgroups;
     bool is_bounded = cgroups_are_there(cgroups);
-    AUTO_CLOSE int cgroup = is_bounded ? cgroup_make(cgroups, group, NULL) : -1;
-    pid_t pid = is_bounded && cgroup < 0 ? cgroup : clone_one(floor, setup, cgroup, &pidfd);
+    AUTO_CLOSE int cgroup = is_bounded ? shelf_put(cgroup_make(cgroups, group, NULL)) : -1;
+    pid_t pid = is_bounded && cgroup < 0 ? cgroup : clone_one(floor, setup, control[1], cgroup, &pidfd);
     if (pid == 0)
         init_wait(setup, control[1]);
-    close(control[1]);
     if (pid < 0) {
         close(control[0]);
+        close(control[1]);
         if (is_bounded)
             cgroup_remove(cgroups, group);
         return (int)pid;
     }
-    *spare = (struct spare){.pid = pid, .pidfd = pidfd, .control = control[0], .cgroup = take_fd(&cgroup), .group = group};
+    *spare = (struct spare){.pid = pid,
+                            .pidfd = shelf_put(pidfd),
+                            .control = shelf_put(control[0]),
+                            .its_end = control[1],
+                            .cgroup = take_fd(&cgroup),
+                            .group = group};
     return 0;
 }
 
@@ -56,6 +62,7 @@ void spare_drop(struct spare *spare)
     kill(spare->pid, SIGKILL);
     cleanup_close(&spare->pidfd);
     cleanup_close(&spare->control);
+    cleanup_close(&spare->its_end);
     cleanup_close(&spare->cgroup);
     *spare = (struct spare){0};
 }

@@ -15,6 +15,7 @@ struct init_setup;
 struct spare {
     pid_t pid; /* a child of ours; 0: there is none */
     int pidfd, control;
+    int its_end; /* of control: it may still share our descriptors; to be closed when it is born */
     int cgroup;        /* -1 */
     uint32_t group;    /* its number */
     bool is_wanted; /* the last one was taken */

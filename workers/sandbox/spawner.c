@@ -18,6 +18,7 @@
 #include "workers/sandbox/apptainer.h"
 #include "workers/sandbox/plain_room.h"
 #include "workers/sandbox/proc.h"
+#include "workers/sandbox/shelf.h"
 #include "workers/sandbox/spawner_inside.h"
 #include "workers/sandbox/stock.h"
 
@@ -27,7 +28,7 @@ enum {
     SWEEP_AFTER_MS = 20 /* nobody says when a group has become empty */
 };
 
-struct wire_message spawner_asked;
+struct wire_message spawner_shown;
 struct disks spawner_disks;
 struct init_setup spawner_init;
 
@@ -85,21 +86,26 @@ static void take_breach(struct spawner_state *state, const struct wire_head *hea
             end_for(state, &state->tenants[i], (enum limit_id)head->number[0]);
 }
 
+/* From now on it has descriptors of its own. */
+static void let_live(struct tenant *tenant, struct wire_message *said)
+{
+    int *const its[] = {&tenant->proc, &tenant->disk, &tenant->segments};
+    for (size_t i = 0; i < said->fd_count && i < 3; i++)
+        *its[i] = shelf_put(take_fd(&said->fds[i]));
+    cleanup_close(&tenant->its_end);
+    tenant->its_end = -1;
+}
+
 static void take_birth(struct spawner_state *state)
 {
-    if (wire_receive(state->births[0], &spawner_asked) <= 0)
+    if (wire_receive(state->births[0], &state->asked) <= 0)
         return;
-    if (spawner_asked.head.verb == WIRE_BREACH)
-        take_breach(state, &spawner_asked.head);
-    for (size_t i = 0; i < state->count && spawner_asked.fd_count > 0; i++)
-        if (state->tenants[i].id == spawner_asked.head.id && state->tenants[i].proc < 0) {
-            state->tenants[i].proc = take_fd(&spawner_asked.fds[0]);
-            if (spawner_asked.fd_count > 1)
-                state->tenants[i].disk = take_fd(&spawner_asked.fds[1]);
-            if (spawner_asked.fd_count > 2)
-                state->tenants[i].segments = take_fd(&spawner_asked.fds[2]);
-        }
-    wire_close_fds(&spawner_asked);
+    if (state->asked.head.verb == WIRE_BREACH)
+        take_breach(state, &state->asked.head);
+    for (size_t i = 0; i < state->count && state->asked.fd_count > 0; i++)
+        if (state->tenants[i].id == state->asked.head.id && state->tenants[i].proc < 0)
+            let_live(&state->tenants[i], &state->asked);
+    wire_close_fds(&state->asked);
 }
 
 /* The last look; a group in which something is still ending is removed later. */
@@ -109,7 +115,7 @@ static void leave_group(struct spawner_state *state, struct tenant *tenant)
         return;
     cgroup_look(tenant->cgroup, &tenant->limits, tenant->gauge);
     close(tenant->cgroup);
-    state->is_unswept |= !cgroup_remove(state->setup->cgroups, tenant->group);
+    state->is_unswept |= !cgroup_remove(&state->setup->cgroups, tenant->group);
 }
 
 static void drop_tenant(struct spawner_state *state, struct tenant *tenant)
@@ -119,6 +125,7 @@ static void drop_tenant(struct spawner_state *state, struct tenant *tenant)
     cleanup_close(&tenant->proc);
     cleanup_close(&tenant->disk);
     cleanup_close(&tenant->segments);
+    cleanup_close(&tenant->its_end);
     disks_remove(&spawner_disks, tenant->id);
     if (tenant->floor)
         floors_leave(tenant->floor);
@@ -218,7 +225,7 @@ static void set_signals(struct spawner_state *state)
     state->children = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static void prepare(struct spawner_state *state)
+static int prepare(struct spawner_state *state, struct fail *fail)
 {
     struct rlimit files;
     prctl(PR_SET_NAME, "sluice-spawner");
@@ -232,24 +239,33 @@ static void prepare(struct spawner_state *state)
     cpus_init(&state->cpus);
     if (state->children < 0 ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, state->births) < 0)
-        _exit(1);
+        return fail_set(fail, -errno, "the spawner's descriptors: %s", strerror(errno));
     spawner_init = (struct init_setup){
         .spawner = state->setup, .disks = &spawner_disks, .uid = geteuid(), .gid = getegid(), .births = state->births[1]};
+    return 0;
+}
+
+/* Or why there is none, and then it ends. */
+static void say_ready(const struct spawner_state *state, const struct fail *fail)
+{
+    struct wire_head head = {.verb = WIRE_DONE, .number = {fail->code}};
+    if (wire_send(state->worker, &head, slice_from_str(fail->text), NULL, 0) < 0 || fail->code < 0)
+        _exit(1);
 }
 
 static void serve_worker(struct spawner_state *state)
 {
-    int got = wire_receive(state->worker, &spawner_asked);
+    int got = wire_receive(state->worker, &state->asked);
     if (got == 0)
         end(state);
     if (got < 0)
         return;
-    int said = spawner_asked.head.verb == WIRE_ROOM     ? spawner_open_room(state)
-               : spawner_asked.head.verb == WIRE_KERNEL ? spawner_fork_kernel(state)
+    int said = state->asked.head.verb == WIRE_ROOM     ? spawner_open_room(state)
+               : state->asked.head.verb == WIRE_KERNEL ? spawner_fork_kernel(state)
                                                         : 0;
     if (said == -EPIPE)
         end(state);
-    wire_close_fds(&spawner_asked);
+    wire_close_fds(&state->asked);
 }
 
 static int until_next_ms(struct spawner_state *state)
@@ -257,7 +273,7 @@ static int until_next_ms(struct spawner_state *state)
     const struct floor *floor;
     if (makes_spares(state) && find_wanted(state, &floor))
         return 0;
-    int most = state->is_unswept && cgroups_are_there(state->setup->cgroups) ? SWEEP_AFTER_MS : -1;
+    int most = state->is_unswept && cgroups_are_there(&state->setup->cgroups) ? SWEEP_AFTER_MS : -1;
     if (state->count == 0)
         return most;
     int64_t left = state->watch_at_ms - clock_ms();
@@ -269,7 +285,7 @@ static void sweep_groups(struct spawner_state *state)
     size_t living = state->count + (state->spare.pid > 0);
     for (size_t i = 0; i < FLOORS_MAX; i++)
         living += state->floors.each[i].spare.pid > 0;
-    state->is_unswept = cgroups_are_there(state->setup->cgroups) && cgroups_sweep_rooms(state->setup->cgroups) > living;
+    state->is_unswept = cgroups_are_there(&state->setup->cgroups) && cgroups_sweep_rooms(&state->setup->cgroups) > living;
 }
 
 /* Who loses his parent is ours to end. */
@@ -294,7 +310,9 @@ static void prepare_rooms(struct spawner_state *state)
     if (state->stock.code == 0)
         disks_open(&spawner_disks, setup->tier, setup->scratch, setup->disks, state->births[1], &state->stock);
     if (state->stock.code == 0 && setup->tier == TIER_apptainer)
-        apptainer_prepare(spawner_disks.path, &state->stock);
+        apptainer_prepare(spawner_disks.path, setup->apptainer_program, &state->stock);
+    if (setup->apptainer_program >= 0)
+        close(setup->apptainer_program); /* it has been copied */
 }
 
 static struct spawner_state *make_state(void)
@@ -308,12 +326,14 @@ static struct spawner_state *make_state(void)
 
 _Noreturn void spawner_run(int socket, const struct spawner_setup *setup)
 {
+    struct fail fail = {0};
     struct spawner_state *state = make_state();
     state->worker = socket;
     state->setup = setup;
     state->way = room_way(setup->tier);
     spawner_disks.keeper = state->host_proc = -1;
-    prepare(state);
+    prepare(state, &fail);
+    say_ready(state, &fail);
     prepare_rooms(state);
     for (;;) {
         int keeper = disks_is_waiting(&spawner_disks) ? spawner_disks.keeper : -1;

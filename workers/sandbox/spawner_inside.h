@@ -32,12 +32,13 @@ struct spawner_state {
     size_t count;
     bool is_unswept; /* there may be groups that nobody is in */
     int64_t watch_at_ms;
+    struct wire_message asked;
     struct tenant_sight sight;
     struct tenant tenants[GAUGE_COUNT];
 };
 
-/* What children read of it: what we are asked for, and this. */
-extern struct wire_message spawner_asked;
+/* Beside it, for children: the message that asks for a room, where they read its strings; and this. */
+extern struct wire_message spawner_shown;
 extern struct disks spawner_disks;
 extern struct init_setup spawner_init;
 

@@ -3,7 +3,9 @@
  * in rooms that are there.
  */
 #include <errno.h>
+#include <poll.h>
 #include <sched.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -33,10 +35,10 @@ int spawner_fork_kernel(struct spawner_state *state)
         const struct tenant *tenant = &state->tenants[i];
         struct room_plan limits = {
             .wanted = {.processes = tenant->limits.processes, .file_mib = tenant->file_mib}};
-        if (tenant->id == (uint32_t)spawner_asked.head.number[0] && tenant->floor)
-            code = floor_fork_kernel(tenant->floor, &limits, tenant->cgroup, spawner_asked.fds, spawner_asked.fd_count);
+        if (tenant->id == (uint32_t)state->asked.head.number[0] && tenant->floor)
+            code = floor_fork_kernel(tenant->floor, &limits, tenant->cgroup, state->asked.fds, state->asked.fd_count);
     }
-    return answer(state, spawner_asked.head.id, code, code < 0 ? "there is no fork server" : "", NULL, 0);
+    return answer(state, state->asked.head.id, code, code < 0 ? "there is no fork server" : "", NULL, 0);
 }
 
 /* On the floor of its image where it is to have one. */
@@ -55,12 +57,15 @@ static int take_spare(struct spawner_state *state, const struct room_plan *plan,
     return code;
 }
 
-/* Binds it to its CPUs and hands it the worker's order. */
-static int instruct(const struct spare *spare, const cpu_set_t *cpus)
+/* Binds it to its CPUs and hands it the worker's order. -EPIPE: it has ended, which its wire does not say as we may still
+ * have its end of that. */
+static int instruct(const struct spawner_state *state, const struct spare *spare, const cpu_set_t *cpus)
 {
+    if (poll(&(struct pollfd){spare->pidfd, POLLIN, 0}, 1, 0) > 0)
+        return -EPIPE;
     if (CPU_COUNT(cpus) > 0 && sched_setaffinity(spare->pid, sizeof(*cpus), cpus) < 0)
         return -errno;
-    return wire_send(spare->control, &spawner_asked.head, slice_of(spawner_asked.text, spawner_asked.text_len), NULL, 0);
+    return wire_send(spare->control, &state->asked.head, slice_of(state->asked.text, state->asked.text_len), NULL, 0);
 }
 
 static int settle(struct spawner_state *state, const struct room_plan *plan, struct spare *spare, struct floor *floor)
@@ -71,6 +76,7 @@ static int settle(struct spawner_state *state, const struct room_plan *plan, str
                             .proc = -1,
                             .disk = -1,
                             .segments = -1,
+                            .its_end = spare->its_end,
                             .file_mib = plan->wanted.file_mib,
                             .floor = floor,
                             .cgroup = spare->cgroup,
@@ -81,7 +87,7 @@ static int settle(struct spawner_state *state, const struct room_plan *plan, str
     cpus_choose(&state->cpus, plan->wanted.cpus, &tenant.cpus);
     int code = spare->cgroup < 0 ? 0 : cgroup_bound(spare->cgroup, &tenant.limits, NULL);
     if (code == 0)
-        code = instruct(spare, &tenant.cpus);
+        code = instruct(state, spare, &tenant.cpus);
     if (code < 0) {
         if (floor)
             floors_leave(floor);
@@ -105,14 +111,31 @@ static int move_in(struct spawner_state *state, const struct room_plan *plan, st
     return code;
 }
 
+/* Whoever is forked with its strings, as floors are and what serves FUSE: rooms are sent them. */
+static bool is_inherited(const struct room_plan *plan)
+{
+    return plan->wanted.kernels || plan->tier == TIER_fuse_overlayfs;
+}
+
+static bool read_asked(struct spawner_state *state, struct room_plan *ret)
+{
+    const struct wire_message *asked = &state->asked;
+    if (!plan_read(ret, asked, state->setup))
+        return false;
+    if (!is_inherited(ret))
+        return true;
+    memcpy(&spawner_shown, asked, offsetof(struct wire_message, text) + asked->text_len + 1);
+    return plan_read(ret, &spawner_shown, state->setup);
+}
+
 int spawner_open_room(struct spawner_state *state)
 {
     struct room_plan plan;
     struct spare spare;
     struct fail fail;
     char disk[DISKS_PATH_MAX];
-    uint32_t id = spawner_asked.head.id;
-    if (!plan_read(&plan, &spawner_asked, state->setup))
+    uint32_t id = state->asked.head.id;
+    if (!read_asked(state, &plan))
         return refuse(state, id, -EINVAL, "plan");
     if (state->count == GAUGE_COUNT)
         return refuse(state, id, -EAGAIN, "as many sandboxes as there can be");

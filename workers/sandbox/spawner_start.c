@@ -1,18 +1,30 @@
-/* The worker's end of the spawner: forks it, hears which of its sandboxes broke a limit, and ends it. */
+/* The worker's end of the spawner: starts it, hears which of its sandboxes broke a limit, and ends it. */
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "common/cleanup.h"
 #include "workers/sandbox/apart.h"
+#include "workers/sandbox/program.h"
 #include "workers/sandbox/sandbox_inside.h"
+#include "workers/sandbox/secrets.h"
 #include "workers/sandbox/spawner.h"
 
+#define COUNT(table) (sizeof(table) / sizeof(*(table)))
+
 enum { SPAWNER_END_MS = 10000 };
+
+static const char *const environment_kept[] = {"PATH",          "LD_LIBRARY_PATH", "ASAN_OPTIONS",
+                                              "LSAN_OPTIONS",  "UBSAN_OPTIONS",   "TSAN_OPTIONS"};
 
 struct spawner *spawner_start(const char *scratch, struct fail *fail)
 {
@@ -24,55 +36,183 @@ struct spawner *spawner_start_tier(const char *scratch, enum tier tier, const ch
     return spawner_start_bounded(scratch, tier, disks, NULL, fail);
 }
 
+/* ---- its process ---------------------------------------------------------------------- */
+
+static int read_rights(struct __user_cap_data_struct ret[2])
+{
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    return (int)syscall(SYS_capget, &header, ret);
+}
+
+/* Who executes a program keeps the rights that he has in namespaces of his own only where he says so. */
+static int keep_rights(void)
+{
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct rights[2];
+    if (read_rights(rights) < 0)
+        return -1;
+    for (size_t i = 0; i < 2; i++)
+        rights[i].inheritable = rights[i].permitted;
+    if (syscall(SYS_capset, &header, rights) < 0)
+        return -1;
+    for (int right = 0; right < 64; right++)
+        if (rights[right / 32].permitted >> right % 32 & 1 && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, right, 0, 0) < 0)
+            return -1;
+    return 0;
+}
+
+/* What it executes is looked for there, and sanitizers read theirs; nothing else of ours is its concern. */
+static void list_environment(char *ret[])
+{
+    for (size_t i = 0; i < COUNT(environment_kept); i++) {
+        char *value = getenv(environment_kept[i]); /* of a NAME=VALUE that is one string */
+        if (value)
+            *ret++ = value - strlen(environment_kept[i]) - 1;
+    }
+    *ret = NULL;
+}
+
+/* In the child. Its descriptors: those of ours that are for everybody, the wire, and no other. */
+static int become_spawner(int program, int socket, bool is_apart, struct fail *fail)
+{
+    static char name[] = "sluice-spawner";
+    char *arguments[] = {name, NULL}, *environment[COUNT(environment_kept) + 1];
+    program = fcntl(program, F_DUPFD_CLOEXEC, SPAWNER_WORKER_FD + 1);
+    socket = fcntl(socket, F_DUPFD_CLOEXEC, SPAWNER_WORKER_FD + 1);
+    if (program < 0 || socket < 0 || dup2(socket, SPAWNER_WORKER_FD) < 0 ||
+        close_range(SPAWNER_WORKER_FD + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
+        return sandbox_say(fail, -errno, "the spawner's descriptors");
+    if (is_apart && keep_rights() < 0)
+        return sandbox_say(fail, -errno, "the spawner's rights");
+    list_environment(environment);
+    execveat(program, "", arguments, environment, AT_EMPTY_PATH);
+    return sandbox_say(fail, -errno, "cannot execute the spawner");
+}
+
+/* It answers itself, or we do that in its place. */
+static _Noreturn void execute(int program, int socket, bool is_apart)
+{
+    struct fail fail;
+    struct wire_head head = {.verb = WIRE_DONE};
+    head.number[0] = become_spawner(program, socket, is_apart, &fail);
+    wire_send(socket, &head, slice_from_str(fail.text), NULL, 0);
+    _exit(1);
+}
+
+static int fork_spawner(struct spawner *spawner, int program, bool *is_apart, struct fail *fail)
+{
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+        return sandbox_say(fail, -errno, "a socket for the spawner");
+    spawner->socket = ends[0];
+    spawner->pid = tier_is_apart(spawner->tier) ? apart_fork(is_apart) : apart_fork_plainly();
+    int code = spawner->pid < 0 ? sandbox_say(fail, -errno, "cannot start the spawner") : 0;
+    if (spawner->pid == 0) {
+        close(ends[0]);
+        execute(program, ends[1], *is_apart);
+    }
+    close(ends[1]);
+    return code;
+}
+
+/* ---- what it is told ------------------------------------------------------------------ */
+
+static int await_answer(int socket, struct fail *fail)
+{
+    AUTO_FREE struct wire_message *answer = malloc(sizeof(*answer));
+    if (!answer)
+        return sandbox_say(fail, -ENOMEM, "the spawner's answer");
+    int got = wire_receive(socket, answer);
+    if (got < 0)
+        return sandbox_say(fail, got, "the spawner's answer");
+    if (got == 0 || answer->head.verb != WIRE_DONE)
+        return fail_set(fail, -EPROTO, "the spawner ended before it had begun");
+    int code = (int)answer->head.number[0];
+    return code < 0 ? fail_set(fail, code, "%.400s", answer->text) : 0;
+}
+
+_Static_assert(sizeof(struct spawner_setup) + SECRETS_LIST_MAX <= WIRE_TEXT_MAX, "a setup is one message");
+
+static int hand_over(struct spawner *spawner, struct spawner_setup *setup, struct fail *fail)
+{
+    AUTO_BUFFER text = {0};
+    int *given[SPAWNER_GIVEN_MAX], fds[SPAWNER_GIVEN_MAX];
+    size_t count = spawner_list_given(setup, given);
+    struct slice secrets = setup->is_host_root ? secrets_list() : (struct slice){0};
+    for (size_t i = 0; i < count; i++)
+        fds[i] = *given[i];
+    buffer_append(&text, setup, sizeof(*setup));
+    buffer_append(&text, secrets.data, secrets.len);
+    int code = text.failed ? -ENOMEM
+                           : wire_send(spawner->socket, &(struct wire_head){.verb = WIRE_SETUP}, buffer_peek(&text), fds, count);
+    /* -EPIPE: it may have said why */
+    return code < 0 && code != -EPIPE ? sandbox_say(fail, code, "the spawner's setup") : await_answer(spawner->socket, fail);
+}
+
+/* ---- its beginning ---------------------------------------------------------------------- */
+
+static int prepare(struct spawner *spawner, struct spawner_setup *setup, const char *scratch, const char *disks,
+                   struct fail *fail)
+{
+    if (access(scratch, F_OK) < 0)
+        return fail_set(fail, -errno, "scratch directory %s: %s", scratch, strerror(errno));
+    if (strlen(scratch) >= sizeof(setup->scratch) || (disks && strlen(disks) >= sizeof(setup->disks)))
+        return fail_set(fail, -ENAMETOOLONG, "scratch directory %.200s: the name is too long", scratch);
+    struct __user_cap_data_struct rights[2];
+    if (read_rights(rights) < 0)
+        return sandbox_say(fail, -errno, "capget");
+    setup->rights = rights[0].permitted | (uint64_t)rights[1].permitted << 32;
+    strcpy(setup->scratch, scratch);
+    strcpy(setup->disks, disks ? disks : "");
+    if (setup->is_host_root && secrets_find(fail) < 0)
+        return fail->code;
+    spawner->gauges = gauges_create(&setup->gauges_fd);
+    if (!spawner->gauges)
+        return sandbox_say(fail, -errno, "memory that is shared with the spawner");
+    if (setup->tier == TIER_apptainer)
+        setup->apptainer_program = program_open(apptainer_program(), "sluice-apptainer-init", scratch, fail);
+    return setup->tier == TIER_apptainer && setup->apptainer_program < 0 ? fail->code : 0;
+}
+
+static int start(struct spawner *spawner, const char *scratch, const char *disks, struct fail *fail)
+{
+    struct spawner_setup setup = {.tier = spawner->tier,
+                                  .gauges_fd = -1,
+                                  .apptainer_program = -1,
+                                  .is_in_memory = spawner->is_in_memory,
+                                  .is_host_root = geteuid() == 0,
+                                  .cgroups = {.base = -1, .ours = -1}};
+    if (spawner->cgroups)
+        setup.cgroups = *spawner->cgroups;
+    int code = prepare(spawner, &setup, scratch, disks, fail);
+    AUTO_CLOSE int gauges = setup.gauges_fd;
+    AUTO_CLOSE int rooms = setup.apptainer_program;
+    AUTO_CLOSE int program = code < 0 ? -1 : program_open(spawner_program(), "sluice-spawner", scratch, fail);
+    if (code < 0 || program < 0)
+        return code < 0 ? code : program;
+    code = fork_spawner(spawner, program, &setup.is_apart, fail);
+    return code == 0 ? hand_over(spawner, &setup, fail) : code;
+}
+
 struct spawner *spawner_start_bounded(const char *scratch, enum tier tier, const char *disks,
                                       const struct cgroups *cgroups, struct fail *fail)
 {
-    int sockets[2];
-    if (access(scratch, F_OK) < 0) {
-        fail_set(fail, -errno, "scratch directory %s: %s", scratch, strerror(errno));
-        return NULL;
-    }
-    if (geteuid() == 0 && host_image_find_secrets(fail) < 0)
-        return NULL;
     struct spawner *spawner = calloc(1, sizeof(*spawner));
-    AUTO_CLOSE int gauges_fd = -1; /* the spawner's */
-    if (spawner)
-        spawner->gauges = gauges_create(tier == TIER_apptainer ? &gauges_fd : NULL);
-    if (!spawner || !spawner->gauges || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0) {
-        sandbox_say(fail, spawner ? -errno : -ENOMEM, "cannot start the spawner");
-        if (spawner)
-            gauges_destroy(&spawner->gauges);
-        free(spawner);
+    if (!spawner) {
+        sandbox_say(fail, -ENOMEM, "cannot start the spawner");
         return NULL;
     }
-    struct spawner_setup setup = {.scratch = scratch,
-                                  .disks = disks,
-                                  .tier = tier,
-                                  .gauges = spawner->gauges,
-                                  .gauges_fd = gauges_fd,
-                                  /* inside of a bound fuse-overlayfs stalls; the others' own programs need much */
-                                  .cgroups = tier == TIER_overlay_tmpfs || tier == TIER_overlay_disk ? cgroups : NULL,
-                                  .is_in_memory = !tier_is_on_disk(tier) || cgroup_is_memory(scratch),
-                                  .is_host_root = geteuid() == 0};
     spawner->tier = tier;
-    spawner->cgroups = setup.cgroups;
-    spawner->is_in_memory = setup.is_in_memory;
-    spawner->pid = tier_is_apart(tier) ? apart_fork(&setup.is_apart) : apart_fork_plainly();
-    if (spawner->pid == 0) {
-        close(sockets[0]);
-        spawner_run(sockets[1], &setup);
-    }
-    close(sockets[1]);
-    spawner->socket = sockets[0];
-    spawner->channel.socket = -1;
-    if (spawner->pid > 0)
-        return spawner;
-    sandbox_say(fail, -errno, "cannot start the spawner");
-    close(sockets[0]);
-    gauges_destroy(&spawner->gauges);
-    free(spawner);
-    return NULL;
+    /* inside of a bound fuse-overlayfs stalls; the others' own programs need much */
+    spawner->cgroups = tier == TIER_overlay_tmpfs || tier == TIER_overlay_disk ? cgroups : NULL;
+    spawner->is_in_memory = !tier_is_on_disk(tier) || cgroup_is_memory(scratch);
+    spawner->socket = spawner->channel.socket = -1;
+    if (start(spawner, scratch, disks, fail) < 0)
+        spawner_stop(&spawner);
+    return spawner;
 }
+
+/* ---- its life ---------------------------------------------------------------------------- */
 
 static void on_spawner_message(void *arg, struct wire_message *message)
 {
@@ -109,6 +249,15 @@ size_t spawner_count(const struct spawner *spawner)
     return count;
 }
 
+static void await_end(pid_t pid)
+{
+    AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (pidfd >= 0 && poll(&(struct pollfd){pidfd, POLLIN, 0}, 1, SPAWNER_END_MS) == 0)
+        kill(pid, SIGKILL);
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+}
+
 void spawner_stop(struct spawner **spawner)
 {
     struct spawner *it = *spawner;
@@ -122,11 +271,8 @@ void spawner_stop(struct spawner **spawner)
     }
     channel_close(&it->channel);
     cleanup_close(&it->socket);
-    AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, it->pid, 0);
-    if (pidfd >= 0 && poll(&(struct pollfd){pidfd, POLLIN, 0}, 1, SPAWNER_END_MS) == 0)
-        kill(it->pid, SIGKILL);
-    while (waitpid(it->pid, NULL, 0) < 0 && errno == EINTR)
-        ;
+    if (it->pid > 0)
+        await_end(it->pid);
     cgroups_clear(it->cgroups);
     gauges_destroy(&it->gauges);
     free(it);

@@ -16,6 +16,7 @@ struct tenant {
     uint32_t id;
     pid_t pid, first; /* first: the same as those inside know it */
     int proc, disk, segments; /* -1 until it is born; see proc.h */
+    int its_end;              /* as in spare.h; -1 once it is born */
     uint64_t file_mib;
     cpu_set_t cpus;
     struct gauge *gauge;

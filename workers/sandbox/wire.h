@@ -1,7 +1,7 @@
 /*
  * wire.h - what the worker, the spawner and pid 1 of a sandbox say to each other: one
  * message a packet on SOCK_SEQPACKET socket pairs, descriptors beside it (SCM_RIGHTS).
- * All three are this program, forked; the sandboxed processes hold no end of these sockets.
+ * All three were built together; the sandboxed processes hold no end of these sockets.
  */
 #ifndef SLUICE_WORKERS_SANDBOX_WIRE_H
 #define SLUICE_WORKERS_SANDBOX_WIRE_H
@@ -15,7 +15,8 @@
 enum { WIRE_TEXT_MAX = 65536, WIRE_FDS_MAX = 16 };
 
 enum wire_verb {
-    WIRE_ROOM = 1, /* worker -> spawner: text a struct wire_room, then image\0layer\0... */
+    WIRE_SETUP = 1, /* worker -> spawner, before all else: text a struct spawner_setup, then secrets_list(); see there for descriptors */
+    WIRE_ROOM,     /* worker -> spawner: text a struct wire_room, then image\0layer\0... */
     WIRE_KERNEL,   /* worker -> spawner: number[0] the `id` of a room; a kernel's channel, its output, then what WIRE_INSIDE gave */
     WIRE_START,    /* worker -> pid 1: text int32 targets[fds], then argv\0...; answers the pid */
     WIRE_KILL_ALL, /* number[0] the pid to spare, or 0 */

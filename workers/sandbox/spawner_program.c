@@ -1,0 +1,3 @@
+#include "workers/sandbox/program.h"
+
+PROGRAM_BYTES(spawner_program, SLUICE_SPAWNER)
