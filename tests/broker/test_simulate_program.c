@@ -131,8 +131,8 @@ static void words_tell_rates_parts_and_the_bottleneck(void **state)
     assert_int_equal(run("--samples 1 --slots 1 --tasks turns=4,sampled=120,tool=1s", said), 0);
     static const char *const words[] = {"rollouts/hour  327\n", "part ", "busy", "wait p99", "init slots",
                                         "run slots", "eval slots", "engines, sampling",
-                                        "engines, reading prompts", "bottleneck     run slots: with 1 at "
-                                        "most 327 rollouts/hour"};
+                                        "engines, reading prompts",
+                                        "bottleneck     run slots: with 1 at most 327 rollouts/hour"};
     for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
         if (!strstr(said, words[i]))
             fail_msg("'%s' is not in: %s", words[i], said);

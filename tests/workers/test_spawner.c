@@ -267,7 +267,7 @@ static int start_and_use_one(const char *scratch)
 
 static int in_child(int (*body)(const char *), const char *scratch)
 {
-    int status;
+    int status = 0;
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {

@@ -169,9 +169,17 @@ static int prepare(struct spawner *spawner, struct spawner_setup *setup, const c
     spawner->gauges = gauges_create(&setup->gauges_fd);
     if (!spawner->gauges)
         return sandbox_say(fail, -errno, "memory that is shared with the spawner");
-    if (setup->tier == TIER_apptainer)
-        setup->apptainer_program = program_open(apptainer_program(), "sluice-apptainer-init", scratch, fail);
-    return setup->tier == TIER_apptainer && setup->apptainer_program < 0 ? fail->code : 0;
+    if (setup->tier != TIER_apptainer)
+        return 0;
+    setup->apptainer_program = program_open(apptainer_program(), "sluice-apptainer-init", scratch, fail);
+    return setup->apptainer_program < 0 ? setup->apptainer_program : 0;
+}
+
+static int execute_and_tell(struct spawner *spawner, struct spawner_setup *setup, const char *scratch, struct fail *fail)
+{
+    AUTO_CLOSE int program = program_open(spawner_program(), "sluice-spawner", scratch, fail);
+    int code = program < 0 ? program : fork_spawner(spawner, program, &setup->is_apart, fail);
+    return code == 0 ? hand_over(spawner, setup, fail) : code;
 }
 
 static int start(struct spawner *spawner, const char *scratch, const char *disks, struct fail *fail)
@@ -185,13 +193,11 @@ static int start(struct spawner *spawner, const char *scratch, const char *disks
     if (spawner->cgroups)
         setup.cgroups = *spawner->cgroups;
     int code = prepare(spawner, &setup, scratch, disks, fail);
-    AUTO_CLOSE int gauges = setup.gauges_fd;
-    AUTO_CLOSE int rooms = setup.apptainer_program;
-    AUTO_CLOSE int program = code < 0 ? -1 : program_open(spawner_program(), "sluice-spawner", scratch, fail);
-    if (code < 0 || program < 0)
-        return code < 0 ? code : program;
-    code = fork_spawner(spawner, program, &setup.is_apart, fail);
-    return code == 0 ? hand_over(spawner, &setup, fail) : code;
+    if (code == 0)
+        code = execute_and_tell(spawner, &setup, scratch, fail);
+    cleanup_close(&setup.gauges_fd);
+    cleanup_close(&setup.apptainer_program);
+    return code;
 }
 
 struct spawner *spawner_start_bounded(const char *scratch, enum tier tier, const char *disks,
