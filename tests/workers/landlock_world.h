@@ -26,6 +26,7 @@ static inline int tear_down_plain(void **state)
     (void)state;
     spawner_stop(&spawner);
     loop_destroy(&loop);
+    cgroups_close(&cgroups);
     return tree_remove(directory);
 }
 

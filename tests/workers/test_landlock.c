@@ -2,6 +2,10 @@
 #include "tests/workers/landlock_world.h"
 #include "tests/workers/layers_world.h"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/syscall.h>
+
 #include "workers/layer.h"
 #include "workers/tools/kernel.h"
 
@@ -337,11 +341,36 @@ static int group(void)
     return cmocka_run_group_tests_name("landlock", tests, NULL, NULL);
 }
 
+/* As in containers, whose filters cannot look into its arguments. */
+static bool forbid_clone3(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_clone3, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof(code) / sizeof(*code), code};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && syscall(__NR_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0;
+}
+
+static int run_without_clone3(void)
+{
+    const struct CMUnitTest tests[] = {PLAIN_TEST(commands_run_in_the_workspace_and_keep_their_files)};
+    int status = 0;
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0)
+        exit(!forbid_clone3() || cmocka_run_group_tests_name("landlock_without_clone3", tests, NULL, NULL));
+    waitpid(pid, &status, 0);
+    return status != 0;
+}
+
 int main(void)
 {
     if (landlock_abi() < LANDLOCK_ABI_NEEDED) {
         printf("SKIPPED: the kernel has no Landlock of ABI %d\n", LANDLOCK_ABI_NEEDED);
         return SKIPPED;
     }
-    return run_as_everyone(group);
+    return run_as_everyone(group) | run_without_clone3();
 }

@@ -136,12 +136,22 @@ static pid_t clone_and_move(const struct clone_args *args, int group)
     return 0;
 }
 
+/* Filters that cannot look into the arguments of clone3 forbid it, and of clone what they see there. */
+static pid_t clone_outside(const struct clone_args *args)
+{
+    pid_t pid = (pid_t)syscall(SYS_clone3, args, sizeof(*args));
+    if (pid >= 0 || errno != ENOSYS)
+        return pid;
+    return (pid_t)syscall(SYS_clone, (unsigned long)(args->flags | args->exit_signal), NULL,
+                          (void *)(uintptr_t)args->pidfd, NULL, 0);
+}
+
 /* The namespace is made after the move: it begins where its maker is. */
 pid_t cgroup_clone(const struct clone_args *args, int group)
 {
     struct clone_args into = *args;
     if (group < 0)
-        return (pid_t)syscall(SYS_clone3, &into, sizeof(into));
+        return clone_outside(args);
     into.flags = (args->flags & ~(uint64_t)CLONE_NEWCGROUP) | CLONE_INTO_CGROUP;
     into.cgroup = (uint64_t)group;
     pid_t pid = (pid_t)syscall(SYS_clone3, &into, sizeof(into));
