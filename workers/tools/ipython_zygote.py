@@ -24,6 +24,7 @@ import ipython_driver as driver
 
 HEAD, NUMBER = 32, 8  # of wire.h: a head, and where in it the first number is
 PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_PDEATHSIG, SECCOMP_FILTER = 4, 22, 24, 1, 2
+LARGE, MADV_COLLAPSE = 2 << 20, 25
 WARM = ("1/0", "print(1)", "x = [1]\nx", "def f(:", "None")
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -241,6 +242,17 @@ def serve(server):
             os.close(fd)
 
 
+def gather():
+    """Moves what is there into large pages: a fork takes as long as there are pages, and each kernel takes three."""
+    libc.madvise.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+    with open("/proc/self/maps") as maps:
+        ranges = [line.split() for line in maps]
+    for place, rights, _, _, _, *name in ranges:
+        begin, end = (int(number, 16) for number in place.split("-"))
+        if rights == "rw-p" and name in ([], ["[heap]"]) and end - begin >= LARGE:
+            libc.madvise(begin, end - begin, MADV_COLLAPSE)  # Linux 6.1; where it cannot, nothing is different
+
+
 if __name__ == "__main__":
     sys.path.pop(0)
     number = int(sys.argv.pop())
@@ -253,6 +265,7 @@ if __name__ == "__main__":
     forget_paths()
     gc.collect()
     gc.freeze()
+    gather()
     requests = socket.socket(fileno=driver.high(number))
     os.close(number)
     serve(requests)
