@@ -272,12 +272,6 @@ static pid_t step_in(int keeps, int cgroup, int tell)
     _exit(write(tell, &said, sizeof(said)) != sizeof(said));
 }
 
-static pid_t fork_step(void)
-{
-    struct clone_args args = {.flags = CLONE_FILES, .exit_signal = SIGCHLD};
-    return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
-}
-
 /* What the step has said, once it has ended: a pidfd of ours, or negative errno. */
 static int await_step(pid_t step, int told)
 {
@@ -297,7 +291,7 @@ pid_t floor_clone(const struct floor *floor, int keeps, int cgroup, int *ret_pid
     AUTO_CLOSE int told = ends[0];
     if (setns(floor->pids, CLONE_NEWPID) < 0)
         return -errno;
-    pid_t step = fork_step();
+    pid_t step = cgroup_clone(&(struct clone_args){.flags = CLONE_FILES, .exit_signal = SIGCHLD}, -1);
     if (step == 0)
         return step_in(keeps, cgroup, tell);
     int code = step < 0 ? -errno : 0;
