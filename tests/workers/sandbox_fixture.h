@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -173,6 +174,34 @@ static inline void write_host_file(const char *dir, const char *name, const char
     assert_true(fd >= 0);
     assert_int_equal(write(fd, content, strlen(content)), (ssize_t)strlen(content));
     close(fd);
+}
+
+/* But . and .. */
+static inline size_t fixture_count_entries(const char *path)
+{
+    size_t count = 0;
+    DIR *stream = opendir(path);
+    while (stream && readdir(stream))
+        count++;
+    if (stream)
+        closedir(stream);
+    return count > 2 ? count - 2 : 0;
+}
+
+/* Of the line of /proc/PID/status that `format` is of, the number: "FDSize: %llu". */
+static inline uint64_t fixture_read_status(pid_t pid, const char *format)
+{
+    char path[64], line[512];
+    unsigned long long number = 0;
+    bool is_there = false;
+    snprintf(path, sizeof(path), "/proc/%d/status", pid);
+    FILE *lines = fopen(path, "r");
+    assert_non_null(lines);
+    while (!is_there && fgets(line, sizeof(line), lines))
+        is_there = sscanf(line, format, &number) == 1;
+    fclose(lines);
+    assert_true(is_there);
+    return number;
 }
 
 /* The first child of `parent` whose name is `name`. */

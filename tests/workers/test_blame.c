@@ -4,7 +4,6 @@
  */
 #include "agent_world.h"
 
-
 #include "workers/blame.h"
 #include "workers/sandbox/program.h"
 

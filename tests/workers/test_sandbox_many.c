@@ -47,17 +47,6 @@ static bool is_ours(pid_t pid)
     return false;
 }
 
-static size_t count_entries(const char *path)
-{
-    size_t count = 0;
-    DIR *dir = opendir(path);
-    while (dir && readdir(dir))
-        count++;
-    if (dir)
-        closedir(dir);
-    return count;
-}
-
 static size_t count_lines(const char *path)
 {
     size_t count = 0;
@@ -91,19 +80,19 @@ static void count_namespaces(pid_t pid, ino_t *seen, size_t *count, size_t max)
 static struct census take_census(void)
 {
     static ino_t seen[4096];
-    struct census census = {.files = count_entries(directory)};
+    struct census census = {.files = fixture_count_entries(directory)};
     char path[128];
     struct dirent *entry;
     DIR *proc = opendir("/proc");
     snprintf(path, sizeof(path), "%s/scratch", directory);
-    census.files += count_entries(path);
+    census.files += fixture_count_entries(path);
     while ((entry = readdir(proc))) {
         pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
         if (pid == 0 || !is_ours(pid))
             continue;
         census.processes++;
         snprintf(path, sizeof(path), "/proc/%d/fd", pid);
-        census.descriptors += count_entries(path);
+        census.descriptors += fixture_count_entries(path);
         snprintf(path, sizeof(path), "/proc/%d/mountinfo", pid);
         census.mounts += count_lines(path);
         count_namespaces(pid, seen, &census.namespaces, sizeof(seen) / sizeof(seen[0]));

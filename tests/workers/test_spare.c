@@ -106,22 +106,8 @@ FIBER_TEST(it_holds_nothing_of_those_before_it)
         sandbox_close(&sandboxes[i]);
 }
 
-static int read_number_of(pid_t pid, const char *file, const char *format)
-{
-    char path[64], line[512];
-    int number = -1;
-    snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
-    FILE *lines = fopen(path, "r");
-    assert_non_null(lines);
-    while (number < 0 && fgets(line, sizeof(line), lines))
-        if (sscanf(line, format, &number) != 1)
-            number = -1;
-    fclose(lines);
-    return number;
-}
-
 /* What the kernel has room for in what it has for each process anyhow: shelf.h. */
-static int count_places(pid_t pid) { return read_number_of(pid, "status", "FDSize: %d"); }
+static uint64_t count_places(pid_t pid) { return fixture_read_status(pid, "FDSize: %llu"); }
 
 static void expect_small_tables(bool kernels)
 {
@@ -162,7 +148,7 @@ FIBER_TEST(it_has_few_mappings)
     bool has_sanitizer = false;
     struct sandbox *sandbox = open_host();
     pid_t pid = find_child(spawner_pid(spawner), "sluice-init");
-    int mappings = count_mappings(pid, &has_sanitizer), tables_kib = read_number_of(pid, "status", "VmPTE: %d");
+    int mappings = count_mappings(pid, &has_sanitizer), tables_kib = (int)fixture_read_status(pid, "VmPTE: %llu");
     if (!has_sanitizer && (mappings > MAPPINGS || tables_kib > TABLES_KIB))
         fail_msg("%d mappings, %d KiB of page tables", mappings, tables_kib);
     sandbox_close(&sandbox);

@@ -45,22 +45,11 @@ static void list_disks(char *path, size_t size, char *own, size_t own_size)
     list_dir(path, own, own_size);
 }
 
-static size_t count_entries(const char *path)
-{
-    size_t count = 0;
-    DIR *stream = opendir(path);
-    while (stream && readdir(stream))
-        count++;
-    if (stream)
-        closedir(stream);
-    return count > 2 ? count - 2 : 0;
-}
-
 /* In a fiber; the kernel and the keeper say nothing when they are done. */
 static void wait_until_empty(const char *path)
 {
     int64_t until_ms = clock_ms() + END_MS;
-    while (count_entries(path) > 0) {
+    while (fixture_count_entries(path) > 0) {
         assert_true(clock_ms() < until_ms);
         await_sleep(5);
     }
@@ -74,7 +63,7 @@ FIBER_TEST(what_is_written_lies_on_the_disk_and_goes_with_the_sandbox)
     struct sandbox *sandbox = open_host();
     expect_status(sandbox, "echo hello > /workspace/f; mkdir -m 0 /workspace/shut; touch /etc/x", 1);
     list_disks(disks, sizeof(disks), own, sizeof(own));
-    assert_int_equal(count_entries(own), 1);
+    assert_int_equal(fixture_count_entries(own), 1);
     snprintf(path, sizeof(path), "%s/2/upper/workspace/f", own);
     struct stat it;
     if (stat(path, &it) < 0) /* the number is the request's */
@@ -234,7 +223,7 @@ FIBER_TEST(a_keeper_that_stands_still_stops_no_opening_and_is_told_all_later)
         struct sandbox *sandbox = open_host();
         sandbox_close(&sandbox);
     }
-    assert_int_equal(count_entries(own), 1 + ROOMS);
+    assert_int_equal(fixture_count_entries(own), 1 + ROOMS);
     sandbox_close(&first);
     assert_int_equal(kill(keeper, SIGCONT), 0);
     wait_until_empty(own);
@@ -277,13 +266,13 @@ FIBER_TEST(a_tree_of_20000_levels_that_an_agent_made_is_removed)
     pid_t keeper = find_keeper();
     assert_int_equal(kill(keeper, SIGSTOP), 0);
     expect_status(sandbox, "perl -e 'for (1..20000) { mkdir q(d) or die; chdir q(d) or die }'", 0);
-    assert_int_equal(count_entries(own), 1);
+    assert_int_equal(fixture_count_entries(own), 1);
     assert_int_equal(kill(keeper, SIGCONT), 0);
     sandbox_close(&sandbox);
     wait_until_empty(own);
     assert_int_equal(find_keeper(), keeper); /* and it lives */
     spawner_stop(&spawner);
-    assert_int_equal(count_entries(parent), 0);
+    assert_int_equal(fixture_count_entries(parent), 0);
 }
 
 /* As a worker that was killed leaves it; and one that another worker holds. */
@@ -292,7 +281,7 @@ FIBER_TEST(remains_of_killed_workers_are_removed_and_those_of_living_ones_are_no
     char parent[128], dead[256], living[256];
     spawner_stop(&spawner);
     snprintf(parent, sizeof(parent), "%s/disks", directory);
-    assert_int_equal(count_entries(parent), 0);
+    assert_int_equal(fixture_count_entries(parent), 0);
     snprintf(dead, sizeof(dead), "%s/disks.tmp.aaaaaa", parent);
     snprintf(living, sizeof(living), "%s/disks.tmp.bbbbbb", parent);
     assert_int_equal(mkdir(dead, 0700), 0);
