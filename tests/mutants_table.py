@@ -51,10 +51,10 @@ MUTANTS = [
     ("engine down while nobody calls it", "broker/core_engines.c", "!engine_is_silent(engine) && breaker_lets", "breaker_lets", "system/engines: test_an_engine_that_died_while_idle_gets_no_rollout_and_is_used_again_once_it_answers"),
     ("engine overfull", "broker/core_sights.c", "if (permille > ROOM_FULL_PERMILLE && engine->live)", "if (false)", "system/engines: test_an_engine_whose_cache_is_full_gets_fewer_rollouts"),
     ("engine overloaded, others not", "broker/core_moving.c", "!job_rollout(job)->was_told_to_move && ", "", "broker/test_core_moving: a_rollout_is_told_once_in_a_run"),
-    ("engine overloaded, others not", "workers/agents/moving.c", "strcmp(facts->model_digest, dialogue->model_digest) == 0 &&", "", "system/engines: test_a_rollout_stays_where_it_is_when_the_other_engine_serves_something_else"),
+    ("engine overloaded, others not", "workers/agents/moving.c", "strcmp(facts->identity, dialogue->identity) == 0 &&", "", "system/engines: test_a_rollout_stays_where_it_is_when_the_other_engine_serves_something_else"),
     ("the policy goes on while a rollout runs", "workers/agents/age.c", "return most >= 0 && behind > (uint64_t)most;", "return most >= 0 && behind == UINT64_MAX;", "system/policy: test_a_rollout_that_the_policy_leaves_behind_is_stopped_begun_again_or_marked"),
     ("the policy goes on while a rollout runs", "broker/core_results.c", "if (failure.fault == FAULT_STALE && job->stage == STAGE_RUN)", "if (false)", "broker/test_core_policy: one_that_is_stale_and_refreshed_begins_again_at_once_and_uses_up_nothing"),
-    ("engine is another model after its restart", "workers/agents/dialogue.c", "if (engine_serves(engine, dialogue->model_digest))", "if (true)", "system/faults_engines: test_an_engine_that_comes_back_as_another_model_does_not_go_on_with_the_old_ones_tokens"),
+    ("engine is another model after its restart", "workers/agents/dialogue.c", "if (engine_serves(engine, dialogue->identity))", "if (true)", "system/faults_engines: test_an_engine_that_comes_back_as_another_model_does_not_go_on_with_the_old_ones_tokens"),
     ("evaluator broken", "workers/kinds/eval_command.c", "FAILED_MAX = 125", "FAILED_MAX = 255", "system/faults_disks: test_an_evaluator_that_breaks_gives_no_reward_whatever_way_it_breaks"),
     ("engine answers 500 for good", "broker/core_trouble.c", "if (*count >= (is_task ? core->settings.task_budget : core->settings.infra_budget)) {", "if (false) {", "broker/test_core_groups: infra_is_tried_again_with_back_off_up_to_its_budget"),
     # disks

@@ -38,7 +38,7 @@ static int describe(struct dialogue *dialogue, struct fail *fail)
     if (error < 0)
         return error;
     dialogue->context_tokens = about.context_tokens;
-    memcpy(dialogue->model_digest, about.model_digest, sizeof(dialogue->model_digest));
+    memcpy(dialogue->identity, about.identity, sizeof(dialogue->identity));
     memcpy(record->template_digest, about.template_digest, sizeof(record->template_digest));
     memcpy(record->tokenizer_digest, about.tokenizer_digest, sizeof(record->tokenizer_digest));
     snprintf(record->logprobs_mode, sizeof(record->logprobs_mode), "%s",
@@ -135,7 +135,7 @@ void dialogue_close(struct dialogue *dialogue)
 static int refuse_another_model(const struct dialogue *dialogue, struct fail *fail)
 {
     const struct engine *engine = dialogue->run->engine;
-    if (engine_serves(engine, dialogue->model_digest))
+    if (engine_serves(engine, dialogue->identity))
         return 0;
     return fail_set(fail, -ESTALE, "%s serves another model than the rollout began with",
                     engine_url(engine));

@@ -18,7 +18,7 @@ struct dialogue {
     struct agent_run *run;
     struct tokens ids;       /* the last trace, and the next prompt */
     struct history history;  /* the same in words */
-    char model_digest[80];   /* of the model that sampled it, and alone may go on */
+    char identity[80];       /* of the engine that it began on: who is another may not go on */
     uint64_t context_tokens; /* of the engine or the task, whichever is less */
     size_t turns;            /* sampled */
     uint64_t sampled;        /* tokens, in all turns */

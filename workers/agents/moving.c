@@ -22,9 +22,7 @@ static bool serves_alike(const struct dialogue *dialogue, struct engine *to)
     fiber_push_deadline(clock_ms() + MOVE_ASK_MS);
     const int error = engine_confirm(to, NULL);
     fiber_pop_deadline();
-    return error == 0 && strcmp(facts->model_digest, dialogue->model_digest) == 0 &&
-           strcmp(facts->template_digest, record->template_digest) == 0 &&
-           strcmp(facts->tokenizer_digest, record->tokenizer_digest) == 0 &&
+    return error == 0 && strcmp(facts->identity, dialogue->identity) == 0 &&
            strcmp(facts->logprobs_mode, record->logprobs_mode) == 0 &&
            facts->context_tokens >= dialogue->context_tokens &&
            age_lets(&dialogue->run->age, dialogue->run->task, engine_policy_number(to));

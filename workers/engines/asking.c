@@ -37,23 +37,36 @@ static int act_describe(void *arg, struct fail *fail)
     return engine_confirm(action->engine, fail);
 }
 
+static void tell_about(const struct engine_facts *facts, struct engine_about *ret)
+{
+    ret->context_tokens = facts->context_tokens;
+    memcpy(ret->template_digest, facts->template_digest, sizeof(ret->template_digest));
+    memcpy(ret->tokenizer_digest, facts->tokenizer_digest, sizeof(ret->tokenizer_digest));
+    memcpy(ret->model_digest, facts->model_digest, sizeof(ret->model_digest));
+    memcpy(ret->identity, facts->identity, sizeof(ret->identity));
+    memcpy(ret->model, facts->model, sizeof(ret->model));
+}
+
 int engine_describe(struct engine *engine, struct engine_about *ret, struct fail *fail)
 {
     struct action action = {.engine = engine};
     int error = engine_try(engine, act_describe, &action, fail);
-    if (error < 0)
-        return error;
-    ret->context_tokens = engine->facts.context_tokens;
-    memcpy(ret->template_digest, engine->facts.template_digest, sizeof(ret->template_digest));
-    memcpy(ret->tokenizer_digest, engine->facts.tokenizer_digest, sizeof(ret->tokenizer_digest));
-    memcpy(ret->model_digest, engine->facts.model_digest, sizeof(ret->model_digest));
-    memcpy(ret->model, engine->facts.model, sizeof(ret->model));
-    return 0;
+    if (error == 0)
+        tell_about(&engine->facts, ret);
+    return error;
 }
 
-bool engine_serves(const struct engine *engine, const char *model_digest)
+bool engine_recall(const struct engine *engine, struct engine_about *ret)
 {
-    return strcmp(engine->facts.model_digest, model_digest) == 0;
+    if (!engine->facts.identity[0])
+        return false;
+    tell_about(&engine->facts, ret);
+    return true;
+}
+
+bool engine_serves(const struct engine *engine, const char *identity)
+{
+    return strcmp(engine->facts.identity, identity) == 0;
 }
 
 static bool has_prefix(const struct tokens *ids, const struct tokens *prefix)

@@ -24,7 +24,8 @@ struct engine_facts {
     uint64_t context_tokens; /* of one request, sampled tokens included */
     char template_digest[80];
     char tokenizer_digest[80]; /* tokenizer_digest.h; by knowing.c */
-    char model_digest[80]; /* of what must stay the same under a rollout */
+    char model_digest[80]; /* of what else must stay the same under a rollout */
+    char identity[80];     /* of these three; by knowing.c */
     char logprobs_mode[32]; /* of the record: "raw", "processed", "unknown" */
     char model[256];        /* its name, as requests give it where the dialect does; "": it has none */
     char note[256];         /* how it is spoken to, for people: its version, the route */

@@ -49,13 +49,16 @@ struct engine_about {
     uint64_t context_tokens;  /* that one request may use */
     char template_digest[80]; /* "sha256:..." */
     char tokenizer_digest[80]; /* of what it makes of a sample; "": it cannot be asked */
-    char model_digest[80];    /* of model and template: token ids of another mean something else */
+    char model_digest[80];    /* of what else must stay the same under a rollout: its name or path, say */
+    char identity[80];        /* of these three: token ids of another mean something else */
     char model[256];          /* its name as the engine tells it, cut to fit; "": it tells none */
 };
 /* What it serves; asked again when the last answer is older than 2 s. */
 int engine_describe(struct engine *engine, struct engine_about *ret, struct fail *fail);
+/* The same as it was last told, without asking. False: it has not told yet. */
+bool engine_recall(const struct engine *engine, struct engine_about *ret);
 /* Whether that was it when the engine was last asked. */
-bool engine_serves(const struct engine *engine, const char *model_digest);
+bool engine_serves(const struct engine *engine, const char *identity);
 
 /*
  * The chat template applied, generation prompt included, as ids. The messages from `text_from` on

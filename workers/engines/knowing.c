@@ -5,6 +5,7 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/digest.h"
 #include "workers/engines/framing.h"
 #include "workers/engines/tokenizer_digest.h"
 
@@ -32,6 +33,17 @@ static void take_facts(struct engine *engine, const struct dialect *dialect,
     engine->looked_ms = clock_ms();
 }
 
+/* Model, template and tokenizer: who has all three the same is the same. */
+static int sum_up(struct engine_facts *facts, struct fail *fail)
+{
+    char text[3 * DIGEST_SIZE + 3];
+    const int len = snprintf(text, sizeof(text), "%s\n%s\n%s\n", facts->model_digest,
+                             facts->template_digest, facts->tokenizer_digest);
+    return digest_of(slice_of(text, (size_t)len), facts->identity)
+               ? 0
+               : fail_set(fail, -ENOMEM, "out of memory");
+}
+
 static int describe(void *arg, struct fail *fail)
 {
     struct engine *engine = arg;
@@ -40,8 +52,8 @@ static int describe(void *arg, struct fail *fail)
         int error = dialects[i]->describe(engine, &facts, fail);
         if (error == 0) {
             take_facts(engine, dialects[i], &facts); /* which the tokenizer may need */
-            return tokenizer_digest_learn(engine, dialects[i], engine->facts.tokenizer_digest,
-                                          fail);
+            error = tokenizer_digest_learn(engine, dialects[i], engine->facts.tokenizer_digest, fail);
+            return error < 0 ? error : sum_up(&engine->facts, fail);
         }
         engine_facts_finish(&facts);
         if (error != -ENOTSUP)
