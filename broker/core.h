@@ -91,6 +91,7 @@ struct caller {
     struct slice route; /* a client's ROUTER identity, where answers go; empty for a worker */
     struct slice name;  /* of its key; what it submits belongs to this name */
     bool is_admin;      /* sees what belongs to others */
+    struct slice peer;  /* where its connection comes from: an IP address, or empty where that has none */
 };
 
 /* What becomes of calls that are in flight when an engine is paused. */
@@ -164,7 +165,7 @@ struct effect {
     enum effect_kind kind;
     struct slice client;   /* SEND_*: ROUTER identity */
     struct slice worker;   /* LANE_*: worker id */
-    struct slice endpoint; /* LANE_OPEN */
+    struct slice endpoint, peer; /* LANE_OPEN; peer: where the worker's connection comes from */
     struct slice bytes;    /* SEND_CLIENT, LANE_SEND, PUBLISH_HEAD, SEND_RANGE: encoded message */
     struct slice group, rollout, stream, engine, task, job;
     enum stage stage;

@@ -52,12 +52,14 @@ static void say_hello(struct core *core, const struct worker *worker)
     send_worker(core, worker, MSG_lane_hello, &hello);
 }
 
-static void open_lane(struct core *core, const struct worker *worker)
+static void open_lane(struct core *core, const struct worker *worker, const struct caller *caller)
 {
     struct slice id = effect_copy(core, worker_id(worker));
     struct slice endpoint = effect_copy(core, slice_from_str(worker->lane));
+    struct slice peer = effect_copy(core, caller->peer);
     struct effect *open = effect_push(core, LANE_OPEN);
     open->worker = id;
+    open->peer = peer;
     open->endpoint = endpoint;
     open->stage = worker->stage;
     say_hello(core, worker);
@@ -71,8 +73,9 @@ static void close_lane(struct core *core, const struct worker *worker)
 
 /* ---- coming and going -------------------------------------------------------------- */
 
-static struct worker *welcome(struct core *core, const struct msg_worker_beat *in, enum stage stage)
+static struct worker *welcome(struct core *core, const struct call *call, enum stage stage)
 {
+    const struct msg_worker_beat *in = call->in;
     if (core->workers_by_id.count >= WORKERS_MAX) {
         core->counters.mistakes++;
         return NULL;
@@ -95,7 +98,7 @@ static struct worker *welcome(struct core *core, const struct msg_worker_beat *i
         return NULL;
     }
     core->counters.welcomed++;
-    open_lane(core, worker);
+    open_lane(core, worker, call->caller);
     return worker;
 }
 
@@ -275,8 +278,9 @@ static void note_beat(struct core *core, struct worker *worker, const struct msg
 }
 
 /* The worker of this beat, welcomed if it is not known (any more); NULL if it cannot be. */
-static struct worker *meet(struct core *core, const struct msg_worker_beat *in, enum stage stage)
+static struct worker *meet(struct core *core, const struct call *call, enum stage stage)
 {
+    const struct msg_worker_beat *in = call->in;
     struct worker *worker = worker_find(core, in->worker);
     struct drain drain = worker ? worker->drain : (struct drain){0};
     if (worker && (worker->stage != stage || (worker->hung && worker->progress != in->progress))) {
@@ -284,7 +288,7 @@ static struct worker *meet(struct core *core, const struct msg_worker_beat *in, 
         worker = NULL;
     }
     if (!worker) {
-        worker = welcome(core, in, stage);
+        worker = welcome(core, call, stage);
         if (worker)
             worker->drain = drain;
         return worker;
@@ -293,7 +297,7 @@ static struct worker *meet(struct core *core, const struct msg_worker_beat *in, 
         return worker;
     if (set_text(core, &worker->lane, in->lane)) {
         close_lane(core, worker);
-        open_lane(core, worker);
+        open_lane(core, worker, call->caller);
     } else if (in->epoch != core->epoch) {
         say_hello(core, worker);
     }
@@ -309,7 +313,7 @@ void handle_worker_beat(struct core *core, const struct call *call)
         core->counters.mistakes++;
         return;
     }
-    struct worker *worker = meet(core, in, stage);
+    struct worker *worker = meet(core, call, stage);
     if (!worker)
         return;
     note_beat(core, worker, in);

@@ -22,6 +22,7 @@ struct lane {
 struct lanes {
     void *context;
     const struct gate *gate;
+    struct lane_rules rules;
     int epoll_fd;
     zhashx_t *all;
     zlistx_t *broken;
@@ -73,13 +74,14 @@ static void name_destroy(void **item)
     *item = NULL;
 }
 
-struct lanes *lanes_create(void *context, const struct gate *gate)
+struct lanes *lanes_create(void *context, const struct gate *gate, struct lane_rules rules)
 {
     struct lanes *lanes = calloc(1, sizeof(*lanes));
     if (!lanes)
         return NULL;
     lanes->context = context;
     lanes->gate = gate;
+    lanes->rules = rules;
     lanes->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     lanes->all = zhashx_new();
     lanes->broken = zlistx_new();
@@ -155,12 +157,6 @@ static void hear(struct lanes *lanes, struct lane *lane)
 
 /* ---- opening ---------------------------------------------------------------------------- */
 
-static bool is_endpoint(struct slice endpoint)
-{
-    return endpoint.len > 6 && endpoint.len <= 256 && !memchr(endpoint.data, 0, endpoint.len) &&
-           (memcmp(endpoint.data, "tcp://", 6) == 0 || memcmp(endpoint.data, "ipc://", 6) == 0);
-}
-
 /* What becomes of the connection is heard through the epoll set. */
 static int watch(struct lanes *lanes, struct lane *lane)
 {
@@ -179,11 +175,11 @@ static int watch(struct lanes *lanes, struct lane *lane)
     return 0;
 }
 
-static int lane_connect(struct lanes *lanes, struct lane *lane, struct slice endpoint)
+static int lane_connect(struct lanes *lanes, struct lane *lane, const struct lane_address *address)
 {
-    char address[257];
-    memcpy(address, endpoint.data, endpoint.len);
-    address[endpoint.len] = '\0';
+    char endpoint[LANE_ENDPOINT_SIZE];
+    int is_v6 = strchr(address->host, ':') != NULL;
+    lane_address_format(address, endpoint);
     lane->push = zmq_socket(lanes->context, ZMQ_PUSH);
     if (!lane->push)
         return -errno;
@@ -192,7 +188,9 @@ static int lane_connect(struct lanes *lanes, struct lane *lane, struct slice end
         code = gate_arm(lanes->gate, lane->push, ZAP_LANE);
     if (code == 0)
         code = watch(lanes, lane);
-    if (code == 0 && zmq_connect(lane->push, address) != 0)
+    if (code == 0 && zmq_setsockopt(lane->push, ZMQ_IPV6, &is_v6, sizeof(is_v6)) != 0)
+        code = -errno;
+    if (code == 0 && zmq_connect(lane->push, endpoint) != 0)
         code = -errno;
     return code;
 }
@@ -205,13 +203,27 @@ static int fail_open(struct lanes *lanes, const char *worker, int code, struct f
     return fail_set(fail, code, "the lane of worker %s cannot be opened: %s", worker, why);
 }
 
-int lanes_open(struct lanes *lanes, struct slice worker, struct slice endpoint, int64_t now_ms,
-               struct fail *fail)
+/* Where the endpoint leads, if that is where this worker's lane may lead. */
+static int find_address(const struct lanes *lanes, struct slice endpoint, struct slice peer,
+                        struct lane_address *ret, struct fail *fail)
+{
+    char from[LANE_HOST_SIZE] = "";
+    if (peer.len && peer.len < sizeof(from))
+        memcpy(from, peer.data, peer.len);
+    int code = lane_address_parse(endpoint, ret, fail);
+    return code ? code : lane_address_settle(ret, &lanes->rules, from, fail);
+}
+
+int lanes_open(struct lanes *lanes, struct slice worker, struct slice endpoint, struct slice peer,
+               int64_t now_ms, struct fail *fail)
 {
     char name[LANE_NAME_SIZE];
+    struct lane_address address;
+    struct fail why;
     zhashx_delete(lanes->all, name_of(worker, name));
-    if (!is_endpoint(endpoint))
-        return fail_open(lanes, name, -EINVAL, fail, "its beat names no tcp:// or ipc:// endpoint");
+    int code = find_address(lanes, endpoint, peer, &address, &why);
+    if (code)
+        return fail_open(lanes, name, code, fail, why.text);
     if (zhashx_size(lanes->all) >= LANES_MAX)
         return fail_open(lanes, name, -EMFILE, fail, "there are as many lanes as there may be");
     struct lane *lane = calloc(1, sizeof(*lane));
@@ -221,7 +233,7 @@ int lanes_open(struct lanes *lanes, struct slice worker, struct slice endpoint, 
     lane->epoll_fd = lanes->epoll_fd;
     lane->monitor_fd = -1;
     lane->opened_ms = now_ms;
-    int code = lane_connect(lanes, lane, endpoint);
+    code = lane_connect(lanes, lane, &address);
     if (code == 0 && zhashx_insert(lanes->all, name, lane) != 0)
         code = -ENOMEM;
     if (code == 0)

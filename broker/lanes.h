@@ -8,7 +8,7 @@
  * worker takes jobs from the broker it knows, and the broker gives them to workers it knows; a lane
  * whose handshake fails breaks at once.
  * A broken lane is told of once by lanes_take_broken, and the owner closes it. An endpoint is a
- * peer's text: only tcp:// and ipc:// are connected to, and no more than LANES_MAX of them.
+ * peer's text: where it may lead is lane_address.h's to say; there are no more than LANES_MAX of them.
  */
 #ifndef SLUICE_BROKER_LANES_H
 #define SLUICE_BROKER_LANES_H
@@ -16,24 +16,26 @@
 #include <zmq.h>
 
 #include "broker/gate.h"
+#include "broker/lane_address.h"
 
 struct lanes;
 
 enum { LANES_MAX = 8192, LANE_PATIENCE_MS = 10000, LANE_NAME_SIZE = 129 };
 
-/* `context`, a ZeroMQ context, and `gate` outlive it. NULL with errno. */
-struct lanes *lanes_create(void *context, const struct gate *gate);
+/* `context`, a ZeroMQ context, and `gate` outlive it, as what `rules` borrows does. NULL with errno. */
+struct lanes *lanes_create(void *context, const struct gate *gate, struct lane_rules rules);
 void lanes_destroy(struct lanes **lanes);
 
 /* Readable (for poll) when lanes_take_broken may have news. */
 int lanes_fd(const struct lanes *lanes);
 
 /*
- * A lane that is open to the same worker already is closed first. On failure the lane counts as
- * broken. -EINVAL: not an endpoint; -EMFILE: no more lanes, sockets or files.
+ * A lane that is open to the same worker already is closed first. `peer`: where the worker's connection comes from
+ * (lane_address_settle). On failure the lane counts as broken. -EINVAL: not an endpoint; -EACCES: not one that the
+ * broker connects to; -EMFILE: no more lanes, sockets or files.
  */
-int lanes_open(struct lanes *lanes, struct slice worker, struct slice endpoint, int64_t now_ms,
-               struct fail *fail);
+int lanes_open(struct lanes *lanes, struct slice worker, struct slice endpoint, struct slice peer,
+               int64_t now_ms, struct fail *fail);
 /* Takes the frame, sent or not. -ENOENT: no such lane. */
 int lanes_send(struct lanes *lanes, struct slice worker, zmq_msg_t *frame, struct fail *fail);
 void lanes_close(struct lanes *lanes, struct slice worker);

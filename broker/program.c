@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "broker/lane_address.h"
 #include "broker/shell.h"
 #include "common/curve.h"
 #include "common/log.h"
@@ -284,6 +285,15 @@ static int read_connections(const struct command *command, size_t *ret)
     return 0;
 }
 
+static int read_lanes(const struct command *command, struct shell_options *ret)
+{
+    struct fail fail;
+    ret->lanes = command->values[OPTION_lanes];
+    if (lane_rules_check(&(struct lane_rules){.list = ret->lanes}, &fail) == 0)
+        return 0;
+    return refuse_usage("--lanes: %s%s", fail.text, "");
+}
+
 /* Nobody but this machine's users gets in without a key, unless the operator said so. */
 static int check_reach(const struct command *command)
 {
@@ -351,6 +361,8 @@ int program_main(int argc, char **argv)
                       : read_ports(&command, &shell_options.endpoints);
     if (code == 0)
         code = read_connections(&command, &shell_options.connections_max);
+    if (code == 0)
+        code = read_lanes(&command, &shell_options);
     log_open("broker", level);
     if (code == 0)
         code = check_reach(&command);

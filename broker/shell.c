@@ -63,7 +63,8 @@ static int open_sockets(struct shell *shell, const struct shell_options *options
     shell->crowd = crowd_create(shell->context, options->connections_max);
     if (!shell->crowd)
         return fail_set(fail, -ENOMEM, "out of memory");
-    shell->lanes = lanes_create(shell->context, &shell->gate);
+    shell->lanes = lanes_create(shell->context, &shell->gate,
+                                (struct lane_rules){options->lanes, options->ipc_dir});
     if (!shell->lanes)
         return fail_set(fail, -errno, "cannot watch lanes: %s", strerror(errno));
     return shell_bind(shell, options, fail);

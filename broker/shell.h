@@ -35,6 +35,7 @@ struct shell_options {
     const char *store_dir;  /* of layers, which are deleted when nobody needs them; NULL: nothing is */
     int64_t store_grace_ms; /* store.h */
     const char *ipc_dir; /* NULL, or the directory of ipc:// endpoints, which it keeps for itself */
+    const char *lanes; /* beside the workers' own addresses, where lanes may lead (lane_address.h) */
     const char *keys_dir; /* NULL: nobody is asked for a key (trust.h) */
     struct shell_endpoints endpoints;
     struct core_settings settings;

@@ -153,7 +153,7 @@ static int do_lane_open(struct shell *shell, const struct effect *effect, struct
 {
     (void)fail;
     struct fail why;
-    if (lanes_open(shell->lanes, effect->worker, effect->endpoint, clock_ms(), &why) != 0)
+    if (lanes_open(shell->lanes, effect->worker, effect->endpoint, effect->peer, clock_ms(), &why) != 0)
         log_event(LOG_WARN, "broker.lane-refused", "text=\"%s\" action=worker-lost", why.text);
     return 0;
 }

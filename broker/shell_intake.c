@@ -148,6 +148,7 @@ static bool find_caller(const struct shell *shell, struct letter *letter, bool i
                         struct caller *ret, struct refusal *no)
 {
     ret->route = frame_peek(&letter->from);
+    ret->peer = slice_from_str(zmq_msg_gets(&letter->body, "Peer-Address"));
     if (gate_find_caller(&shell->gate, &letter->body, is_client ? ZAP_FRONT : ZAP_SINK, ret,
                          letter->name))
         return true;
