@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include "broker/own_file.h"
 #include "common/cleanup.h"
 
 enum {
@@ -48,6 +49,8 @@ void backups_clean(const char *data_dir)
     for (struct dirent *entry; (entry = readdir(dir));)
         if (ends_with(entry->d_name, ".db.part") || ends_with(entry->d_name, ".db.part-journal"))
             unlinkat(dirfd(dir), entry->d_name, 0);
+        else if (ends_with(entry->d_name, ".db")) /* an earlier version left them to be read by others */
+            fchmodat(dirfd(dir), entry->d_name, 0600, 0);
     closedir(dir);
 }
 
@@ -68,6 +71,10 @@ static int is_cancelled(void *context) { return atomic_load(&((struct backup *)c
 
 static int copy_to_part(struct backup *backup)
 {
+    unlink(backup->part);
+    int made = own_file_make(backup->part, &backup->fail);
+    if (made)
+        return made;
     char *sql = sqlite3_mprintf("PRAGMA auto_vacuum = INCREMENTAL; VACUUM INTO %Q", backup->part);
     int code = sql ? sqlite3_exec(backup->db, sql, NULL, NULL, NULL) : SQLITE_NOMEM;
     sqlite3_free(sql);

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "broker/lock.h"
 #include "common/cleanup.h"
 
 enum {
@@ -19,10 +18,9 @@ static int open_memory(struct ledger *ledger, struct fail *fail)
     return code ? code : ledger_schema_make(ledger, fail);
 }
 
-static int open_file(struct ledger *ledger, const struct ledger_options *options, const char *note,
-                     struct fail *fail)
+static int open_file(struct ledger *ledger, const struct ledger_options *options, struct fail *fail)
 {
-    int code = ledger_file_prepare(ledger, options->dir, note, fail);
+    int code = ledger_file_prepare(ledger, options->dir, fail);
     if (code == 0)
         code = ledger_sql_open(ledger, ledger->path, fail);
     if (code == 0)
@@ -32,16 +30,14 @@ static int open_file(struct ledger *ledger, const struct ledger_options *options
 
 static int open_all(struct ledger *ledger, const struct ledger_options *options, struct fail *fail)
 {
-    char note[LOCK_NOTE_SIZE];
-    int code = lock_take(options->dir, &ledger->lock_fd, fail);
+    int code = lock_take(options->dir, &ledger->lock, fail);
     if (code)
         return code;
-    lock_read_note(ledger->lock_fd, note);
     if (asprintf(&ledger->path, "%s/ledger.db", options->dir) < 0 ||
         asprintf(&ledger->wal_path, "%s-wal", ledger->path) < 0 || !ledger_cache_init(ledger))
         return fail_set(fail, -ENOMEM, "out of memory");
     code = options->durability == LEDGER_NONE ? open_memory(ledger, fail)
-                                              : open_file(ledger, options, note, fail);
+                                              : open_file(ledger, options, fail);
     if (code == 0)
         code = ledger_sql_start(ledger, fail);
     if (code == 0)
@@ -54,7 +50,7 @@ int ledger_open(struct ledger **ret, const struct ledger_options *options, struc
     struct ledger *ledger = calloc(1, sizeof(*ledger));
     if (!ledger)
         return fail_set(fail, -ENOMEM, "out of memory");
-    ledger->lock_fd = -1;
+    ledger->lock = lock_none();
     ledger->durability = options->durability;
     int code = open_all(ledger, options, fail);
     if (code) {
@@ -76,8 +72,7 @@ void ledger_close(struct ledger **closing)
     ledger_sql_close(ledger);
     if (ledger->cache)
         ledger_cache_finish(ledger);
-    if (ledger->lock_fd >= 0)
-        close(ledger->lock_fd);
+    lock_let_go(&ledger->lock);
     free(ledger->path);
     free(ledger->wal_path);
     free(ledger);

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "broker/lock.h"
+#include "broker/own_file.h"
 #include "common/cleanup.h"
 
 enum { CHECKED_BYTES_MAX = 256 << 20 }; /* larger files are checked whole only when asked to */
@@ -37,7 +37,11 @@ static int make_file(struct ledger *ledger, const char *dir, struct fail *fail)
     if (asprintf(&aside, "%s.new", ledger->path) < 0)
         return fail_set(fail, -ENOMEM, "out of memory");
     unlink(aside); /* of a start that was cut short */
-    int code = ledger_sql_open(ledger, aside, fail);
+    int code = own_file_make(aside, fail);
+    if (code == -ENOSPC || code == -EDQUOT)
+        return ledger_broke(ledger, SQLITE_FULL, fail);
+    if (code == 0)
+        code = ledger_sql_open(ledger, aside, fail);
     if (code == 0)
         code = ledger_schema_make(ledger, fail);
     ledger_sql_close(ledger);
@@ -57,9 +61,21 @@ static int64_t length_of(const char *path)
     return stat(path, &found) == 0 ? (int64_t)found.st_size : -1;
 }
 
-int ledger_file_prepare(struct ledger *ledger, const char *dir, const char *note,
-                        struct fail *fail)
+/* What an earlier version made may be read by whoever the directory lets in. */
+static int close_to_others(struct ledger *ledger, struct fail *fail)
 {
+    AUTO_FREE char *shm = NULL;
+    if (asprintf(&shm, "%s-shm", ledger->path) < 0)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    int code = own_file_close(ledger->path, fail);
+    if (code == 0)
+        code = own_file_close(ledger->wal_path, fail);
+    return code ? code : own_file_close(shm, fail);
+}
+
+int ledger_file_prepare(struct ledger *ledger, const char *dir, struct fail *fail)
+{
+    const char *note = ledger->lock.note;
     int64_t bytes = length_of(ledger->path), wal_bytes = length_of(ledger->wal_path);
     bool was_open = strcmp(note, note_full) == 0 || strcmp(note, note_process) == 0;
     if (bytes == 0 || (bytes < 0 && wal_bytes > 0))
@@ -70,10 +86,11 @@ int ledger_file_prepare(struct ledger *ledger, const char *dir, const char *note
     if (was_open && wal_bytes < 0)
         return ledger_damaged(ledger, "its -wal is gone, and with it what was acknowledged last; "
                               "where that is as it should be, remove the file lock beside it", fail);
-    if (wal_bytes < 0 || strcmp(note, note_process) == 0)
-        return 0;
+    int code = close_to_others(ledger, fail);
+    if (code || wal_bytes < 0 || strcmp(note, note_process) == 0)
+        return code;
     char detail[160];
-    int code = ledger_wal_check(ledger->wal_path, detail, sizeof(detail), fail);
+    code = ledger_wal_check(ledger->wal_path, detail, sizeof(detail), fail);
     return code == -EBADMSG ? ledger_damaged(ledger, detail, fail) : code;
 }
 
@@ -116,7 +133,7 @@ int ledger_file_mark(struct ledger *ledger, bool is_open, struct fail *fail)
 {
     if (ledger->durability == LEDGER_NONE)
         return 0;
-    return lock_note(ledger->lock_fd, is_open ? note_of(ledger) : "", fail);
+    return lock_note(&ledger->lock, is_open ? note_of(ledger) : "", fail);
 }
 
 /* ---- while it is open --------------------------------------------------------------------------- */
@@ -124,9 +141,13 @@ int ledger_file_mark(struct ledger *ledger, bool is_open, struct fail *fail)
 /* The open file has no name any more: what it holds is copied to one that has. */
 static int save_removed(struct ledger *ledger, struct fail *fail)
 {
-    char *sql = sqlite3_mprintf("VACUUM INTO '%q.saved'", ledger->path);
+    char *path = sqlite3_mprintf("%s.saved", ledger->path);
+    char *sql = path ? sqlite3_mprintf("VACUUM INTO %Q", path) : NULL;
+    if (path)
+        own_file_make(path, NULL);
     bool is_saved = sql && sqlite3_exec(ledger->db, sql, NULL, NULL, NULL) == SQLITE_OK;
     sqlite3_free(sql);
+    sqlite3_free(path);
     fail_set(&ledger->broken, -ESTALE, "ledger %s was removed, or another was put in its place, while "
              "the broker ran: what it held %s %s.saved; nothing more is taken (docs/operations.md)",
              ledger->path, is_saved ? "is in" : "could not be copied to", ledger->path);
@@ -138,6 +159,7 @@ int ledger_look(struct ledger *ledger, struct fail *fail)
     struct stat now;
     if (ledger->durability == LEDGER_NONE || ledger->broken.code)
         return 0;
+    lock_look(&ledger->lock);
     if (stat(ledger->path, &now) < 0 ? errno == ENOENT
                                      : now.st_dev != ledger->found.st_dev ||
                                            now.st_ino != ledger->found.st_ino)

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "broker/ledger.h"
+#include "broker/lock.h"
 
 enum ledger_statement {
 #define TABLE(sql)
@@ -50,7 +51,7 @@ struct ledger {
     enum ledger_durability durability;
     char *path, *wal_path;
     struct stat found; /* of the file that was opened */
-    int lock_fd;
+    struct lock lock;
     struct fail broken; /* once set, the answer to everything */
     bool sweep_due;
     bool can_shrink, shrink_due, is_shrinking; /* free pages back to the disk */
@@ -120,9 +121,8 @@ struct slice ledger_slice(struct ledger *ledger, enum ledger_statement statement
 
 /* ---- ledger_file.c, ledger_wal.c, ledger_schema.c: opening ------------------------------ */
 
-/* Before it is opened: makes a new file, or sees that none has gone. `note` is the lock's. */
-int ledger_file_prepare(struct ledger *ledger, const char *dir, const char *note,
-                        struct fail *fail);
+/* Before it is opened: makes a new file, or sees that none has gone. */
+int ledger_file_prepare(struct ledger *ledger, const char *dir, struct fail *fail);
 /* Once it is open: may it be written, and is it whole? Large files only if `all`. */
 int ledger_file_check(struct ledger *ledger, bool all, struct fail *fail);
 /* Notes beside the lock whether there is a -wal that must be there at the next start. */

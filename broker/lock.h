@@ -1,6 +1,10 @@
 /*
- * lock.h - one broker to a directory: flock on <dir>/lock, which the kernel lets go
- * of when the process ends, however it ends.
+ * lock.h - one broker to a directory: flock on the directory itself, which has no name in it
+ * that could be removed, and on <dir>/lock, which says who and how. The kernel lets go of both
+ * when the process ends, however it ends.
+ *
+ * A file system that cannot lock directories (NFS) leaves the file alone to do it. The file is
+ * also what brokers of earlier versions look at.
  */
 #ifndef SLUICE_BROKER_LOCK_H
 #define SLUICE_BROKER_LOCK_H
@@ -9,15 +13,25 @@
 
 enum { LOCK_NOTE_SIZE = 16 };
 
-/*
- * Makes `dir` where it is not there (not its parents). The caller closes *ret_fd to
- * let go. -EBUSY: another process has it, and the sentence names its pid.
- */
-int lock_take(const char *dir, int *ret_fd, struct fail *fail);
+struct lock {
+    int dir_fd, file_fd; /* -1: not held */
+    char note[LOCK_NOTE_SIZE];
+};
 
-/* What was left with lock_note last, by whichever process; empty at first. */
-void lock_read_note(int fd, char ret_note[LOCK_NOTE_SIZE]);
+static inline struct lock lock_none(void) { return (struct lock){.dir_fd = -1, .file_fd = -1}; }
+
+/*
+ * Makes `dir` where it is not there (not its parents). ret->note is what was left with lock_note
+ * last, by whichever process; empty at first. -EBUSY: another process has it, and the sentence
+ * names its pid.
+ */
+int lock_take(const char *dir, struct lock *ret, struct fail *fail);
+void lock_let_go(struct lock *lock);
+
 /* Leaves a word for whoever takes the lock next; on disk before this returns. */
-int lock_note(int fd, const char *note, struct fail *fail);
+int lock_note(struct lock *lock, const char *note, struct fail *fail);
+
+/* Makes the file anew, as it was, where somebody removed it. */
+void lock_look(struct lock *lock);
 
 #endif

@@ -75,7 +75,8 @@ int shell_open(struct shell **ret, const struct shell_options *options, struct f
     struct shell *shell = calloc(1, sizeof(*shell));
     if (!shell)
         return fail_set(fail, -ENOMEM, "out of memory");
-    shell->signal_fd = shell->ipc_lock_fd = -1;
+    shell->signal_fd = -1;
+    shell->ipc_lock = lock_none();
     shell->letters = calloc(LETTERS_MAX, sizeof(*shell->letters));
     int code = shell->letters ? 0 : fail_set(fail, -ENOMEM, "out of memory");
     if (code == 0)
@@ -115,8 +116,7 @@ void shell_close(struct shell **closing)
     buffer_finish(&shell->backup_client);
     if (shell->signal_fd >= 0)
         close(shell->signal_fd);
-    if (shell->ipc_lock_fd >= 0)
-        close(shell->ipc_lock_fd);
+    lock_let_go(&shell->ipc_lock);
     free(shell->letters);
     free(shell);
 }

@@ -9,6 +9,7 @@
 #include "broker/frame.h"
 #include "broker/lanes.h"
 #include "broker/ledger.h"
+#include "broker/lock.h"
 #include "broker/shell.h"
 #include "broker/store.h"
 
@@ -46,7 +47,8 @@ struct shell {
     void *context, *front, *sink;
     struct shell_endpoints bound;
     uint64_t epoch;
-    int signal_fd, ipc_lock_fd;
+    int signal_fd;
+    struct lock ipc_lock;
     int64_t due_ms;  /* when the core wants to be called */
     bool stopping;
 

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "broker/lock.h"
 #include "common/log.h"
 
 /*
@@ -127,7 +126,7 @@ int shell_bind(struct shell *shell, const struct shell_options *options, struct 
     int code = 0;
     void *feed = NULL;
     if (options->ipc_dir)
-        code = lock_take(options->ipc_dir, &shell->ipc_lock_fd, fail);
+        code = lock_take(options->ipc_dir, &shell->ipc_lock, fail);
     if (code == 0)
         code = bind_one(shell, &front_plan, options->endpoints.front, shell->bound.front,
                         &shell->front, fail);
@@ -152,7 +151,7 @@ int shell_bind(struct shell *shell, const struct shell_options *options, struct 
 /* libzmq leaves the files of ipc:// endpoints behind; only who holds the lock made them. */
 static void remove_file(const struct shell *shell, const char *endpoint)
 {
-    if (shell->ipc_lock_fd >= 0 && strncmp(endpoint, "ipc://", 6) == 0)
+    if (shell->ipc_lock.file_fd >= 0 && strncmp(endpoint, "ipc://", 6) == 0)
         unlink(endpoint + 6);
 }
 

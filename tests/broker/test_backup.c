@@ -88,6 +88,26 @@ static void a_backup_is_whole_and_a_broker_starts_from_it(void **state)
     submit(world, "after", 1, false);
 }
 
+static unsigned mode_of(const char *path)
+{
+    struct stat found;
+    assert_int_equal(stat(path, &found), 0);
+    return found.st_mode & 0777;
+}
+
+static void a_backup_is_its_users_alone(void **state)
+{
+    struct world *world = *state;
+    char path[160];
+    back_up(world, "monday");
+    backup_path(world, "monday.db", path);
+    assert_int_equal(mode_of(path), 0600);
+    assert_int_equal(chmod(path, 0644), 0); /* as an earlier version left it */
+    world_stop(world, SIGTERM);
+    world_start(world);
+    assert_int_equal(mode_of(path), 0600);
+}
+
 static void a_name_is_used_once_and_must_be_a_name(void **state)
 {
     struct world *world = *state;
@@ -203,6 +223,7 @@ int main(int argc, char **argv)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_set_up, world_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(a_backup_is_whole_and_a_broker_starts_from_it),
+        TEST(a_backup_is_its_users_alone),
         TEST(a_name_is_used_once_and_must_be_a_name),
         TEST(submits_go_on_while_a_backup_is_made_and_a_second_one_waits),
         TEST(a_broker_told_to_stop_ends_its_backup_and_leaves_no_part),

@@ -93,6 +93,90 @@ static void a_second_broker_is_refused_and_told_the_firsts_pid(void **state)
     assert_non_null(strstr(fail.text, world->dir));
 }
 
+static void a_second_broker_is_refused_though_the_file_lock_was_removed(void **state)
+{
+    struct world *world = *state;
+    struct ledger *second = NULL;
+    struct fail fail = {0};
+    char path[96], text[64] = "", pid[32];
+    snprintf(path, sizeof(path), "%s/lock", world->dir);
+    snprintf(pid, sizeof(pid), "(pid %d)", getpid());
+    assert_int_equal(ledger_next_epoch(world->ledger, &(uint64_t){0}, NULL), 0); /* it is in use */
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(open_dir(&second, world->dir, &fail), -EBUSY);
+    assert_non_null(strstr(fail.text, "(pid unknown)"));
+    assert_int_equal(ledger_look(world->ledger, &fail), 0); /* makes the file anew, with what it said */
+    assert_int_equal(open_dir(&second, world->dir, &fail), -EBUSY);
+    assert_non_null(strstr(fail.text, pid));
+    AUTO_FCLOSE FILE *file = fopen(path, "r");
+    assert_true(file && fread(text, 1, sizeof(text) - 1, file) > 0);
+    assert_non_null(strstr(text, "open full"));
+}
+
+static void a_second_broker_is_refused_under_the_directorys_new_name(void **state)
+{
+    struct world *world = *state;
+    struct ledger *second = NULL;
+    struct fail fail = {0};
+    char moved[80], path[96];
+    snprintf(moved, sizeof(moved), "%s-moved", world->dir);
+    snprintf(path, sizeof(path), "%s/lock", moved);
+    assert_int_equal(rename(world->dir, moved), 0);
+    assert_int_equal(unlink(path), 0);
+    int code = open_dir(&second, moved, &fail);
+    assert_int_equal(rename(moved, world->dir), 0);
+    assert_int_equal(code, -EBUSY);
+}
+
+/* The permissions of a file of the directory. */
+static unsigned mode_of(struct world *world, const char *name)
+{
+    char path[128];
+    struct stat found;
+    snprintf(path, sizeof(path), "%s/%s", world->dir, name);
+    if (stat(path, &found) != 0)
+        fail_msg("%s is not there", path);
+    return found.st_mode & 0777;
+}
+
+static const char *const files[] = {"ledger.db", "ledger.db-wal", "ledger.db-shm", "lock"};
+
+static void expect_private(struct world *world)
+{
+    commit_one(world, group("a", "train", 1));
+    for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
+        assert_int_equal(mode_of(world, files[i]), 0600);
+}
+
+static void what_it_keeps_is_its_users_alone_whatever_the_directory_and_the_umask(void **state)
+{
+    static const mode_t masks[] = {0, 022, 0777};
+    struct world *world = *state;
+    for (size_t i = 0; i < sizeof(masks) / sizeof(*masks); i++) {
+        ledger_close(&world->ledger);
+        char command[256];
+        snprintf(command, sizeof(command), "rm -rf %s/* && chmod 755 %s", world->dir, world->dir);
+        assert_int_equal(system(command), 0);
+        mode_t before = umask(masks[i]);
+        open_ledger(world);
+        umask(before);
+        expect_private(world);
+    }
+}
+
+static void what_an_earlier_version_left_readable_is_so_no_more(void **state)
+{
+    struct world *world = *state;
+    char path[128];
+    expect_private(world);
+    for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+        snprintf(path, sizeof(path), "%s/%s", world->dir, files[i]);
+        assert_int_equal(chmod(path, 0644), 0);
+    }
+    reopen(world);
+    expect_private(world);
+}
+
 static void a_directory_that_cannot_be_made_is_named(void **state)
 {
     (void)state;
@@ -216,6 +300,10 @@ int main(void)
         TEST(what_was_not_committed_is_not_there),
         TEST(a_writer_killed_at_any_moment_leaves_whole_transactions),
         TEST(a_second_broker_is_refused_and_told_the_firsts_pid),
+        TEST(a_second_broker_is_refused_though_the_file_lock_was_removed),
+        TEST(a_second_broker_is_refused_under_the_directorys_new_name),
+        TEST(what_it_keeps_is_its_users_alone_whatever_the_directory_and_the_umask),
+        TEST(what_an_earlier_version_left_readable_is_so_no_more),
         TEST(a_directory_that_cannot_be_made_is_named),
         TEST(a_file_that_is_no_database_is_named),
         TEST(a_damaged_page_is_a_sentence_that_says_what_to_do),

@@ -1,0 +1,30 @@
+#include "broker/own_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+
+enum { OWN_MODE = 0600, OTHERS = 077 };
+
+int own_file_make(const char *path, struct fail *fail)
+{
+    AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, OWN_MODE);
+    if (fd < 0 || fchmod(fd, OWN_MODE) < 0)
+        return fail_set(fail, -errno, "cannot make %s: %s", path, strerror(errno));
+    return 0;
+}
+
+int own_file_close(const char *path, struct fail *fail)
+{
+    struct stat found;
+    if (stat(path, &found) < 0 || !(found.st_mode & OTHERS) ||
+        chmod(path, found.st_mode & 07777 & ~OTHERS) == 0 || errno != EPERM || access(path, W_OK) < 0)
+        return 0; /* what else may be the matter with it is said by whoever opens it */
+    return fail_set(fail, -EPERM, "%s may be used by others (mode %03o) and belongs to another user, so that "
+                    "the broker cannot change that: chown it to the broker's user, or chmod it to 600", path,
+                    (unsigned)found.st_mode & 0777);
+}

@@ -1,0 +1,15 @@
+/*
+ * own_file.h - files that their owner alone may read (0600), whatever the umask and whatever
+ * the directory lets others do. SQLite gives a -wal, a -shm and a journal the mode of their file.
+ */
+#ifndef SLUICE_BROKER_OWN_FILE_H
+#define SLUICE_BROKER_OWN_FILE_H
+
+#include "common/fail.h"
+
+/* Makes an empty file. -EEXIST: one is there, and stays as it is. */
+int own_file_make(const char *path, struct fail *fail);
+/* Takes from others what they may do with the file, if it is there. */
+int own_file_close(const char *path, struct fail *fail);
+
+#endif
