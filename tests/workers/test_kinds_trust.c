@@ -4,6 +4,19 @@
 #define EVAL(command, files)                                                                       \
     "\"eval\":{\"kind\":\"command\",\"command\":\"" command "\",\"files\":{" files "}}}"
 
+/* An image of the task's own, a directory, with bash, coreutils' usual and what they are linked to. */
+static void make_plain_image(char *ret, size_t size)
+{
+    char script[1024];
+    snprintf(ret, size, "%s/image", directory);
+    snprintf(script, sizeof(script),
+             "mkdir -p %s/usr/bin && cd %s && ln -s usr/bin bin && "
+             "for p in bash cat ls mv ln rm mkdir cp true; do cp -L --parents /usr/bin/$p . && "
+             "for file in $(ldd /usr/bin/$p | grep -o '/[^ ]*\\.so[^ ]*'); do cp -L --parents $file .; done; done",
+             ret, ret);
+    assert_int_equal(system(script), 0);
+}
+
 FIBER_TEST(no_process_descriptor_or_variable_of_the_agent_reaches_the_evaluator)
 {
     struct job eval = run_task(
@@ -45,6 +58,55 @@ FIBER_TEST(on_the_hosts_image_the_evaluators_programs_are_the_hosts)
                   EVAL("type -P false; ls /etc/ld.so.preload /usr/local/bin/false; false", ""),
                   0.0, "exited with 1");
     assert_non_null(strstr(agent_output, "ok"));
+}
+
+/* The links at the top of the host's root (/bin, /lib64 ...) lie in no directory of the host's: they hold all the same. */
+FIBER_TEST(no_name_at_the_top_of_the_hosts_image_can_be_replaced_or_removed)
+{
+    static const char *const tricks[] = {
+        "rm /bin; mkdir /bin; cp /usr/bin/true /bin/bash",
+        "mv /bin /gone; ln -s /workspace /bin; cp /usr/bin/true bash",
+        "for n in bin sbin lib lib32 lib64 libx32 usr etc opt; do rm -f /$n; rmdir /$n; mv /$n /gone-$n; done",
+        "ln -s /workspace /new; mv -T /new /bin; cp /usr/bin/true bash",
+        "rm /lib64; mkdir /lib64; cp /usr/bin/true /lib64/ld-linux-x86-64.so.2; rm /lib; mkdir /lib",
+        "ln -sfn /workspace /bin; ln -sfn /workspace /lib64; cp /usr/bin/true bash"};
+    for (size_t i = 0; i < sizeof(tricks) / sizeof(tricks[0]); i++) {
+        char json[1024];
+        snprintf(json, sizeof(json), "{\"task\":\"t\",\"prompt\":\"%s\"," EVAL("echo judged; exit 1", "") , tricks[i]);
+        expect_reward(json, 0.0, "exited with 1: judged");
+    }
+}
+
+/* What a layer says of them decides nothing either: one may come from elsewhere, and have been made otherwise. */
+FIBER_TEST(what_a_layer_says_of_the_hosts_names_is_not_seen)
+{
+    char image[160], with_image[1024];
+    make_plain_image(image, sizeof(image));
+    snprintf(with_image, sizeof(with_image),
+             "{\"task\":\"t\",\"image\":\"%s\",\"prompt\":\"cd /; mkdir lib32 sbin new; echo > lib32/own; echo > sbin/own; rm -r etc;"
+             " mkdir etc; echo > etc/own; cp usr/bin/true new/bash; rm bin; PATH=/usr/bin; mv new bin; rm -rf lib64; echo > lib64; echo done\"}",
+             image);
+    struct job run = run_stage(STAGE_RUN, with_image, NULL, NULL, NULL);
+    expect(&run, OUTCOME_OK, "ended by itself");
+    assert_string_equal(agent_output, "done\n");
+    struct job eval = run_stage(STAGE_EVAL, "{\"task\":\"t\",\"prompt\":\"p\","
+                                EVAL("ls -d /etc/own /sbin/own /lib32/own 2>/dev/null; readlink /bin; type -P bash; exit 1", ""),
+                                NULL, &run.result.layer, NULL);
+    char link[64] = "", expected[128];
+    if (readlink("/bin", link, sizeof(link) - 1) > 0)
+        strcat(link, "\n");
+    snprintf(expected, sizeof(expected), "exited with 1: %s/usr/bin/bash\n", link);
+    expect(&eval, OUTCOME_OK, expected);
+    assert_true(eval.result.has_reward && eval.result.reward == 0);
+    end_job(&run);
+    end_job(&eval);
+}
+
+/* Nor can what a grader runs of the agent's take the next of the grader's programs from under it. */
+FIBER_TEST(the_hosts_names_hold_while_the_evaluator_runs_the_agents_code)
+{
+    expect_reward("{\"task\":\"t\",\"prompt\":\"echo 'rm /bin /lib64; mkdir /bin /lib64; cp /usr/bin/true /bin/bash' > code\","
+                  EVAL("bash code; /bin/bash -c 'echo judged; exit 1'", ""), 0.0, "judged");
 }
 
 /* An image of the task's own is the agent's to write: what must hold, the evaluator brings. */
@@ -124,6 +186,9 @@ static int group(void)
         TEST(no_process_descriptor_or_variable_of_the_agent_reaches_the_evaluator),
         TEST(nothing_that_the_agent_left_covers_a_file_of_the_evaluators),
         TEST(on_the_hosts_image_the_evaluators_programs_are_the_hosts),
+        TEST(no_name_at_the_top_of_the_hosts_image_can_be_replaced_or_removed),
+        TEST(what_a_layer_says_of_the_hosts_names_is_not_seen),
+        TEST(the_hosts_names_hold_while_the_evaluator_runs_the_agents_code),
         TEST(on_an_image_of_its_own_the_evaluator_brings_what_it_trusts),
         TEST(no_link_that_the_agent_left_keeps_the_evaluators_room_shut),
         TEST(what_the_agent_left_holds_no_evaluator_up),

@@ -76,6 +76,25 @@ FIBER_TEST(what_is_written_lies_on_the_disk_and_goes_with_the_sandbox)
     wait_until_empty(own);
 }
 
+/* On every tier: whatever lies in a layer, and whatever is done inside. */
+FIBER_TEST(the_hosts_names_at_the_top_stay_what_they_are)
+{
+    char layer[128], bin[160];
+    make_dir(layer, sizeof(layer), "layer");
+    snprintf(bin, sizeof(bin), "%s/bin", layer);
+    assert_int_equal(mkdir(bin, 0755), 0);
+    write_host_file(bin, "bash", "not a program\n", 0755);
+    write_host_file(layer, "lib64", "", 0644);
+    struct sandbox_plan plan = host_plan();
+    plan.layers = (const char *[]){layer};
+    plan.layer_count = 1;
+    struct sandbox *sandbox = open_sandbox(&plan);
+    expect_text(sandbox, "for n in bin sbin lib lib32 lib64 libx32 usr etc opt; do rm -f /$n; rmdir /$n; mv /$n /gone-$n; "
+                "ln -sfn /tmp /$n; ln -sT /tmp /tmp/new; mv -T /tmp/new /$n; done 2>/dev/null; ls -d /gone-* 2>/dev/null; type -P bash; /bin/bash -c 'echo $0'",
+                "/usr/bin/bash\n/bin/bash\n");
+    sandbox_close(&sandbox);
+}
+
 static void expect_killed(struct sandbox *sandbox, const char *command, const char *breach)
 {
     struct sandbox_output output = {0};
@@ -385,6 +404,7 @@ static int group(void)
 {
     const struct CMUnitTest disk[] = {
         DISK_TEST(what_is_written_lies_on_the_disk_and_goes_with_the_sandbox),
+        DISK_TEST(the_hosts_names_at_the_top_stay_what_they_are),
         DISK_TEST(one_file_is_never_larger_than_the_disk_limit),
         DISK_TEST(who_writes_more_than_the_disk_limit_in_all_is_killed),
         DISK_TEST(who_makes_more_files_than_the_limit_is_killed),
@@ -397,6 +417,7 @@ static int group(void)
         DISK_TEST(remains_of_killed_workers_are_removed_and_those_of_living_ones_are_not),
     };
     const struct CMUnitTest fuse[] = {
+        FUSE_TEST(the_hosts_names_at_the_top_stay_what_they_are),
         FUSE_TEST(what_fuse_notes_as_gone_is_packed_as_gone),
         FUSE_TEST(with_fuse_files_handed_out_have_their_state),
         FUSE_TEST(with_fuse_the_disk_limit_is_the_kernels),

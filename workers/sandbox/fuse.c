@@ -25,17 +25,24 @@ static void add_lower(struct buffer *options, const char *path)
     buffer_printf(options, "%s/proc/self/fd/%d", options->len ? ":" : "lowerdir=", fd);
 }
 
+/* What lies in the stock. */
+static void add_stock(struct buffer *options, const char *scratch, const char *name)
+{
+    char path[DISKS_PATH_MAX + 16];
+    snprintf(path, sizeof(path), "%s/%s", scratch, name);
+    add_lower(options, path);
+}
+
 static char *list_options(const struct room_plan *plan, const char *scratch)
 {
     struct buffer options = {0};
-    char skeleton[DISKS_PATH_MAX + 16];
-    bool is_host = host_image_is(plan->image);
+    if (host_image_is(plan->image))
+        add_stock(&options, scratch, "top");
     for (size_t i = plan->layer_count; i-- > 0;)
         add_lower(&options, plan->layers[i]);
-    if (!is_host)
+    if (!host_image_is(plan->image))
         add_lower(&options, plan->image);
-    snprintf(skeleton, sizeof(skeleton), "%s/%s", scratch, is_host ? "host" : "skeleton");
-    add_lower(&options, skeleton);
+    add_stock(&options, scratch, "skeleton");
     buffer_append_str(&options, ",upperdir=upper,workdir=work");
     return buffer_take_str(&options);
 }

@@ -1,4 +1,8 @@
-/* The image "host": the system directories of this machine, read-only, and nothing else of it. */
+/*
+ * The image "host": the system directories of this machine, read-only, and nothing else of it. Some of its names are links
+ * (/bin), and those would lie in what agents write to. So every name is as the host has it over whatever layers say, by a
+ * layer above them all, and has a mount on it, which keeps those inside from renaming or removing it, links too.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -6,14 +10,19 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/cleanup.h"
 #include "workers/sandbox/landlock.h"
 #include "workers/sandbox/room.h"
 #include "workers/sandbox/secrets.h"
+#include "workers/tree.h"
 
-static const char *const system_dirs[] = {"usr",   "bin",    "sbin", "lib", "lib32",
-                                          "lib64", "libx32", "etc",  "opt"};
+static const char *const system_dirs[] = {
+#define SYSTEM_NAME(name) name,
+#include "workers/sandbox/system_names.def"
+#undef SYSTEM_NAME
+};
 enum { SYSTEM_DIRS = sizeof(system_dirs) / sizeof(*system_dirs) };
 
 bool host_image_is(const char *image) { return strcmp(image, "host") == 0; }
@@ -34,7 +43,7 @@ static mode_t host_type(const char *name)
     return lstat(path, &it) == 0 ? it.st_mode & S_IFMT : 0;
 }
 
-static int copy_symlink(int skeleton, const char *name)
+static int copy_symlink(int dir, const char *name)
 {
     char path[32], to[PATH_MAX];
     snprintf(path, sizeof(path), "/%s", name);
@@ -42,18 +51,24 @@ static int copy_symlink(int skeleton, const char *name)
     if (len < 0)
         return -1;
     to[len] = '\0';
-    return symlinkat(to, skeleton, name);
+    return symlinkat(to, dir, name);
 }
 
-int host_image_prepare(int skeleton, struct fail *fail)
+/* What the host does not have, no layer has, but where every root has it. */
+static int hide(int top, int skeleton, const char *name)
+{
+    return faccessat(skeleton, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : tree_white_out(top, name);
+}
+
+int host_image_prepare(int top, int skeleton, struct fail *fail)
 {
     for (size_t i = 0; i < SYSTEM_DIRS; i++) {
         const char *name = system_dirs[i];
         mode_t type = host_type(name);
-        int made = S_ISDIR(type)   ? mkdirat(skeleton, name, 0755)
-                   : S_ISLNK(type) ? copy_symlink(skeleton, name)
-                                   : 0;
-        if (made < 0 && errno != EEXIST)
+        int made = S_ISDIR(type)   ? mkdirat(top, name, 0755)
+                   : S_ISLNK(type) ? copy_symlink(top, name)
+                                   : hide(top, skeleton, name);
+        if (made < 0)
             return refuse(fail, name);
     }
     return 0;
@@ -73,26 +88,46 @@ static int hide_secrets(int stock, int tree, struct fail *fail)
 
 static const uint64_t attributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 
+static int mount_one(int tree, const char *name)
+{
+    char host[32];
+    mode_t type = host_type(name);
+    snprintf(host, sizeof(host), "/%s", name);
+    if (S_ISLNK(type))
+        return copy_symlink(tree, name);
+    return !S_ISDIR(type) ? 0
+           : mkdirat(tree, name, 0755) < 0 ? -1 : room_attach_clone(AT_FDCWD, host, attributes, tree, name);
+}
+
 int host_image_mount(int stock, bool is_host_root, struct fail *fail)
 {
     AUTO_CLOSE int tree = openat(stock, "tree", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    for (size_t i = 0; i < SYSTEM_DIRS; i++) {
-        char host[32];
-        snprintf(host, sizeof(host), "/%s", system_dirs[i]);
-        if (S_ISDIR(host_type(system_dirs[i])) &&
-            (mkdirat(tree, system_dirs[i], 0755) < 0 ||
-             room_attach_clone(AT_FDCWD, host, attributes, tree, system_dirs[i]) < 0))
+    for (size_t i = 0; i < SYSTEM_DIRS; i++)
+        if (mount_one(tree, system_dirs[i]) < 0)
             return refuse(fail, system_dirs[i]);
-    }
     return is_host_root ? hide_secrets(stock, tree, fail) : 0;
 }
 
-/* The attributes once more, for what the host has mounted there since. */
+/* A directory or a link of `from` on what has the same name in `root`. The attributes once more, for what the host has
+ * mounted there since. */
+static int pin(int from, const char *name, int root)
+{
+    struct mount_attr attr = {.attr_set = attributes};
+    AUTO_CLOSE int tree =
+        open_tree(from, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW);
+    if (tree < 0)
+        return errno == ENOENT ? 0 : -1;
+    AUTO_CLOSE int target = openat(root, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (target < 0 || mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0)
+        return -1;
+    return move_mount(tree, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+}
+
 int host_image_attach(int stock, int root, struct fail *fail)
 {
     AUTO_CLOSE int tree = openat(stock, "tree", O_PATH | O_DIRECTORY | O_CLOEXEC);
     for (size_t i = 0; i < SYSTEM_DIRS; i++)
-        if (room_attach_clone(tree, system_dirs[i], attributes, root, system_dirs[i]) < 0 && errno != ENOENT)
+        if (pin(tree, system_dirs[i], root) < 0)
             return refuse(fail, system_dirs[i]);
     return 0;
 }

@@ -100,7 +100,7 @@ static int size_disk(const struct room_plan *plan, const struct room *room, stru
     return 0;
 }
 
-/* ---- the overlay: layers over the image over the skeleton --------------------------- */
+/* ---- the overlay: layers over the image over the skeleton; the host's names over all of it -- */
 
 struct overlay {
     char options[OPTIONS_SIZE]; /* not from the heap, of which each room would have pages for it */
@@ -157,12 +157,12 @@ static int add_image(const struct room_plan *plan, struct overlay *overlay, stru
 static int add_lowers(const struct room_plan *plan, struct overlay *overlay, struct fail *fail)
 {
     int code = 0;
-    add(overlay, "lowerdir=");
+    add(overlay, "lowerdir=%s", host_image_is(plan->image) ? FROM_ROOT_TO_STOCK "top:" : "");
     for (size_t i = plan->layer_count; i-- > 0 && code == 0;)
         code = add_lower(overlay, plan->layers[i], fail);
     if (code == 0)
         code = add_image(plan, overlay, fail);
-    add(overlay, FROM_ROOT_TO_STOCK "%s", host_image_is(plan->image) ? "host" : "skeleton");
+    add(overlay, FROM_ROOT_TO_STOCK "skeleton");
     return code;
 }
 

@@ -117,9 +117,9 @@ int room_attach_clone(int dir, const char *path, uint64_t attributes, int root,
 bool host_image_is(const char *image);
 /* "usr" ... of those that this host may have; NULL beyond the last. */
 const char *host_image_name(size_t i);
-/* Their mount points (and symlinks, as they are) in the skeleton, before the overlay. */
-int host_image_prepare(int skeleton, struct fail *fail);
-/* Mounted below tree/ of the stock, secrets (secrets.h) covered where root runs us, and from there in a room. */
+/* Their names as the host has them, or has them not, in what is to lie above all layers; mount points and links. */
+int host_image_prepare(int top, int skeleton, struct fail *fail);
+/* Mounted below tree/ of the stock, secrets (secrets.h) covered where root runs us, and from there in a room, links too. */
 int host_image_mount(int stock, bool is_host_root, struct fail *fail);
 int host_image_attach(int stock, int root, struct fail *fail);
 /* Without mounts: allows them to be read under `rules` (landlock.h), without secrets. */

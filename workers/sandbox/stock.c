@@ -22,7 +22,7 @@ struct dir {
 };
 
 static const struct dir stock_dirs[] = {
-    {"skeleton", 0755}, {"host", 0755}, {"dev", 0755}, {"empty", 0555}, {"tree", 0755}, {"room", 0755},
+    {"skeleton", 0755}, {"top", 0755}, {"dev", 0755}, {"empty", 0555}, {"tree", 0755}, {"room", 0755},
     {"disks", 0700},
 };
 
@@ -52,19 +52,12 @@ static int make_dirs(int at, const struct dir *dirs, size_t count, struct fail *
     return 0;
 }
 
-static int make_skeleton(int stock, const char *name, struct fail *fail)
+static int make_skeleton(int stock, struct fail *fail)
 {
-    AUTO_CLOSE int skeleton = openat(stock, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    return make_dirs(skeleton, skeleton_dirs, COUNT(skeleton_dirs), fail);
-}
-
-static int make_skeletons(int stock, struct fail *fail)
-{
-    int code = make_skeleton(stock, "skeleton", fail);
-    if (code == 0)
-        code = make_skeleton(stock, "host", fail);
-    AUTO_CLOSE int host = openat(stock, "host", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    return code == 0 ? host_image_prepare(host, fail) : code;
+    AUTO_CLOSE int skeleton = openat(stock, "skeleton", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    AUTO_CLOSE int top = openat(stock, "top", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int code = make_dirs(skeleton, skeleton_dirs, COUNT(skeleton_dirs), fail);
+    return code == 0 ? host_image_prepare(top, skeleton, fail) : code;
 }
 
 /* The host's device nodes, read-only: what is written goes to the device, mode and times stay the host's. */
@@ -107,7 +100,7 @@ static int fill(const char *scratch, bool is_host_root, struct fail *fail)
     if (code == 0 && nothing < 0)
         code = refuse(fail, "nothing");
     if (code == 0)
-        code = make_skeletons(stock, fail);
+        code = make_skeleton(stock, fail);
     if (code == 0)
         code = make_devices(stock, fail);
     return code == 0 ? host_image_mount(stock, is_host_root, fail) : code;

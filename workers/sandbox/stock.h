@@ -4,11 +4,11 @@
  * scratch directory, seen nowhere else, with
  *
  *   skeleton/  what every root has, under whatever the image has
- *   host/      the same for the image "host", with its links and mount points
+ *   top/       the host's links and mount points for the image "host", over whatever layers have
  *   dev/       /dev but for its ptys and shared memory: the host's device nodes, links
  *   empty/     to cover directories with, and
  *   nothing    to cover files with
- *   tree/      the host's system directories, read-only and without secrets
+ *   tree/      the host's system directories, read-only and without secrets, and its links
  *   room/      where each room mounts its disk
  *   disks/     what rooms write by fuse-overlayfs (disks.h); the spawner's
  */
