@@ -109,6 +109,7 @@ struct core_engine {
     uint64_t version_number;
     struct slice calls;        /* its pause, as in policy.pause; empty: it is not paused */
     uint64_t paused_until_ms;  /* by the wall clock */
+    struct slice credentials;  /* user[:password], never shown; empty: none */
 };
 
 enum effect_kind {

@@ -1,5 +1,6 @@
 #include "broker/core_internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 struct slice engine_url(const struct engine *engine)
@@ -51,6 +52,7 @@ bool engine_restore(struct core *core, const struct core_engine *row)
     if (!engine)
         return false;
     set_registered(core, engine, true);
+    snprintf(engine->credentials, sizeof(engine->credentials), "%.*s", SLICE_ARG(row->credentials));
     engine->runs_max = (uint32_t)row->runs_max;
     engine->draining = row->draining;
     policy_restore(core, engine, row);
@@ -107,32 +109,12 @@ void rollout_set_engine(struct core *core, struct rollout *rollout, struct engin
 
 /* ---- engine.add, engine.remove, engine.drain --------------------------------------- */
 
-static struct slice strip_slashes(struct slice url)
-{
-    while (url.len && url.data[url.len - 1] == '/')
-        url.len--;
-    return url;
-}
-
-static bool starts_with(struct slice text, const char *start)
-{
-    size_t len = strlen(start);
-    return text.len > len && memcmp(text.data, start, len) == 0;
-}
-
-static bool is_base_url(struct slice url)
-{
-    for (size_t i = 0; i < url.len; i++)
-        if (url.data[i] <= ' ' || url.data[i] == 0x7f)
-            return false;
-    return starts_with(url, "http://") || starts_with(url, "https://");
-}
-
 void engine_persist(struct core *core, const struct engine *engine)
 {
     struct slice url = effect_copy(core, engine_url(engine));
     struct slice version = effect_copy(core, slice_from_str(engine->version));
     struct slice calls = effect_copy(core, slice_from_str(engine->calls));
+    struct slice credentials = effect_copy(core, slice_from_str(engine->credentials));
     struct effect *persist = effect_push(core, PERSIST_ENGINE);
     int64_t left_ms = engine->resume_ms - core->now_ms;
     persist->engine = url;
@@ -140,19 +122,26 @@ void engine_persist(struct core *core, const struct engine *engine)
     persist->row = (struct core_engine){
         .url = url, .runs_max = engine->runs_max, .draining = engine->draining,
         .version = version, .version_number = engine->version_number, .calls = calls,
+        .credentials = credentials,
         .paused_until_ms = calls.len ? (uint64_t)(core->wall_ms + left_ms) : 0};
 }
 
-/* Registers it, takes it back, or changes its limit; false: it is all that already. */
-static bool change(struct core *core, struct engine *engine, const struct msg_engine_add *in)
+/* Registers it, takes it back, or changes its limit or credentials; false: it is all that already. */
+static bool change(struct core *core, struct engine *engine, const struct msg_engine_add *in,
+                   const char *credentials)
 {
     uint32_t runs_max = in->has_runs_max ? (uint32_t)in->runs_max : engine->runs_max;
-    if (engine->registered && !engine->draining && runs_max == engine->runs_max)
+    bool is_told_anew = credentials[0] && strcmp(credentials, engine->credentials) != 0;
+    if (engine->registered && !engine->draining && runs_max == engine->runs_max && !is_told_anew)
         return false;
     if (!engine->registered)
         set_registered(core, engine, true);
     engine->runs_max = runs_max;
     engine->draining = false;
+    if (is_told_anew) {
+        memcpy(engine->credentials, credentials, strlen(credentials) + 1);
+        policy_changed(core, engine); /* before any run is sent there */
+    }
     engine_persist(core, engine);
     dispatch_unpark(core, SIZE_MAX);
     return true;
@@ -161,32 +150,36 @@ static bool change(struct core *core, struct engine *engine, const struct msg_en
 void handle_engine_add(struct core *core, const struct call *call)
 {
     const struct msg_engine_add *in = call->in;
-    struct slice url = strip_slashes(in->url);
-    if (!is_base_url(url)) {
+    struct url url;
+    struct fail why;
+    if (url_parse(in->url, &url, &why) < 0) {
         send_refused(core, call, REFUSAL_BAD_NAME, "url", 0,
-                     "engine.add: '%.*s' is not a base URL such as http://127.0.0.1:8080",
-                     SLICE_ARG(in->url));
+                     "engine.add: '%.*s' is not a base URL such as http://127.0.0.1:8080: %s",
+                     SLICE_ARG(url_shown(in->url)), why.text);
         return;
     }
-    struct engine *engine = engine_find(core, url);
+    struct slice base = slice_from_str(url.base);
+    struct engine *engine = engine_find(core, base);
     if (!engine && core->engine_count >= ENGINES_MAX) {
         send_refused(core, call, REFUSAL_QUEUE_FULL, NULL, 0, "%zu engines are known, no more fit",
                      core->engine_count);
         return;
     }
-    engine = engine ? engine : engine_intern(core, url);
+    engine = engine ? engine : engine_intern(core, base);
     if (engine)
-        send_done(core, call, change(core, engine, in));
+        send_done(core, call, change(core, engine, in, url.credentials));
 }
 
-struct engine *engine_get(struct core *core, const struct call *call, struct slice url,
+struct engine *engine_get(struct core *core, const struct call *call, struct slice text,
                           const char *field)
 {
-    struct engine *engine = engine_find(core, strip_slashes(url));
+    struct url url;
+    bool is_url = url_parse(text, &url, NULL) == 0;
+    struct engine *engine = engine_find(core, is_url ? slice_from_str(url.base) : text);
     if (engine && engine->registered)
         return engine;
     send_refused(core, call, REFUSAL_UNKNOWN_ENGINE, field, 0, "no engine %.*s is registered",
-                 SLICE_ARG(url));
+                 SLICE_ARG(url_shown(text)));
     return NULL;
 }
 

@@ -10,6 +10,7 @@
 
 #include "broker/core.h"
 #include "broker/core_breaker.h"
+#include "common/url.h"
 
 struct call;
 struct core;
@@ -64,6 +65,7 @@ struct engine {
     uint64_t state;                /* core->engine_states at its last change that workers hear of */
     bool registered, draining;
     struct breaker breaker;
+    char credentials[URL_MAX + 1]; /* for run workers alone; never shown. "": none */
     uint32_t url_len;
     char url[];
 };
@@ -93,12 +95,12 @@ struct engine *engine_get(struct core *core, const struct call *call, struct sli
 
 /* ---- policy versions and pauses (core_policy.c) -------------------------------------- */
 
-/* What the engine serves and whether it may be called, to every run worker. */
+/* What the engine serves, whether it may be called and with which credentials, to every run worker. */
 void policy_changed(struct core *core, struct engine *engine);
 /* A run worker has not heard of what changed since `heard`. */
 void policy_tell(struct core *core, const struct worker *worker, uint64_t heard);
 void policy_restore(struct core *core, struct engine *engine, const struct core_engine *row);
-/* Nothing is known of its policy any more, and it is not paused. */
+/* Nothing is known of its policy and its credentials any more, and it is not paused. */
 void policy_reset(struct core *core, struct engine *engine);
 /* When the first pause ends; INT64_MAX: there is none. */
 int64_t policy_due(const struct core *core);

@@ -28,7 +28,9 @@ static void tell(struct core *core, const struct worker *worker, const struct en
                                  .calls = slice_from_str(engine->calls),
                                  .has_calls = is_paused,
                                  .resume_ms = left_ms > 0 ? (uint64_t)left_ms : 0,
-                                 .has_resume_ms = is_paused};
+                                 .has_resume_ms = is_paused,
+                                 .credentials = slice_from_str(engine->credentials),
+                                 .has_credentials = engine->credentials[0]};
     send_worker(core, worker, MSG_lane_engine, &in);
 }
 
@@ -134,7 +136,8 @@ void policy_tick(struct core *core)
 
 void policy_reset(struct core *core, struct engine *engine)
 {
-    bool was_said = engine->version[0] || engine_is_paused(engine);
+    bool was_said = engine->version[0] || engine_is_paused(engine) || engine->credentials[0];
+    engine->credentials[0] = '\0';
     set_paused(core, engine, slice_of(NULL, 0));
     engine->version[0] = '\0';
     engine->version_number = 0;
@@ -161,7 +164,7 @@ void policy_restore(struct core *core, struct engine *engine, const struct core_
     set_paused(core, engine, row->calls);
     engine->resume_ms = core->now_ms + (left_ms < 0 ? 0 : left_ms > PAUSE_MAX_MS ? PAUSE_MAX_MS
                                                           : left_ms); /* the clock may have been stepped */
-    if (engine->version[0] || engine_is_paused(engine))
+    if (engine->version[0] || engine_is_paused(engine) || engine->credentials[0])
         policy_changed(core, engine);
 }
 
@@ -291,8 +294,10 @@ const char *policy_check(const struct core *core)
             return "a pause lasts longer than it may";
         if (engine->state > core->newest_state || core->newest_state > core->engine_states)
             return "an engine's state is one that is still to come";
-        if (engine->version[0] && engine->registered && !engine->state)
-            return "workers are never told of a version";
+        if ((engine->version[0] || engine->credentials[0]) && engine->registered && !engine->state)
+            return "workers are never told of a version, or of credentials";
+        if (engine->credentials[0] && !engine->registered)
+            return "an engine has credentials that is not registered";
         if (engine->version_number > core->versions || (engine->version_number && !engine->version[0]))
             return "a version has the number of one that is still to come, or no name";
     }

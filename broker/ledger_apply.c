@@ -132,7 +132,8 @@ static int apply_engine(struct ledger *ledger, const struct effect *effect, stru
         return ledger_do(ledger, LEDGER_DROP_ENGINE, fail, TEXT(effect->engine));
     int code = ledger_do(ledger, LEDGER_SET_ENGINE, fail, TEXT(effect->engine), NUMBER(row->runs_max),
                          NUMBER(row->draining), TEXT(row->version), TEXT(row->calls),
-                         NUMBER(row->paused_until_ms), NUMBER(row->version_number));
+                         NUMBER(row->paused_until_ms), NUMBER(row->version_number),
+                         TEXT(row->credentials));
     if (code == 0 && row->version_number > 0)
         code = ledger_do(ledger, LEDGER_RAISE, fail, TEXT(META_VERSIONS), NUMBER(row->version_number));
     return code;

@@ -72,7 +72,8 @@ static int tell_engines(struct ledger *ledger, const struct ledger_reader *reade
                                   .version = ledger_slice(ledger, all, 3),
                                   .calls = ledger_slice(ledger, all, 4),
                                   .paused_until_ms = (uint64_t)ledger_number(ledger, all, 5),
-                                  .version_number = (uint64_t)ledger_number(ledger, all, 6)};
+                                  .version_number = (uint64_t)ledger_number(ledger, all, 6),
+                                  .credentials = ledger_slice(ledger, all, 7)};
         if (!reader->engine(reader->context, &row))
             return out_of_memory(fail);
     }

@@ -14,6 +14,17 @@ static const char *const tables[] = {
 #undef STATEMENT
 };
 
+/* Of a column with a URL, for UPGRADE: what is behind "://"; of that the part before a path; of that what ends with
+   the last '@', which is empty where there is none. */
+#define BEHIND_SCHEME(url) "substr(" url ", instr(" url ", '://') + 3)"
+#define AUTHORITY(url) "substr(" BEHIND_SCHEME(url) ", 1, instr(" BEHIND_SCHEME(url) " || '/', '/') - 1)"
+#define USER_AND_AT(url) "rtrim(" AUTHORITY(url) ", replace(" AUTHORITY(url) ", '@', ''))"
+#define HAS_USER(url) USER_AND_AT(url) " <> ''"
+#define USER_OF(url) "substr(" USER_AND_AT(url) ", 1, length(" USER_AND_AT(url) ") - 1)"
+#define WITHOUT_USER(url)                                                                          \
+    "substr(" url ", 1, instr(" url ", '://') + 2) ||"                                             \
+    " substr(" BEHIND_SCHEME(url) ", length(" USER_AND_AT(url) ") + 1)"
+
 static const struct {
     int version;
     const char *sql;

@@ -31,10 +31,12 @@ A rule's "tokens" is how many were asked for. A script's "model" is the model_pa
 reply stands for what the file "version_path" of the script holds, when the request came and when it is answered: two,
 joined by a '+', if that differs. With a "dialect" it speaks as another server does (scripted_dialects.py); a rule without
 a "path" is then of whichever route samples.
+With "credentials", "user:password", whoever does not give them (Basic) gets 401, and the log a line with path "denied".
 While the file "hold_path" is there, answers stop in mid-sequence. With "other_tokenizer", a and b are each other's ids. With "cache_path" /metrics tells how full its cache is: the number, of 1,
 that this file holds.
 """
 import argparse
+import base64
 import json
 import os
 import re
@@ -257,6 +259,10 @@ class Engine:
                 self.log.write(json.dumps(line) + "\n")
                 self.log.flush()
 
+    def admits(self, header):
+        wanted = self.script.get("credentials")
+        return not wanted or header == "Basic " + base64.b64encode(wanted.encode()).decode()
+
     def breaks(self, rule):
         return rule in self.script.get("breaks", [])
 
@@ -453,6 +459,9 @@ class Handler(BaseHTTPRequestHandler):
     def handle_any(self):
         engine = self.server.engine
         body = self.rfile.read(int(self.headers.get("Content-Length", 0))) or None
+        if not engine.admits(self.headers.get("Authorization")):
+            engine.note(path="denied", request=self.path, status=401, answer=None)
+            return self.send(401, b'{"error": "who is it?"}')
         request = json.loads(body) if body else None
         try:
             if not engine.proxy:

@@ -88,6 +88,7 @@ void http_destroy(struct http **http)
         loose_end(old, old->loose);
     curl_multi_cleanup(old->multi);
     loop_cancel(old->loop, &old->timer);
+    http_forget_logins(old);
     curl_slist_free_all(old->headers);
     free(old);
     curl_global_cleanup();
@@ -165,7 +166,7 @@ static bool request_init(struct request *request, struct http *http, const char 
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)http->limits.connect_ms);
     curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, (long)IDLE_S);
     return curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_URL, url) == CURLE_OK;
+           curl_easy_setopt(easy, CURLOPT_URL, url) == CURLE_OK && http_log_in(http, easy, url);
 }
 
 static const struct {

@@ -26,6 +26,12 @@ enum { HTTP_CONNECT_MS = 10000, HTTP_SILENCE_MS = 120000 };
 struct http *http_create(struct loop *loop, const struct http_limits *limits, struct fail *fail);
 void http_destroy(struct http **http);
 
+/*
+ * Requests to `base`, and to paths behind it, are made with these credentials from now on: user[:password],
+ * percent-encoded (common/url.h). "": with none. They are in no error. False when out of memory.
+ */
+bool http_set_credentials(struct http *http, const char *base, const char *credentials);
+
 struct http_reply {
     long status;         /* 200, 503, ... */
     int64_t retry_after_s; /* as its header says; 0: nothing */

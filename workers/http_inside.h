@@ -9,6 +9,7 @@
 
 #include "workers/http.h"
 
+struct http_login; /* http_login.c */
 struct request;
 
 struct http {
@@ -19,10 +20,14 @@ struct http {
     struct curl_slist *headers;
     struct request *loose;
     size_t forgotten_count;
+    struct http_login *logins;
 };
 
 /* From now on curl is called when a socket or a time of its own is due, and http_wake_done after each call. */
 void http_watch_curl(struct http *http);
+/* The request goes to this URL, with the credentials that were set for it. */
+bool http_log_in(const struct http *http, CURL *easy, const char *url);
+void http_forget_logins(struct http *http);
 /* Whoever waits for a request that is done hears of it. */
 void http_wake_done(struct http *http);
 

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "common/cleanup.h"
+#include "common/url.h"
 #include "workers/layer_cache.h"
 #include "workers/sandbox/tier.h"
 #include "workers/tools/search_service.h"
@@ -110,6 +111,14 @@ static int take_cgroup(const char *word, struct options *ret, struct fail *fail)
     return 0;
 }
 
+static int take_engine_check(const char *value, struct options *ret, struct fail *fail)
+{
+    struct slice text = slice_from_str(value);
+    struct url url;
+    ret->engine_check = value;
+    return url_parse(text, &url, fail) == 0 ? 0 : fail_wrap(fail, "--engine-check %.*s", SLICE_ARG(url_shown(text)));
+}
+
 static int take_option(int id, const char *word, const char *value, struct options *ret,
                        const char **data, struct fail *fail)
 {
@@ -177,8 +186,7 @@ static int take_option(int id, const char *word, const char *value, struct optio
         ret->doctor = true;
         return 0;
     case OPTION_engine_check:
-        ret->engine_check = value;
-        return 0;
+        return take_engine_check(value, ret, fail);
     case OPTION_json:
         ret->json = true;
         return 0;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "common/log.h"
+#include "common/url.h"
 #include "workers/verify/verify.h"
 
 enum option_id {
@@ -117,9 +118,10 @@ static enum verify_status parse(int argc, char **argv, struct verify_options *re
     ret->path = argv[optind];
     if (!ret->engine)
         return wrong("say which engine scores them: --engine URL", "");
-    if (strncmp(ret->engine, "http://", 7) != 0 && strncmp(ret->engine, "https://", 8) != 0)
-        return wrong("that is no engine's URL: ", ret->engine);
-    return VERIFY_GOOD;
+    struct url url;
+    struct fail why;
+    return url_parse(slice_from_str(ret->engine), &url, &why) < 0 ? wrong("that is no engine's URL: ", why.text)
+                                                                  : VERIFY_GOOD;
 }
 
 int main(int argc, char **argv)

@@ -101,7 +101,9 @@ static void handle_drain(struct worker *worker, const struct msg_lane_drain *dra
 static void handle_engine(struct worker *worker, const struct msg_lane_engine *told)
 {
     struct engine *engine = find_engine(worker, told->url);
-    if (!engine)
+    char credentials[257];
+    snprintf(credentials, sizeof(credentials), "%.*s", SLICE_ARG(told->credentials));
+    if (!engine || !engine_set_credentials(engine, credentials))
         return; /* out of memory: the beat says that it was not taken */
     engine_told(engine, told->version, told->number, told->calls, (int64_t)told->resume_ms);
     if (told->state > worker->engines_heard)

@@ -9,6 +9,7 @@
 #include "client/cli/up.h"
 #include "common/clock.h"
 #include "common/tame.h"
+#include "common/url.h"
 
 enum { PROBE_MS = 2000, LOOK_MS = 500 };
 
@@ -17,16 +18,30 @@ struct engine_options {
     bool wait, json;
 };
 
+static struct slice shown(const char *url) { return url_shown(slice_from_str(url)); }
+
+/* EXITS_OK, or says what is wrong. */
+static int parse_url(const char *url, struct url *ret)
+{
+    struct fail why;
+    if (url_parse(slice_from_str(url), ret, &why) == 0)
+        return EXITS_OK;
+    return cli_usage(&command_engine, "'%.*s' is no base URL such as http://gpu1:8000: %s", SLICE_ARG(shown(url)),
+                     why.text);
+}
+
 static int add_engine(struct sluice_client *client, const char *url,
                       const struct engine_options *options)
 {
     struct fail fail;
-    if (!engine_url_is_valid(url))
-        return cli_usage(&command_engine, "'%s' is no http or https URL", url);
+    struct url parts;
+    int status = parse_url(url, &parts);
+    if (status != EXITS_OK)
+        return status;
     int failed = sluice_engine_add_with(client, url, options->runs_max);
     if (failed)
         return cli_failed(client, failed);
-    printf("registered %s\n", url);
+    printf("registered %s\n", parts.base);
     if (engine_probe(url, PROBE_MS, &fail))
         cli_say("warning: from here it does not answer: %s", fail.text);
     return EXITS_OK;
@@ -39,7 +54,7 @@ static int remove_engine(struct sluice_client *client, const char *url,
     int failed = sluice_engine_remove(client, url);
     if (failed)
         return cli_failed(client, failed);
-    printf("removed %s; rollouts that use it now go on\n", url);
+    printf("removed %.*s; rollouts that use it now go on\n", SLICE_ARG(shown(url)));
     return EXITS_OK;
 }
 
@@ -61,7 +76,7 @@ static int drain_engine(struct sluice_client *client, const char *url,
         }
         nanosleep(&(struct timespec){0, LOOK_MS * 1000000}, NULL);
     }
-    printf("draining %s; rollouts that are there: %llu\n", url, (unsigned long long)count);
+    printf("draining %.*s; rollouts that are there: %llu\n", SLICE_ARG(shown(url)), (unsigned long long)count);
     return EXITS_OK;
 }
 
@@ -112,8 +127,10 @@ static int check_engine(const struct invocation *in)
     const struct engine_options *given = in->options;
     if (in->argument_count != 2)
         return cli_usage(in->command, "engine check wants one URL");
-    if (!engine_url_is_valid(in->arguments[1]))
-        return cli_usage(in->command, "'%s' is no http or https URL", in->arguments[1]);
+    struct url url;
+    int status = parse_url(in->arguments[1], &url);
+    if (status != EXITS_OK)
+        return status;
     char *arguments[] = {(char *)(uintptr_t)"--engine-check", in->arguments[1],
                          (char *)(uintptr_t)"--json"};
     struct invocation with = *in;

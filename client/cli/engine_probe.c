@@ -3,41 +3,14 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "client/cli/up.h"
 #include "common/cleanup.h"
-
-/* host and port of http[s]://[user@]host[:port][/path]; [v6] in brackets. */
-static bool split_url(const char *url, char *host, size_t host_size, char *port, size_t port_size)
-{
-    bool is_https = strncmp(url, "https://", 8) == 0;
-    if (!is_https && strncmp(url, "http://", 7) != 0)
-        return false;
-    const char *at = url + (is_https ? 8 : 7);
-    size_t len = strcspn(at, "/?#");
-    const char *user = memchr(at, '@', len);
-    if (user) {
-        len -= (size_t)(user + 1 - at);
-        at = user + 1;
-    }
-    const char *close = *at == '[' ? memchr(at, ']', len) : NULL;
-    const char *colon = memchr(close ? close : at, ':', len - (size_t)((close ? close : at) - at));
-    size_t host_len = close ? (size_t)(close - at - 1) : colon ? (size_t)(colon - at) : len;
-    int wrote = snprintf(host, host_size, "%.*s", (int)host_len, close ? at + 1 : at);
-    size_t port_len = colon ? len - (size_t)(colon + 1 - at) : 0;
-    int wrote_port = colon ? snprintf(port, port_size, "%.*s", (int)port_len, colon + 1)
-                           : snprintf(port, port_size, "%s", is_https ? "443" : "80");
-    return host_len > 0 && wrote < (int)host_size && wrote_port < (int)port_size;
-}
-
-bool engine_url_is_valid(const char *url)
-{
-    char host[256], port[16];
-    return split_url(url, host, sizeof(host), port, sizeof(port));
-}
+#include "common/url.h"
 
 static int connect_within(const struct addrinfo *address, int timeout_ms)
 {
@@ -59,12 +32,14 @@ static int connect_within(const struct addrinfo *address, int timeout_ms)
 
 int engine_probe(const char *url, int timeout_ms, struct fail *fail)
 {
-    char host[256], port[16];
-    if (!split_url(url, host, sizeof(host), port, sizeof(port)))
-        return fail_set(fail, -EINVAL, "that is no http or https URL");
+    struct url parts;
+    char port[16];
+    if (url_parse(slice_from_str(url), &parts, fail) < 0)
+        return -EINVAL;
+    snprintf(port, sizeof(port), "%u", parts.port);
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *addresses = NULL;
-    int why = getaddrinfo(host, port, &hints, &addresses);
+    int why = getaddrinfo(parts.host, port, &hints, &addresses);
     if (why)
         return fail_set(fail, -EHOSTUNREACH, "%s", gai_strerror(why));
     int failed = -EHOSTUNREACH;

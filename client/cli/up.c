@@ -7,6 +7,7 @@
 
 #include "client/cli/keys.h"
 #include "client/cli/siblings.h"
+#include "common/url.h"
 
 static const char any_address[] = "0.0.0.0";
 
@@ -142,10 +143,13 @@ static int check_use(const struct invocation *in)
         return cli_usage(in->command, "up starts a broker: say --bind and --front, not --broker");
     if (in->key)
         return cli_usage(in->command, "up has keys of its own: say --keys DIR, not --key");
-    for (size_t i = 0; i < options->engines.count; i++)
-        if (!engine_url_is_valid(options->engines.items[i]))
-            return cli_usage(in->command, "--llm %s: that is no http or https URL",
-                             options->engines.items[i]);
+    for (size_t i = 0; i < options->engines.count; i++) {
+        struct slice text = slice_from_str(options->engines.items[i]);
+        struct url url;
+        struct fail why;
+        if (url_parse(text, &url, &why) < 0)
+            return cli_usage(in->command, "--llm %.*s: that is no base URL: %s", SLICE_ARG(url_shown(text)), why.text);
+    }
     return EXITS_OK;
 }
 

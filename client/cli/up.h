@@ -51,8 +51,7 @@ int up_run(struct up *up);
 int registrar_start(struct registrar *registrar, const struct up *up, struct fail *fail);
 bool registrar_end(struct registrar *registrar);
 
-/* engine_probe.c: whether it is an http or https URL; whether something takes connections there. */
-bool engine_url_is_valid(const char *url);
+/* engine_probe.c: whether something takes connections there. */
 int engine_probe(const char *url, int timeout_ms, struct fail *fail);
 
 #endif

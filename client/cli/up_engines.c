@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "client/cli/up.h"
+#include "common/url.h"
 
 enum { PROBE_MS = 2000 };
 
@@ -22,13 +23,14 @@ static bool register_all(const struct up *up)
     }
     for (size_t i = 0; i < engines->count && client; i++) {
         struct fail fail;
+        struct slice shown = url_shown(slice_from_str(engines->items[i]));
         if (sluice_engine_add(client, engines->items[i])) {
-            cli_say("cannot register the engine %s: %s", engines->items[i], sluice_error(client));
+            cli_say("cannot register the engine %.*s: %s", SLICE_ARG(shown), sluice_error(client));
             return false;
         }
         if (engine_probe(engines->items[i], PROBE_MS, &fail))
-            cli_say("warning: the engine %s does not answer: %s; rollouts will wait for it",
-                    engines->items[i], fail.text);
+            cli_say("warning: the engine %.*s does not answer: %s; rollouts will wait for it", SLICE_ARG(shown),
+                    fail.text);
     }
     return client != NULL;
 }

@@ -29,7 +29,7 @@ struct seen {
     struct core_trouble trouble;
     uint64_t row_runs_max; /* PERSIST_ENGINE */
     bool row_draining;
-    char version[32], calls[16]; /* PERSIST_ENGINE, lane.engine */
+    char version[32], calls[16], credentials[280]; /* PERSIST_ENGINE, lane.engine */
     uint64_t paused_until_ms;
     uint64_t lease_ms, accepted_ms;
     char end_detail[2048], end_engine[280], end_layer[96], end_rollout[160];
@@ -113,6 +113,7 @@ static inline void world_read_lane(struct seen *seen, struct slice bytes)
         COPY(engine, in.lane_engine.url);
         COPY(version, in.lane_engine.version);
         COPY(calls, in.lane_engine.calls);
+        COPY(credentials, in.lane_engine.credentials);
         seen->token = in.lane_engine.state;
         seen->count = in.lane_engine.number;
         seen->ms = in.lane_engine.resume_ms;
@@ -154,6 +155,7 @@ static inline void world_read_effect(struct seen *seen, const struct effect *eff
     seen->paused_until_ms = effect->row.paused_until_ms;
     COPY(version, effect->row.version);
     COPY(calls, effect->row.calls);
+    COPY(credentials, effect->row.credentials);
     seen->lease_ms = effect->lease_ms;
     seen->accepted_ms = effect->accepted_ms;
     COPY(end_detail, effect->end.detail);

@@ -168,6 +168,8 @@ static inline bool tell_engine(void *context, const struct core_engine *row)
     if (row->calls.len)
         buffer_printf(context, " %.*s until %llu", SLICE_ARG(row->calls),
                       (unsigned long long)row->paused_until_ms);
+    if (row->credentials.len)
+        buffer_printf(context, " credentials=%.*s", SLICE_ARG(row->credentials));
     return buffer_printf(context, "%s\n", row->draining ? " draining" : "");
 }
 

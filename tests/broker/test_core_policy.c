@@ -375,6 +375,65 @@ static void what_a_rollout_is_marked_with_stands_before_its_evaluators_words(voi
     world_close(world);
 }
 
+/* ---- credentials: told like versions, and to nobody else -------------------------------------------- */
+
+static void assert_unsaid(struct world *world, const char *secret)
+{
+    for (size_t i = 0; i < world->seen_count; i++) {
+        assert_null(strstr(world->seen[i].engine, secret));
+        assert_null(strstr(world->seen[i].text, secret));
+    }
+    struct buffer status = {0};
+    assert_true(core_status(world->core, world->now_ms, &status));
+    assert_true(buffer_append(&status, "", 1));
+    assert_null(strstr((char *)status.data, secret));
+    assert_non_null(strstr((char *)status.data, "http://c:8000"));
+    buffer_finish(&status);
+}
+
+static void credentials_are_taken_out_of_a_url_and_told_to_run_workers_alone(void **state)
+{
+    (void)state;
+    struct world *world = open_with_engines();
+    world_beat(world, "i1", "init", 4, NULL);
+    world_engine(world, MSG_engine_add, "http://u:SECRET@c:8000/");
+    const struct seen *row = expect(world, PERSIST_ENGINE);
+    assert_string_equal(row->engine, "http://c:8000");
+    assert_string_equal(row->credentials, "u:SECRET");
+    assert_string_equal(told(world, "r1", 0)->engine, "http://c:8000");
+    assert_string_equal(told(world, "r1", 0)->credentials, "u:SECRET");
+    assert_null(told(world, "i1", 0));
+    assert_unsaid(world, "SECRET");
+    world_beat(world, "r2", "run", 4, NULL); /* one that comes later */
+    assert_string_equal(told(world, "r2", 0)->credentials, "u:SECRET");
+    world_close(world);
+}
+
+static void credentials_are_changed_by_saying_others_and_kept_by_saying_none(void **state)
+{
+    (void)state;
+    struct world *world = open_with_engines();
+    world_engine(world, MSG_engine_add, "http://u:one@c:8000");
+    world_engine(world, MSG_engine_add, "http://c:8000");
+    assert_int_equal(seen_count(world, PERSIST_ENGINE), 0);
+    world_engine(world, MSG_engine_add, "http://u:two@c:8000");
+    assert_string_equal(expect(world, PERSIST_ENGINE)->credentials, "u:two");
+    assert_string_equal(told(world, "r1", 0)->credentials, "u:two");
+    set(world, "v1", "http://u:two@c:8000"); /* by either name */
+    assert_string_equal(expect(world, PERSIST_ENGINE)->credentials, "u:two");
+    assert_string_equal(told(world, "r1", 0)->credentials, "u:two");
+    assert_unsaid(world, "two");
+    world_engine(world, MSG_engine_remove, "http://x:SECRET@d:8000");
+    assert_non_null(strstr(expect_refused(world, REFUSAL_UNKNOWN_ENGINE)->text, "no engine d:8000"));
+    world_engine(world, MSG_engine_add, "http://u:SEC@RET@d:8000");
+    assert_null(strstr(expect_refused(world, REFUSAL_BAD_NAME)->text, "RET"));
+    world_engine(world, MSG_engine_remove, "http://c:8000"); /* and they are forgotten, by workers, too */
+    assert_string_equal(told(world, "r1", 0)->credentials, "");
+    world_engine(world, MSG_engine_add, "http://c:8000");
+    assert_string_equal(expect(world, PERSIST_ENGINE)->credentials, "");
+    world_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -393,6 +452,8 @@ int main(void)
         cmocka_unit_test(one_that_is_stale_and_stopped_ends_with_its_record_and_is_not_trained_on),
         cmocka_unit_test(one_that_is_stale_and_refreshed_begins_again_at_once_and_uses_up_nothing),
         cmocka_unit_test(what_a_rollout_is_marked_with_stands_before_its_evaluators_words),
+        cmocka_unit_test(credentials_are_taken_out_of_a_url_and_told_to_run_workers_alone),
+        cmocka_unit_test(credentials_are_changed_by_saying_others_and_kept_by_saying_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

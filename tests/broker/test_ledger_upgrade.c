@@ -119,7 +119,8 @@ static void version_1_gets_what_later_ones_know(void **state)
     assert_int_equal(groups, 5);
 }
 
-#define AS_VERSION_7 "DELETE FROM meta WHERE name = 'versions'; PRAGMA user_version = 7;"
+#define AS_VERSION_8 "ALTER TABLE engines DROP COLUMN credentials; PRAGMA user_version = 8;"
+#define AS_VERSION_7 AS_VERSION_8 "DELETE FROM meta WHERE name = 'versions'; PRAGMA user_version = 7;"
 #define AS_VERSION_6 AS_VERSION_7 "ALTER TABLE engines DROP COLUMN version_number; PRAGMA user_version = 6;"
 #define AS_VERSION_5 AS_VERSION_6 "ALTER TABLE engines DROP COLUMN version;" \
                      "ALTER TABLE engines DROP COLUMN calls;" \
@@ -155,6 +156,33 @@ static int count_stored_indexes(struct world *world)
     sqlite3_finalize(ask);
     sqlite3_close(db);
     return count;
+}
+
+/* Until then they were part of an engine's name wherever it stood. */
+static void version_8_kept_an_engines_credentials_in_its_url(void **state)
+{
+    struct world *world = *state;
+    struct effect run = run_of("a/0", S("record"));
+    run.engine = S("http://u:pa@ss@e:1/v1");
+    const struct effect effects[] = {
+        {.kind = PERSIST_ENGINE, .engine = S("http://u:pa@ss@e:1/v1"), .present = true},
+        {.kind = PERSIST_ENGINE, .engine = S("https://token@[::1]:2"), .present = true},
+        {.kind = PERSIST_ENGINE, .engine = S("http://e:3/v1/@x"), .present = true},
+        group("a", "train", 2), init_of("a", S(""), S("")), run};
+    struct effect end = end_of("train", 1, "a", "a/1");
+    end.end.engine = S("http://u:p@e:4");
+    commit(world, effects, 6);
+    commit_one(world, end);
+    take_back(world, AS_VERSION_8);
+    open_ledger(world);
+    const char *all = restored(world);
+    assert_non_null(strstr(all, "engine http://e:1/v1 credentials=u:pa@ss\n"));
+    assert_non_null(strstr(all, "engine https://[::1]:2 credentials=token\n"));
+    assert_non_null(strstr(all, "engine http://e:3/v1/@x\n"));
+    assert_non_null(strstr(all, " 5100 http://e:1/v1\n"));
+    struct msg_trajectory got;
+    assert_int_equal(ledger_load_trajectory(world->ledger, S("train"), 1, &got, NULL), 0);
+    assert_true(slice_is(got.engine, "http://e:4"));
 }
 
 static void version_7_did_not_keep_the_highest_number_apart(void **state)
@@ -261,6 +289,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(version_1_restores_what_it_held_and_goes_on),
         TEST(version_1_gets_what_later_ones_know),
+        TEST(version_8_kept_an_engines_credentials_in_its_url),
         TEST(version_7_did_not_keep_the_highest_number_apart),
         TEST(version_6_did_not_number_the_versions_of_the_policy),
         TEST(version_2_knew_troubles_and_not_which_dispatches_they_were_of),

@@ -53,6 +53,45 @@ class Engines(Case):
         client.submit([chat(0)], stream="s")
         self.assert_all(self.read(client, "s", 1))
 
+    def test_an_engines_password_is_used_by_run_workers_and_shown_nowhere(self):
+        fleet = Fleet(settings=SOON)
+        engine = fleet.add_engine(dict(script(), credentials="rollouts:top/SECRET"), name="engine")
+        base, engine.url = engine.url, engine.url.replace("//", "//rollouts:top%2FSECRET@")
+        said = []
+
+        def tell(*arguments):
+            done = fleet.run(*arguments, check=False)
+            said.append(done.stdout + done.stderr)
+            return done
+        self.enter(fleet)  # adds it by that name
+        client = self.client(fleet, timeout=60)
+        client.submit([chat(k) for k in range(2)], stream="s")
+        seen = self.read(client, "s", 2)
+        self.assert_all(seen)
+        self.assertEqual({t.engine for t in seen}, {base})
+        said += [repr(vars(t)) for t in seen]
+        fleet["run-1"].kill()
+        fleet["run-1"].start()
+        fleet.broker.kill()
+        fleet.broker.start()  # both have it from the ledger
+        client.submit([chat(k) for k in range(2, 4)], stream="s")
+        self.assert_all(self.read(client, "s", 2, from_seq=3))
+        self.assertEqual(tell("engine", "check", engine.url).returncode, 0)
+        tell("engine", "add", base)  # as it was
+        tell("engine", "add", engine.url.replace("SECRET", "SECRET2"))  # which is wrong
+        client.submit([chat(4)], stream="s")
+        t, = self.read(client, "s", 1, from_seq=5)
+        self.assertEqual(t.outcome, "infra")
+        self.assertIn("wants credentials", t.detail)
+        said.append(repr(vars(t)))
+        for arguments in (("status",), ("status", "--json"), ("engine", "list"), ("engine", "drain", engine.url),
+                          ("engine", "add", engine.url.replace("26", "26:")), ("engine", "remove", engine.url)):
+            tell(*arguments)
+        said += [fleet[name].said(whole=True) for name in ("broker", "run-1")]
+        self.assertIn(base, "".join(said))
+        for text in said:
+            self.assertNotIn("SECRET", text)
+
     def gauge(self, part):
         """A file that tells an engine how full its cache is, and what says it anew."""
         path = os.path.join(self.enter(tempfile.TemporaryDirectory()), "cache")

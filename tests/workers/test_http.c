@@ -360,6 +360,51 @@ static void no_proxy_is_used(void **state)
     assert_int_equal(a.error, 0);
 }
 
+/* "u:p w@" in base64. */
+static const char login[] = "authorization: basic dTpwIHdA";
+
+static struct ask *ask_with(struct ask *a, const char *place, const char *credentials)
+{
+    char below[128];
+    snprintf(below, sizeof(below), "%s%s", base, place);
+    assert_true(http_set_credentials(http, below, "other:one"));
+    assert_true(http_set_credentials(http, below, credentials));
+    ask(a);
+    return a;
+}
+
+static void credentials_go_with_requests_to_their_url_and_to_no_other(void **state)
+{
+    (void)state;
+    struct ask a = {.path = "/echo", .body = "{}"};
+    assert_int_equal(ask_with(&a, "", "u:p%20w%40")->error, 0);
+    assert_non_null(strcasestr(last_head, login));
+}
+
+static void a_path_that_only_begins_alike_is_another(void **state)
+{
+    (void)state;
+    struct ask a = {.path = "/echo", .body = "{}"};
+    assert_int_equal(ask_with(&a, "/ec", "u:p%20w%40")->error, 0);
+    assert_null(strcasestr(last_head, "authorization"));
+}
+
+static void credentials_that_are_taken_away_go_with_nothing(void **state)
+{
+    (void)state;
+    struct ask a = {.path = "/echo", .body = "{}"};
+    assert_int_equal(ask_with(&a, "", "")->error, 0);
+    assert_null(strcasestr(last_head, "authorization"));
+}
+
+static void no_error_names_credentials(void **state)
+{
+    (void)state;
+    struct ask a = {.path = "/silent", .deadline_ms = 200};
+    assert_true(ask_with(&a, "", "u:SECRET")->error < 0);
+    assert_null(strstr(a.fail.text, "SECRET"));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -385,6 +430,10 @@ int main(void)
         TEST(a_cancel_closes_the_connection_at_once),
         TEST(only_http_is_spoken),
         TEST(no_proxy_is_used),
+        TEST(credentials_go_with_requests_to_their_url_and_to_no_other),
+        TEST(a_path_that_only_begins_alike_is_another),
+        TEST(credentials_that_are_taken_away_go_with_nothing),
+        TEST(no_error_names_credentials),
     };
     return cmocka_run_group_tests_name("http", tests, NULL, NULL);
 }

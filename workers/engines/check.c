@@ -99,13 +99,13 @@ enum check_status engine_check(const char *url, bool is_json, FILE *out)
     struct http *http =
         report.run.loop ? http_create(report.run.loop, &limits, &fail) : NULL;
     struct engines *engines = http ? engines_create(http) : NULL;
-    report.run.engine = engines ? engines_get(engines, url) : NULL;
+    report.run.engine = engines ? engines_get_given(engines, url, &fail) : NULL;
     report.status = ENGINE_CHECK_STATUS_WELL;
     if (report.run.engine && fiber_start(report.run.loop, run_all, stop, &report))
         loop_run(report.run.loop);
     else
         report.status = ENGINE_CHECK_STATUS_NONE;
-    tell_all(&report, url);
+    tell_all(&report, report.run.engine ? engine_url(report.run.engine) : "");
     tokens_finish(&report.run.prompt);
     tokens_finish(&report.run.sampled);
     free(report.run.logprobs);

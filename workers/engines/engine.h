@@ -35,6 +35,10 @@ void engines_destroy(struct engines **engines);
 struct tokenizers;
 void engines_set_tokenizers(struct engines *engines, const struct tokenizers *tokenizers);
 struct engine *engines_get(struct engines *engines, const char *url);
+/* The same for a URL that a person gave, which may have credentials: they are kept apart. NULL with fail. */
+struct engine *engines_get_given(struct engines *engines, const char *url, struct fail *fail);
+/* What the engine is called with from now on (http.h); false when out of memory. */
+bool engine_set_credentials(struct engine *engine, const char *credentials);
 
 struct tokens { /* free with tokens_finish */
     uint32_t *ids;

@@ -1,7 +1,9 @@
 /* engines.c - the worker's engines, by their URLs. */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "common/cleanup.h"
+#include "common/url.h"
 #include "workers/engines/dialect.h"
 
 struct engines {
@@ -74,6 +76,23 @@ struct engine *engines_get(struct engines *engines, const char *url)
     if (!*at)
         *at = engine_create(engines, url, len);
     return *at;
+}
+
+bool engine_set_credentials(struct engine *engine, const char *credentials)
+{
+    return http_set_credentials(engine->http, engine->url, credentials);
+}
+
+struct engine *engines_get_given(struct engines *engines, const char *text, struct fail *fail)
+{
+    struct url url;
+    if (url_parse(slice_from_str(text), &url, fail) < 0)
+        return NULL;
+    struct engine *engine = engines_get(engines, url.base);
+    if (engine && engine_set_credentials(engine, url.credentials))
+        return engine;
+    fail_set(fail, -ENOMEM, "out of memory");
+    return NULL;
 }
 
 /* ---- what is held there ------------------------------------------------------------------ */

@@ -117,7 +117,7 @@ static int run_lanes(struct verification *all, struct fail *fail)
     all->loop = loop_create();
     struct http *http = all->loop ? http_create(all->loop, &limits, fail) : NULL;
     struct engines *engines = http ? engines_create(http) : NULL;
-    all->engine.engine = engines ? engines_get(engines, all->options->engine) : NULL;
+    all->engine.engine = engines ? engines_get_given(engines, all->options->engine, fail) : NULL;
     if (all->engine.engine && start_lane(all, run_first_lane)) {
         all->progress = loop_after(all->loop, PROGRESS_MS, show_progress, all);
         loop_run(all->loop);
