@@ -268,6 +268,8 @@ void core_tell_store(struct core *core, const struct core_store *store);
 
 /* A lane's connection broke (socket monitor): the worker is lost at once. */
 void core_lane_broke(struct core *core, int64_t now_ms, struct slice worker);
+/* Its lane does not lead there yet, and why: it is given no jobs meanwhile. `why` empty: now it does. */
+void core_lane_waits(struct core *core, int64_t now_ms, struct slice worker, struct slice why);
 
 /*
  * The broker itself stood still for so long until now. Workers, deadlines and leases get that

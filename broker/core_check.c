@@ -164,7 +164,7 @@ static verdict check_workers(const struct core *core, const struct census *censu
             return "the workers are not in the order of their beats";
         beat_ms = worker->beat_ms;
         leased[worker->stage] += worker->jobs.count;
-        slots[worker->stage] += worker->draining || worker->hung ? 0 : worker->slots;
+        slots[worker->stage] += worker_is_out(worker) ? 0 : worker->slots;
         count++;
     }
     if (count != core->workers_by_id.count || count > WORKERS_MAX)

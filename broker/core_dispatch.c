@@ -101,7 +101,7 @@ static struct worker *least_busy(const struct core *core, enum stage stage)
 {
     struct worker *worker, *best = NULL;
     LIST_EACH(worker, &core->workers, link)
-        if (worker->stage == stage && !worker->draining && !worker->hung && !worker->solo &&
+        if (worker->stage == stage && !worker_is_out(worker) && !worker->solo &&
             (!best || worker->jobs.count < best->jobs.count))
             best = worker;
     return best;
@@ -111,7 +111,7 @@ static void dispatch_solo(struct core *core, enum stage stage)
 {
     struct job *job;
     struct worker *kept = core->reserved[stage];
-    if (kept && (kept->draining || kept->hung))
+    if (kept && worker_is_out(kept))
         reserve(core, stage, NULL);
     while ((job = next_job(core, PLACE_SOLO, stage))) {
         struct worker *worker = core->reserved[stage];

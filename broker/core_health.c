@@ -124,7 +124,7 @@ static void advise_stage(const struct core *core, json_t *advice, enum stage sta
         say(advice, "no %s worker is connected%s: sluice worker %s --broker URL", name,
             queued ? ", and jobs wait for one" : "", name);
     else if (crew.slots == 0 && queued)
-        say(advice, "every %s worker is draining or hung, and %zu jobs wait: "
+        say(advice, "every %s worker is draining, hung or unreached, and %zu jobs wait: "
             "sluice worker %s --broker URL", name, queued, name);
     if (crew.hung)
         say(advice, "%" PRIu64 " %s workers send beats but do not get on; their jobs were given "
@@ -167,6 +167,22 @@ static void advise_breakers(const struct core *core, json_t *advice)
             core->images_waiting);
 }
 
+/* Those whose lanes lead nowhere yet. */
+static void advise_unreached(const struct core *core, json_t *advice)
+{
+    const struct worker *worker, *first = NULL;
+    size_t count = 0;
+    LIST_EACH(worker, &core->workers, link) {
+        if (!worker->unreached)
+            continue;
+        first = first ? first : worker;
+        count++;
+    }
+    if (first)
+        say(advice, "%zu workers are given no jobs as the broker does not reach them, %s on %s among "
+            "them: %s", count, first->id, first->host, first->unreached);
+}
+
 /* Those that would have better sandboxes if their nodes allowed it. */
 static void advise_sandboxes(const struct core *core, json_t *advice)
 {
@@ -202,6 +218,7 @@ json_t *status_advice(struct view view)
             core->queues[PLACE_PARKED][STAGE_RUN].count);
     advise_breakers(core, advice);
     advise_silence(core, advice);
+    advise_unreached(core, advice);
     advise_sandboxes(core, advice);
     return advice;
 }

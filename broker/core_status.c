@@ -22,7 +22,8 @@ struct crew crew_of(const struct core *core, enum stage stage)
         crew.workers++;
         crew.draining += worker->draining;
         crew.hung += worker->hung;
-        if (worker->draining || worker->hung)
+        crew.unreached += worker->unreached != NULL;
+        if (worker_is_out(worker))
             continue;
         crew.slots += worker->slots;
         crew.free += worker->slots - worker->jobs.count;

@@ -19,7 +19,7 @@ struct view {
 
 /* The workers of a stage. */
 struct crew {
-    uint64_t workers, draining, hung, slots, free;
+    uint64_t workers, draining, hung, unreached, slots, free;
 };
 
 struct crew crew_of(const struct core *core, enum stage stage);

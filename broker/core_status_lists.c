@@ -26,7 +26,10 @@ json_t *status_workers(const struct core *core)
     LIST_EACH(worker, &core->workers, link) {
         if (json_array_size(array) == LISTED_MAX)
             break;
-        const char *state = worker->hung ? "hung" : worker->draining ? "draining" : "ready";
+        const char *state = worker->hung        ? "hung"
+                            : worker->unreached ? "unreached"
+                            : worker->draining  ? "draining"
+                                                : "ready";
         json_t *part = json_object();
         json_object_set_new(part, "worker", status_text(worker_id(worker)));
         json_object_set_new(part, "stage", json_string(stage_wire(worker->stage)));
@@ -36,6 +39,8 @@ json_t *status_workers(const struct core *core)
         json_object_set_new(part, "jobs", status_number(worker->jobs.count));
         json_object_set_new(part, "beat_ago_ms",
                             json_integer(core->now_ms - worker->beat_ms));
+        if (worker->unreached)
+            json_object_set_new(part, "unreached", status_text(slice_from_str(worker->unreached)));
         add_node(part, worker);
         json_array_append_new(array, part);
     }

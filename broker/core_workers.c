@@ -18,7 +18,7 @@ struct worker *worker_find(const struct core *core, struct slice id)
 
 bool worker_may_take(const struct core *core, const struct worker *worker)
 {
-    return !worker->draining && !worker->hung && !worker->solo &&
+    return !worker_is_out(worker) && !worker->solo &&
            core->reserved[worker->stage] != worker && worker->jobs.count < worker->slots;
 }
 
@@ -27,7 +27,7 @@ void worker_refresh(struct core *core, struct worker *worker)
     struct heap *heap = &core->free[worker->stage];
     int64_t free_slots = (int64_t)worker->slots - (int64_t)worker->jobs.count;
     core->slots[worker->stage] -= worker->counted;
-    worker->counted = worker->draining || worker->hung ? 0 : worker->slots;
+    worker->counted = worker_is_out(worker) ? 0 : worker->slots;
     core->slots[worker->stage] += worker->counted;
     if (!worker_may_take(core, worker))
         heap_remove(heap, &worker->free);
@@ -111,6 +111,7 @@ void worker_destroy(struct core *core, struct worker *worker)
     list_remove(&worker->link);
     free(worker->lane);
     free(worker->host);
+    free(worker->unreached);
     free(worker->sandbox);
     free(worker->sandbox_why);
     free(worker->kernel);
@@ -152,6 +153,8 @@ static void hang(struct core *core, struct worker *worker)
     core->counters.lost++;
     loss_note(core, worker, LOSS_NO_PROGRESS);
     close_lane(core, worker);
+    free(worker->unreached);
+    worker->unreached = NULL;
     worker->hung = true;
     take_jobs(core, worker);
     worker_refresh(core, worker);
@@ -162,6 +165,21 @@ void core_lane_broke(struct core *core, int64_t now_ms, struct slice id)
     struct worker *worker = worker_find(core, id);
     if (core_begin(core, now_ms) && worker && !worker->hung)
         worker_lose(core, worker, LOSS_LANE_BROKE);
+}
+
+void core_lane_waits(struct core *core, int64_t now_ms, struct slice id, struct slice why)
+{
+    struct worker *worker = worker_find(core, id);
+    if (!core_begin(core, now_ms) || !worker || worker->hung)
+        return;
+    bool waited = worker->unreached != NULL;
+    free(worker->unreached);
+    worker->unreached = why.len ? core_strdup(core, why) : NULL;
+    if (waited && !worker->unreached) {
+        say_hello(core, worker);
+        policy_tell(core, worker, 0);
+    }
+    worker_refresh(core, worker);
 }
 
 void workers_tick(struct core *core)
@@ -297,6 +315,8 @@ static struct worker *meet(struct core *core, const struct call *call, enum stag
         return worker;
     if (set_text(core, &worker->lane, in->lane)) {
         close_lane(core, worker);
+        free(worker->unreached);
+        worker->unreached = NULL;
         open_lane(core, worker, call->caller);
     } else if (in->epoch != core->epoch) {
         say_hello(core, worker);

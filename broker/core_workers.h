@@ -64,6 +64,7 @@ struct worker {
     struct queue jobs;     /* leased to it */
     struct job *solo;      /* the one that runs alone, or NULL */
     char *lane, *host;
+    char *unreached;       /* why its lane does not lead to it yet, or NULL */
     char *sandbox, *sandbox_why, *kernel; /* of its node, as it says; each may be NULL */
     uint32_t sandboxes;
     enum stage stage;
@@ -87,6 +88,11 @@ struct worker *worker_find(const struct core *core, struct slice id);
 /* Puts it among those that may be given jobs, or takes it out, as it is now. */
 void worker_refresh(struct core *core, struct worker *worker);
 bool worker_may_take(const struct core *core, const struct worker *worker);
+/* It takes no new jobs, whatever slots it has. */
+static inline bool worker_is_out(const struct worker *worker)
+{
+    return worker->draining || worker->hung || worker->unreached;
+}
 /* Its lane closes, its jobs go back to their queues, it is forgotten. */
 void worker_lose(struct core *core, struct worker *worker, enum loss_why why);
 /* lane.drain to it, as it was told. */

@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 
 #include "broker/frame.h"
+#include "broker/names.h"
 
 enum { PATIENCE_CHECK_MS = 1000 };
 
@@ -16,16 +17,24 @@ struct lane {
     int64_t opened_ms;
     bool connected, broken;
     enum handshake failed; /* why it never connected */
+    bool waits;            /* for its host's name: there is no socket yet */
+    enum name_state told;  /* of that name */
+    struct lane_address address;
 };
 
-/* Lanes are keyed by the worker's id. `broken` holds ids told of by lanes_take_broken next. */
+/*
+ * Lanes are keyed by the worker's id. `broken` holds ids told of by lanes_take_broken next, `news` what
+ * lanes_take_news does.
+ */
 struct lanes {
     void *context;
     const struct gate *gate;
     struct lane_rules rules;
     int epoll_fd;
     zhashx_t *all;
-    zlistx_t *broken;
+    zlistx_t *broken, *news;
+    struct names *names; /* its descriptor is in the epoll set, as nobody's */
+    size_t waiting;      /* lanes */
     int64_t patience_ms; /* when lanes that do not connect are looked for next */
 };
 
@@ -85,12 +94,17 @@ struct lanes *lanes_create(void *context, const struct gate *gate, struct lane_r
     lanes->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     lanes->all = zhashx_new();
     lanes->broken = zlistx_new();
-    if (lanes->epoll_fd < 0 || !lanes->all || !lanes->broken) {
+    lanes->news = zlistx_new();
+    lanes->names = names_create();
+    struct epoll_event event = {.events = EPOLLIN};
+    if (lanes->epoll_fd < 0 || !lanes->all || !lanes->broken || !lanes->news || !lanes->names ||
+        epoll_ctl(lanes->epoll_fd, EPOLL_CTL_ADD, names_fd(lanes->names), &event) != 0) {
         lanes_destroy(&lanes);
         return NULL;
     }
     zhashx_set_destructor(lanes->all, lane_destroy);
     zlistx_set_destructor(lanes->broken, name_destroy);
+    zlistx_set_destructor(lanes->news, name_destroy);
     return lanes;
 }
 
@@ -102,6 +116,8 @@ void lanes_destroy(struct lanes **closing)
         return;
     zhashx_destroy(&lanes->all);
     zlistx_destroy(&lanes->broken);
+    zlistx_destroy(&lanes->news);
+    names_destroy(&lanes->names);
     if (lanes->epoll_fd >= 0)
         close(lanes->epoll_fd);
     free(lanes);
@@ -175,11 +191,12 @@ static int watch(struct lanes *lanes, struct lane *lane)
     return 0;
 }
 
-static int lane_connect(struct lanes *lanes, struct lane *lane, const struct lane_address *address)
+static int lane_connect(struct lanes *lanes, struct lane *lane, int64_t now_ms)
 {
     char endpoint[LANE_ENDPOINT_SIZE];
-    int is_v6 = strchr(address->host, ':') != NULL;
-    lane_address_format(address, endpoint);
+    int is_v6 = strchr(lane->address.host, ':') != NULL;
+    lane_address_format(&lane->address, endpoint);
+    lane->opened_ms = now_ms;
     lane->push = zmq_socket(lanes->context, ZMQ_PUSH);
     if (!lane->push)
         return -errno;
@@ -193,6 +210,72 @@ static int lane_connect(struct lanes *lanes, struct lane *lane, const struct lan
     if (code == 0 && zmq_connect(lane->push, endpoint) != 0)
         code = -errno;
     return code;
+}
+
+/* ---- names of hosts -------------------------------------------------------------------------- */
+
+static void tell(struct lanes *lanes, const struct lane *lane, const struct name_answer *answer)
+{
+    struct lane_news *news = calloc(1, sizeof(*news));
+    if (!news)
+        return;
+    strcpy(news->worker, lane->worker);
+    if (answer->state == NAME_ASKED)
+        snprintf(news->why, sizeof(news->why), "the name %s of its lane is being looked up", lane->address.host);
+    else if (answer->state == NAME_FAILED)
+        snprintf(news->why, sizeof(news->why),
+                 "the name %s of its lane means nothing to the broker's machine (%s): mend the name service "
+                 "there, or start the worker with --advertise and an address", lane->address.host, answer->why);
+    if (!zlistx_add_end(lanes->news, news))
+        free(news);
+}
+
+/* Connects a lane that waits, if its host's address is known now. Negative errno: it cannot be. */
+static int settle(struct lanes *lanes, struct lane *lane, bool is_new, int64_t now_ms)
+{
+    struct name_answer answer = names_find(lanes->names, lane->address.host, now_ms);
+    bool is_found = answer.state == NAME_FOUND, was_told = !is_new && lane->told == answer.state;
+    if (!was_told && !(is_new && is_found))
+        tell(lanes, lane, &answer);
+    lane->told = answer.state;
+    lane->waits = !is_found;
+    lanes->waiting += (size_t)(is_new ? lane->waits : -is_found);
+    if (!is_found)
+        return 0;
+    lane->address.is_name = false;
+    snprintf(lane->address.host, sizeof(lane->address.host), "%s", answer.address);
+    return lane_connect(lanes, lane, now_ms);
+}
+
+static void settle_all(struct lanes *lanes, int64_t now_ms)
+{
+    if (lanes->waiting == 0)
+        return;
+    for (struct lane *lane = zhashx_first(lanes->all); lane; lane = zhashx_next(lanes->all))
+        if (lane->waits && settle(lanes, lane, false, now_ms) != 0)
+            lane_break(lanes, lane);
+}
+
+bool lanes_take_news(struct lanes *lanes, struct lane_news *ret)
+{
+    for (struct lane_news *news; (news = zlistx_detach(lanes->news, NULL)); free(news)) {
+        const struct lane *lane = zhashx_lookup(lanes->all, news->worker);
+        if (!lane || lane->waits != (news->why[0] != '\0'))
+            continue; /* opened again since */
+        *ret = *news;
+        free(news);
+        return true;
+    }
+    return false;
+}
+
+/* ---- opening and closing ----------------------------------------------------------------------- */
+
+static void drop(struct lanes *lanes, const char *name)
+{
+    const struct lane *lane = zhashx_lookup(lanes->all, name);
+    lanes->waiting -= lane && lane->waits;
+    zhashx_delete(lanes->all, name);
 }
 
 /* The core still believes in this lane, so it must hear of it. */
@@ -220,7 +303,7 @@ int lanes_open(struct lanes *lanes, struct slice worker, struct slice endpoint, 
     char name[LANE_NAME_SIZE];
     struct lane_address address;
     struct fail why;
-    zhashx_delete(lanes->all, name_of(worker, name));
+    drop(lanes, name_of(worker, name));
     int code = find_address(lanes, endpoint, peer, &address, &why);
     if (code)
         return fail_open(lanes, name, code, fail, why.text);
@@ -232,12 +315,13 @@ int lanes_open(struct lanes *lanes, struct slice worker, struct slice endpoint, 
     strcpy(lane->worker, name);
     lane->epoll_fd = lanes->epoll_fd;
     lane->monitor_fd = -1;
-    lane->opened_ms = now_ms;
-    code = lane_connect(lanes, lane, &address);
+    lane->address = address;
+    code = address.is_name ? settle(lanes, lane, true, now_ms) : lane_connect(lanes, lane, now_ms);
     if (code == 0 && zhashx_insert(lanes->all, name, lane) != 0)
         code = -ENOMEM;
     if (code == 0)
         return 0;
+    lanes->waiting -= lane->waits;
     lane_destroy((void **)&lane);
     return fail_open(lanes, name, code, fail, zmq_strerror(-code));
 }
@@ -246,7 +330,7 @@ int lanes_send(struct lanes *lanes, struct slice worker, zmq_msg_t *frame, struc
 {
     char name[LANE_NAME_SIZE];
     struct lane *lane = zhashx_lookup(lanes->all, name_of(worker, name));
-    if (!lane) {
+    if (!lane || lane->waits) {
         zmq_msg_close(frame);
         return fail_set(fail, -ENOENT, "there is no lane to worker %s", name);
     }
@@ -258,17 +342,23 @@ int lanes_send(struct lanes *lanes, struct slice worker, zmq_msg_t *frame, struc
 void lanes_close(struct lanes *lanes, struct slice worker)
 {
     char name[LANE_NAME_SIZE];
-    zhashx_delete(lanes->all, name_of(worker, name));
+    drop(lanes, name_of(worker, name));
 }
 
 /* ---- telling ----------------------------------------------------------------------------- */
 
-static void hear_all(struct lanes *lanes)
+static void hear_all(struct lanes *lanes, int64_t now_ms)
 {
     struct epoll_event events[64];
     int count = epoll_wait(lanes->epoll_fd, events, 64, 0);
-    for (int i = 0; i < count; i++)
-        hear(lanes, events[i].data.ptr);
+    for (int i = 0; i < count; i++) {
+        if (events[i].data.ptr) {
+            hear(lanes, events[i].data.ptr);
+            continue;
+        }
+        names_hear(lanes->names);
+        settle_all(lanes, now_ms);
+    }
 }
 
 static void lose_patience(struct lanes *lanes, int64_t now_ms)
@@ -276,8 +366,9 @@ static void lose_patience(struct lanes *lanes, int64_t now_ms)
     if (now_ms < lanes->patience_ms)
         return;
     lanes->patience_ms = now_ms + PATIENCE_CHECK_MS;
+    settle_all(lanes, now_ms);
     for (struct lane *lane = zhashx_first(lanes->all); lane; lane = zhashx_next(lanes->all))
-        if (!lane->connected && now_ms - lane->opened_ms > LANE_PATIENCE_MS)
+        if (!lane->connected && !lane->waits && now_ms - lane->opened_ms > LANE_PATIENCE_MS)
             lane_break(lanes, lane);
 }
 
@@ -303,7 +394,7 @@ bool lanes_take_broken(struct lanes *lanes, int64_t now_ms, char ret_worker[LANE
                        const char **ret_why)
 {
     if (zlistx_size(lanes->broken) == 0) {
-        hear_all(lanes);
+        hear_all(lanes, now_ms);
         lose_patience(lanes, now_ms);
     }
     char *worker;

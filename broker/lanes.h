@@ -7,6 +7,8 @@
  * Where keys are asked for, the broker is the CURVE server of each lane although it connects: so a
  * worker takes jobs from the broker it knows, and the broker gives them to workers it knows; a lane
  * whose handshake fails breaks at once.
+ * Where an endpoint names a host, the lane waits until the name is known (names.h), and libzmq is given the
+ * number: what is sent meanwhile is dropped, so its worker is to be given no jobs (lanes_take_news).
  * A broken lane is told of once by lanes_take_broken, and the owner closes it. An endpoint is a
  * peer's text: where it may lead is lane_address.h's to say; there are no more than LANES_MAX of them.
  */
@@ -20,7 +22,7 @@
 
 struct lanes;
 
-enum { LANES_MAX = 8192, LANE_PATIENCE_MS = 10000, LANE_NAME_SIZE = 129 };
+enum { LANES_MAX = 8192, LANE_PATIENCE_MS = 10000, LANE_NAME_SIZE = 129, LANE_NEWS_SIZE = 512 };
 
 /* `context`, a ZeroMQ context, and `gate` outlive it, as what `rules` borrows does. NULL with errno. */
 struct lanes *lanes_create(void *context, const struct gate *gate, struct lane_rules rules);
@@ -40,6 +42,13 @@ int lanes_open(struct lanes *lanes, struct slice worker, struct slice endpoint, 
 int lanes_send(struct lanes *lanes, struct slice worker, zmq_msg_t *frame, struct fail *fail);
 void lanes_close(struct lanes *lanes, struct slice worker);
 size_t lanes_count(const struct lanes *lanes);
+
+/* What became of a lane that waits for a name. */
+struct lane_news {
+    char worker[LANE_NAME_SIZE];
+    char why[LANE_NEWS_SIZE]; /* it waits, and what would help; empty: it waits no more */
+};
+bool lanes_take_news(struct lanes *lanes, struct lane_news *ret);
 
 /* The next worker whose lane broke; false when there is none. `why` is for the log. */
 bool lanes_take_broken(struct lanes *lanes, int64_t now_ms, char ret_worker[LANE_NAME_SIZE],

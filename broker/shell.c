@@ -146,6 +146,16 @@ static void take_broken_lanes(struct shell *shell, int64_t now_ms)
     }
 }
 
+static void take_lane_news(struct shell *shell, int64_t now_ms)
+{
+    struct lane_news news;
+    while (lanes_take_news(shell->lanes, &news)) {
+        log_event(LOG_INFO, news.why[0] ? "broker.lane-waits" : "broker.lane-waits-no-more",
+                  "worker=%s why=\"%s\"", news.worker, news.why);
+        core_lane_waits(shell->core, now_ms, slice_from_str(news.worker), slice_from_str(news.why));
+    }
+}
+
 /* Waits for something to do. False when nothing is there now. */
 static bool await(struct shell *shell, bool *ret_backup_ended)
 {
@@ -185,6 +195,7 @@ static int cycle(struct shell *shell, struct fail *fail)
     int64_t now_ms = clock_ms(), wall_ms = clock_wall_ms();
     notice_absence(shell, now_ms);
     take_broken_lanes(shell, now_ms);
+    take_lane_news(shell, now_ms);
     shell_take_in(shell, now_ms, wall_ms);
     shell->is_drained[PLACE_FEED] = feed_take(shell->feed, shell->core, shell->crowd, now_ms);
     crowd_take(shell->crowd, shell->is_drained, now_ms);

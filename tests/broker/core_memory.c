@@ -220,6 +220,8 @@ static void live(struct core *core)
     result(core, "r1", "run:g/1", "agent");
     beat(core, "e1", "eval", "tcp://h:4");
     result(core, "e1", "eval:g/1", "ok");
+    GUARDED(core_lane_waits(core, now_ms, TEXT("r1"), TEXT("why")));
+    GUARDED(core_lane_waits(core, now_ms, TEXT("r1"), TEXT("")));
     GUARDED(core_lane_broke(core, now_ms, TEXT("r1")));
     settle(core);
     stumble(core);

@@ -241,8 +241,11 @@ static inline void odd_answer(struct world *world)
 static inline void hurt(struct world *world)
 {
     struct crew *worker = &PICK(world, world->crew);
+    struct slice id = slice_from_str(worker->id);
     if (roll(world, 2))
-        core_lane_broke(world->core, world->now_ms, slice_from_str(worker->id));
+        core_lane_broke(world->core, world->now_ms, id);
+    else if (roll(world, 2))
+        core_lane_waits(world->core, world->now_ms, id, slice_from_str(roll(world, 2) ? "why" : ""));
     else
         hire(world, worker, roll(world, STAGE_COUNT), 1 + roll(world, 4));
 }

@@ -69,7 +69,7 @@ static void harm(struct model *model)
     struct sim_worker *worker = &model->crew[roll(model, CREW_MAX)];
     if (!worker->alive)
         return;
-    switch (roll(model, 5)) {
+    switch (roll(model, 7)) {
     case 0:
         worker->alive = false;
         model->deaths++;
@@ -77,6 +77,12 @@ static void harm(struct model *model)
     case 1: worker->hung = !worker->hung; break;
     case 2: worker->draining = !worker->draining; break;
     case 3: worker->slots = 1 + roll(model, 4); break;
+    case 4:
+        core_lane_waits(model->core, model->now_ms, slice_from_str(worker->id), slice_from_str("asked"));
+        break;
+    case 5:
+        core_lane_waits(model->core, model->now_ms, slice_from_str(worker->id), slice_from_str(""));
+        break;
     default: core_lane_broke(model->core, model->now_ms, slice_from_str(worker->id)); break;
     }
 }

@@ -327,6 +327,41 @@ static void nothing_is_sent_to_a_hung_worker_not_even_where_it_moved(void **stat
     world_close(world);
 }
 
+static void a_worker_whose_lane_waits_is_given_nothing_until_it_leads_there(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    world_beat(world, "i1", "init", 4, NULL);
+    core_lane_waits(world->core, world->now_ms, TEXT("i1"), TEXT("its name is being looked up"));
+    world_submit(world, "g", 1);
+    assert_int_equal(seen_count(world, LANE_JOB), 0);
+    world_beat(world, "i1", "init", 4, NULL);
+    assert_int_equal(seen_count(world, LANE_JOB), 0);
+    struct buffer status = {0};
+    assert_true(core_status(world->core, world->now_ms, &status) && buffer_append(&status, "", 1));
+    assert_non_null(strstr((char *)status.data, "\"state\":\"unreached\",\"slots\":4"));
+    assert_non_null(strstr((char *)status.data, "the broker does not reach them, i1 on node7 among them: its name"));
+    assert_non_null(strstr((char *)status.data, "no init worker is ready"));
+    buffer_finish(&status);
+    core_lane_waits(world->core, world->now_ms, TEXT("i1"), TEXT(""));
+    world_settle(world);
+    expect_job(world, "i1", "init:g");
+    assert_true(was_told(world, "i1", MSG_lane_hello, NULL));
+    world_close(world);
+}
+
+static void a_lane_that_moved_waits_no_more_for_what_the_old_one_did(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    world_beat(world, "i1", "init", 4, NULL);
+    core_lane_waits(world->core, world->now_ms, TEXT("i1"), TEXT("its name is being looked up"));
+    world_submit(world, "g", 1);
+    world_beat_with(world, "i1", "init", (struct beat){.lane = "tcp://10.0.0.7:20999"}, NULL);
+    expect_job(world, "i1", "init:g");
+    world_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -350,6 +385,8 @@ int main(void)
         cmocka_unit_test(a_worker_whose_work_stands_still_is_lost_until_it_gets_on),
         cmocka_unit_test(a_hung_worker_that_falls_silent_is_forgotten),
         cmocka_unit_test(nothing_is_sent_to_a_hung_worker_not_even_where_it_moved),
+        cmocka_unit_test(a_worker_whose_lane_waits_is_given_nothing_until_it_leads_there),
+        cmocka_unit_test(a_lane_that_moved_waits_no_more_for_what_the_old_one_did),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
