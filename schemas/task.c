@@ -41,6 +41,7 @@ static bool check_eval(const struct task *task, struct refusal *no)
         {"eval.command", "command", task->eval_command, true},
         {"eval.reward_file", "command", task->eval_reward_file, false},
         {"eval.files", "command", task->eval_file_count > 0, false},
+        {"eval.trust", "command", strcmp(task->eval_trust, "none") != 0, false},
         {"eval.network", "command", task->eval_grant_count > 0, false},
         {"eval.answer", "math", task->eval_answer, true},
     };
@@ -154,7 +155,8 @@ void task_destroy(struct task *task)
     char *texts[] = {task->id,         task->kind,         task->image,
                      task->agent_kind, task->agent_form,   task->agent_tool_role,
                      task->on_repeat,  task->eval_kind,    task->eval_command,
-                     task->eval_reward_file, task->eval_answer, task->limits.on_stale};
+                     task->eval_reward_file, task->eval_answer,  task->eval_trust,
+                     task->limits.on_stale};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         free(texts[i]);
     free(task->messages);

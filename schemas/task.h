@@ -105,6 +105,7 @@ struct task {
     char *eval_kind;      /* "command", "math" or "none" (no reward) */
     char *eval_command;   /* command: run by bash -c in a fresh sandbox */
     char *eval_reward_file; /* command: holds a number; NULL: exit status 0 is 1.0, 1 to 125 is 0.0, other is broken */
+    char *eval_trust;              /* "none" or "image" */
     struct task_file *eval_files; /* written only into the evaluator's sandbox */
     size_t eval_file_count;
     char **eval_grants; /* what the evaluator may reach */

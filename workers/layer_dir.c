@@ -66,6 +66,7 @@ int layer_dir_make(const char *cache, struct layer_dir *ret, struct fail *fail)
 struct unpack {
     const struct layers *layers;
     const char *digest, *hex;
+    bool is_plain; /* without the names of system_names.def */
     struct slice inlined;
     const char *path;
     int lock;
@@ -105,6 +106,26 @@ static int verify(const struct unpack *unpack, struct frame_reader *tar, int cod
     return code;
 }
 
+static const char *const system_names[] = {
+#define SYSTEM_NAME(name) name,
+#include "workers/sandbox/system_names.def"
+#undef SYSTEM_NAME
+};
+
+/* After all of it was unpacked: what lies elsewhere may be a link to what goes. */
+static int drop_system_names(const struct unpack *unpack, int root)
+{
+    for (size_t i = 0; i < sizeof(system_names) / sizeof(system_names[0]); i++) {
+        if (unlinkat(root, system_names[i], 0) == 0 || errno == ENOENT)
+            continue;
+        int code = errno == EISDIR ? tree_remove_at(root, system_names[i]) : -errno;
+        if (code < 0)
+            return fail_set(unpack->fail, code, "cannot take %s out of the layer %s: %s", system_names[i],
+                            unpack->digest, strerror(-code));
+    }
+    return 0;
+}
+
 static int unpack_into(const struct unpack *unpack, int file, const char *path,
                        const atomic_bool *stop)
 {
@@ -117,6 +138,8 @@ static int unpack_into(const struct unpack *unpack, int file, const char *path,
     uint64_t bytes = 0;
     int code = verify(unpack, tar, layer_tar_unpack(root, tar, stop, &bytes, unpack->fail));
     frame_close(&tar);
+    if (code == 0 && unpack->is_plain)
+        code = drop_system_names(unpack, root);
     if (code < 0)
         return code;
     code = layer_cache_add(unpack->layers, root, bytes);
@@ -194,28 +217,48 @@ static int unpack_work(void *arg, const atomic_bool *stop)
     return fail_set(unpack->fail, -EBUSY, "%s is removed as often as it is made", unpack->path);
 }
 
+static int hold(struct unpack *unpack, const char *kept_as, struct layer_dir *ret)
+{
+    AUTO_FREE char *path = NULL;
+    if (asprintf(&path, "%s/%s", unpack->layers->cache, kept_as) < 0) {
+        path = NULL;
+        return fail_set(unpack->fail, -ENOMEM, "out of memory");
+    }
+    unpack->path = path;
+    unpack->lock = hold_unpacked(path);
+    int code = unpack->lock >= 0 ? 0 : offload_run(unpack_work, unpack, unpack->fail);
+    if (code < 0)
+        return code;
+    *ret = (struct layer_dir){.path = take_ptr(&path), .lock = unpack->lock};
+    return 0;
+}
+
+static int hold_digest(const struct unpack *wanted, struct layer_dir *ret, struct fail *fail)
+{
+    struct fail unasked;
+    char name[128], plain[DIGEST_SIZE];
+    struct unpack unpack = *wanted;
+    if (!digest_is_valid(unpack.digest))
+        return fail_set(fail, -EINVAL, "\"%.80s\" is not a digest", unpack.digest);
+    unpack.fail = fail ? fail : &unasked;
+    unpack.hex = unpack.digest + strlen("sha256:");
+    if (!unpack.is_plain)
+        return hold(&unpack, unpack.hex, ret);
+    snprintf(name, sizeof(name), "plain:%s", unpack.digest); /* a name like the others', which no layer has */
+    if (!digest_of(slice_from_str(name), plain))
+        return fail_set(unpack.fail, -ENOMEM, "out of memory");
+    return hold(&unpack, plain + strlen("sha256:"), ret);
+}
+
 int layer_dir_hold(const struct layers *layers, const char *digest, struct slice inlined,
                    struct layer_dir *ret, struct fail *fail)
 {
-    struct fail unasked;
-    if (!digest_is_valid(digest))
-        return fail_set(fail, -EINVAL, "\"%.80s\" is not a digest", digest);
-    const char *hex = digest + strlen("sha256:");
-    AUTO_FREE char *path = NULL;
-    if (asprintf(&path, "%s/%s", layers->cache, hex) < 0) {
-        path = NULL;
-        return fail_set(fail, -ENOMEM, "out of memory");
-    }
-    struct unpack unpack = {.layers = layers,
-                            .digest = digest,
-                            .hex = hex,
-                            .inlined = inlined,
-                            .path = path,
-                            .fail = fail ? fail : &unasked};
-    unpack.lock = hold_unpacked(path);
-    int code = unpack.lock >= 0 ? 0 : offload_run(unpack_work, &unpack, fail);
-    if (code < 0)
-        return code;
-    *ret = (struct layer_dir){.path = take_ptr(&path), .lock = unpack.lock};
-    return 0;
+    return hold_digest(&(struct unpack){.layers = layers, .digest = digest, .inlined = inlined}, ret, fail);
+}
+
+int layer_dir_hold_plain(const struct layers *layers, const char *digest, struct slice inlined,
+                         struct layer_dir *ret, struct fail *fail)
+{
+    const struct unpack unpack = {.layers = layers, .digest = digest, .inlined = inlined, .is_plain = true};
+    return hold_digest(&unpack, ret, fail);
 }

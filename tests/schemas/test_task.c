@@ -45,6 +45,7 @@ static void the_smallest_task_gets_the_documented_defaults(void **state)
     assert_int_equal(task->file_count + task->setup_count + task->eval_file_count, 0);
     assert_null(task->eval_command);
     assert_null(task->eval_reward_file);
+    assert_string_equal(task->eval_trust, "none");
     assert_null(task->eval_answer);
 }
 
@@ -157,6 +158,7 @@ static void grants_of_the_network_are_names(void **state)
     assert_member_refused("\"network\":[\"a\",\"a\"]", REFUSAL_BAD_TASK, "network[1]");
     assert_member_refused("\"network\":[1]", REFUSAL_WRONG_TYPE, "network[0]");
     assert_member_refused("\"eval\":{\"network\":[\"a\"]}", REFUSAL_BAD_TASK, "eval.network");
+    assert_member_refused("\"eval\":{\"kind\":\"math\",\"answer\":\"1\",\"trust\":\"image\"}", REFUSAL_BAD_TASK, "eval.trust");
 }
 
 static void an_agents_kind_that_does_not_fit_its_tools_or_script_is_refused(void **state)

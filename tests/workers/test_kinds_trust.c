@@ -130,6 +130,41 @@ FIBER_TEST(on_an_image_of_its_own_the_evaluator_brings_what_it_trusts)
     expect_reward(json, 0.0, "exited with 1");
 }
 
+#define TRUST_IMAGE(command)                                                                       \
+    "\"eval\":{\"kind\":\"command\",\"trust\":\"image\",\"command\":\"" command "\"}}"
+
+/* With eval.trust the image's own programs judge, as set-up left them. */
+FIBER_TEST(an_evaluator_that_trusts_the_image_has_its_programs_whatever_the_agent_did_to_them)
+{
+    static const char *const tricks[] = {
+        "printf '#!/bin/bash\\nexit 0\\n' > /usr/bin/check",
+        "cd /usr/bin; cp true bash2; mv bash2 bash",
+        "cp /usr/bin/true /tmp/bash; PATH=/usr/bin; cd /; rm bin; mkdir bin; cp tmp/bash bin",
+        "cd /; ln usr/bin/true workspace/twin; rm -rf lib64 etc usr",
+        "cd /; mkdir lib32 opt/x; mv usr gone; ln -s gone usr",
+        "mkdir -p /etc; echo /workspace/x.so > /etc/ld.so.preload; rm -rf /usr/bin; ln -s /workspace /usr/bin"};
+    char image[160], json[2048];
+    make_plain_image(image, sizeof(image));
+    write_host_file(image, "usr/bin/check", "#!/bin/bash\nexit 0\n", 0755);
+    for (size_t i = 0; i < sizeof(tricks) / sizeof(tricks[0]); i++) {
+        snprintf(json, sizeof(json),
+                 "{\"task\":\"t\",\"image\":\"%s\",\"setup\":[\"printf '#!/bin/bash\\nls /etc/ld.so.preload; echo judged; exit 1\\n' > /usr/bin/check\"],"
+                 "\"prompt\":\"%s\"," TRUST_IMAGE("check 2>/dev/null"), image, tricks[i]);
+        expect_reward(json, 0.0, "exited with 1: judged");
+    }
+}
+
+/* The rest is what the agent left, and what runs in the evaluator's sandbox cannot change the image's there either. */
+FIBER_TEST(an_evaluator_that_trusts_the_image_has_the_agents_other_files_and_cannot_lose_its_own)
+{
+    char image[160], json[1024];
+    make_plain_image(image, sizeof(image));
+    snprintf(json, sizeof(json),
+             "{\"task\":\"t\",\"image\":\"%s\",\"prompt\":\"echo made > work; mkdir -p /var/x /usr/x; echo kept > /var/x/f\","
+             TRUST_IMAGE("cat work /var/x/f; rm -rf /bin /usr /lib64 2>/dev/null; mv /bin /gone 2>/dev/null; [ -e /usr/x ] || echo dropped; exit 1"), image);
+    expect_reward(json, 0.0, "made\nkept\ndropped\n");
+}
+
 /* The directories that every sandbox needs: /run cannot be moved away, and in place of /workspace the
  * evaluator's files lie all the same. */
 FIBER_TEST(no_link_that_the_agent_left_keeps_the_evaluators_room_shut)
@@ -190,6 +225,8 @@ static int group(void)
         TEST(what_a_layer_says_of_the_hosts_names_is_not_seen),
         TEST(the_hosts_names_hold_while_the_evaluator_runs_the_agents_code),
         TEST(on_an_image_of_its_own_the_evaluator_brings_what_it_trusts),
+        TEST(an_evaluator_that_trusts_the_image_has_its_programs_whatever_the_agent_did_to_them),
+        TEST(an_evaluator_that_trusts_the_image_has_the_agents_other_files_and_cannot_lose_its_own),
         TEST(no_link_that_the_agent_left_keeps_the_evaluators_room_shut),
         TEST(what_the_agent_left_holds_no_evaluator_up),
         TEST(an_isolated_python_runs_nothing_that_the_agent_left),

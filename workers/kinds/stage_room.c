@@ -14,15 +14,24 @@ enum { COMMAND_RESERVE_MS = 500 };
 
 /* ---- layers and sandbox ------------------------------------------------------------------- */
 
+/* Whether the evaluator's sandbox has the image's programs, whatever the agent left (eval.trust). */
+static bool trusts_image(const struct stage_room *room, const struct job *job)
+{
+    return room->is_evaluators && strcmp(job->task->eval_trust, "image") == 0;
+}
+
 static int add_layer(struct stage_room *room, const struct job *job, struct slice digest,
                      struct slice inlined, bool keep, struct fail *fail)
 {
+    /* `keep` is of init's, which is not the agent's */
+    const bool is_plain = !keep && trusts_image(room, job);
     char name[DIGEST_SIZE + 1];
     if (digest.len == 0)
         return 0;
     snprintf(name, sizeof(name), "%.*s", SLICE_ARG(digest));
     struct layer_dir *at = &room->layers[room->layer_count];
-    int code = layer_dir_hold(&job->context->layers, name, inlined, at, fail);
+    int code = is_plain ? layer_dir_hold_plain(&job->context->layers, name, inlined, at, fail)
+                        : layer_dir_hold(&job->context->layers, name, inlined, at, fail);
     if (code < 0)
         room->fault = layer_fault(code);
     if (code < 0)
@@ -136,6 +145,7 @@ int stage_room_open(struct stage_room *room, const struct job *job, struct fail 
                                 .file_mib = task->limits.file_mib,
                                 .cpus = task->limits.cpus,
                                 .kernels = room->kernels,
+                                .is_sealed = trusts_image(room, job),
                                 .listeners = reach.listeners,
                                 .listener_count = reach.count};
     code = sandbox_open(job->context->spawner, &plan, &room->sandbox, fail);

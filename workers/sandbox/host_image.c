@@ -132,6 +132,15 @@ int host_image_attach(int stock, int root, struct fail *fail)
     return 0;
 }
 
+/* What is neither there nor in a layer may be made by those inside: nothing was in its place. */
+int system_names_seal(int root, struct fail *fail)
+{
+    for (size_t i = 0; i < SYSTEM_DIRS; i++)
+        if (pin(root, system_dirs[i], root) < 0)
+            return refuse(fail, system_dirs[i]);
+    return 0;
+}
+
 /* ---- without mounts ------------------------------------------------------------------- */
 
 /* Whether it is one, or how many lie below it; *has_dir: one of those is a directory. */

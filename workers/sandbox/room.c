@@ -419,7 +419,9 @@ static int furnish(const struct room_plan *plan, struct room *room, int root, st
     room->upper = room->disk = open_written(plan, room->stage, "upper", O_RDONLY);
     if (room->upper < 0)
         return refuse(fail, "the disk");
-    return host_image_is(plan->image) ? host_image_attach(room->stock, root, fail) : 0;
+    if (host_image_is(plan->image))
+        return host_image_attach(room->stock, root, fail);
+    return plan->wanted.is_sealed ? blame_image(plan, system_names_seal(root, fail), fail) : 0;
 }
 
 int room_build(const struct room_plan *plan, struct room *room, struct fail *fail)

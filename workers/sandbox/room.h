@@ -122,6 +122,8 @@ int host_image_prepare(int top, int skeleton, struct fail *fail);
 /* Mounted below tree/ of the stock, secrets (secrets.h) covered where root runs us, and from there in a room, links too. */
 int host_image_mount(int stock, bool is_host_root, struct fail *fail);
 int host_image_attach(int stock, int root, struct fail *fail);
+/* Of any image: what `root` has of those names, read-only, and a mount on each, which keeps it there. */
+int system_names_seal(int root, struct fail *fail);
 /* Without mounts: allows them to be read under `rules` (landlock.h), without secrets. */
 int host_image_allow(int rules, struct fail *fail);
 

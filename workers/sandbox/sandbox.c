@@ -241,6 +241,7 @@ static int ask_spawner(struct spawner *spawner, const struct sandbox_plan *plan,
                                  .cpus = plan->cpus,
                                  .gauge = (uint64_t)(gauge - spawner->gauges),
                                  .kernels = plan->kernels,
+                                 .is_sealed = plan->is_sealed,
                                  .listener_count = plan->listener_count};
     if (plan->listener_count > 0)
         memcpy(wanted.listeners, plan->listeners, plan->listener_count * sizeof(*plan->listeners));

@@ -62,6 +62,7 @@ struct sandbox_plan {
     uint64_t file_mib;    /* any one file; 0: SANDBOX_FILE_MIB_MAX */
     uint64_t cpus;        /* 0: all that the worker may use */
     bool kernels;         /* Python kernels will be started: sandbox_fork_kernel may work */
+    bool is_sealed;       /* names of system_names.def are read-only, and stay; on "host" they are in any case */
     const struct listener *listeners; /* made inside; see sandbox_take_listener */
     size_t listener_count;
 };
