@@ -23,6 +23,12 @@ static const char intro[] =
 static const char search[] =
     "\nHow a model calls them, and what it is told of a call that cannot be read, stands in\n"
     "[agents.md](agents.md).\n\n"
+    "## What a command can do to its shell\n\n"
+    "A command's output is shown whatever the command does to `/run/sluice/out`, to `umask` or to the descriptors of\n"
+    "the shell, and variables such as `PWD`, aliases and functions are the command's own. Where bash itself no longer\n"
+    "takes commands (`exit`, `set -r`, a function named `builtin`, `ulimit -n 5`), the result ends with a line that says\n"
+    "so, and a new shell runs in the same directory at once; variables, functions and aliases are gone then. Background\n"
+    "jobs that fill `/run/sluice/out` (64 MiB) silence later commands; the result says that too, and `restart` ends it.\n\n"
     "## Searching the web\n\n"
     "`search` asks from the worker, never from a sandbox, and is off unless the worker is told where:\n\n"
     "```sh\n"

@@ -1,6 +1,8 @@
 /* What a model may type at the shell by mistake or in earnest, and that the next command works. */
 #include "shell_world.h"
 
+#include "common/clock.h"
+
 /* ---- every trap we know, each followed by a plain command ----------------------------- */
 
 enum match { EXACT, CONTAINS, REPEATED };
@@ -59,13 +61,37 @@ static const struct trap {
     {"IFS, PATH", "IFS=x; PATH=", 5000, 0, false, EXACT, "", 0},
     {"functions of our names", "read() { :; }; printf() { :; }; cd() { :; }", 5000, 0, false, EXACT, "", 0},
     {"a new shell without them", "exit 0", 5000, 0, false, CONTAINS, "[the shell ended", 0},
-    {"removes its outputs", "rm -rf /run/sluice/out/*; echo gone", 5000, 0, false, EXACT,
-     "[the output was lost]\n", 22, "gone"},
-    {"a FIFO for an output", "cd /run/sluice/out; for f in *; do rm $f; mkfifo $f; done; cd /", 5000, 0,
-     false, EXACT, "[the output was lost]\n", 22, ""},
-    {"a link for an output", "for f in /run/sluice/out/*; do rm $f; ln -s /etc/passwd $f; done", 5000,
-     0, false, EXACT, "[the output was lost]\n", 22, ""},
+    {"removes its outputs", "rm -rf /run/sluice/out/*; echo gone", 5000, 0, false, EXACT, "gone\n", 5},
+    {"a FIFO for an output", "cd /run/sluice/out; for f in *; do rm $f; mkfifo $f; done; cd /; echo there", 5000, 0,
+     false, EXACT, "there\n", 6, "there\n"},
+    {"a link for an output", "for f in /run/sluice/out/*; do rm $f; ln -s /etc/passwd $f; done; echo there", 5000,
+     0, false, EXACT, "there\n", 6, ""},
     {"a descriptor of ours", "echo 'x 0 /' >&200", 5000, 1, false, CONTAINS, "Bad file descriptor", 0},
+    /* what reached the driver */
+    {"PWD is a variable", "cd /usr; PWD=x", 5000, 0, false, EXACT, "", 0},
+    {"its directory is known all the same", "exit 0", 5000, 0, false, EXACT, "[the shell ended; a new one runs in /usr]\n", 42},
+    {"no PWD", "unset PWD OLDPWD", 5000, 0, false, EXACT, "", 0},
+    {"a directory that is gone", "mkdir /tmp/gone; cd /tmp/gone; rmdir /tmp/gone", 5000, 0, false, EXACT, "", 0},
+    {"a very deep directory", "cd /tmp; for i in {1..40}; do mkdir $(printf 'd%0200d' 1); cd d*; done; cd", 5000, 0, false, EXACT, "", 0},
+    {"and in it", "cd /tmp; for i in {1..40}; do cd d*; done", 5000, 0, false, EXACT, "", 0},
+    {"out of it", "cd /usr; echo out", 5000, 0, false, EXACT, "out\n", 4},
+    {"umask 777", "umask 777; echo seen", 5000, 0, false, EXACT, "seen\n", 5},
+    {"after umask 777", "umask; umask 022", 5000, 0, false, EXACT, "0777\n", 5},
+    {"a locked directory of outputs", "chmod 0 /run/sluice/out; echo seen", 5000, 0, false, EXACT, "seen\n", 5},
+    {"a full one", "head -c 100M /dev/zero > /run/sluice/out/x", 5000, 1, false, CONTAINS, "", 0},
+    {"one full of names", "for i in {1..1100}; do : > /run/sluice/out/$i || break; done 2>/dev/null", 5000, 0, false, CONTAINS, "", 0},
+    {"aliases", "shopt -s expand_aliases; for a in builtin printf read cd eval trap while case exit; do alias $a='echo aliased'; done",
+     5000, 0, false, EXACT, "", 0},
+    {"no aliases", "\\unalias -a", 5000, 0, false, EXACT, "", 0},
+    {"no variables", "unset $(compgen -v | grep -v BASH) 2>/dev/null; echo none", 5000, 0, false, EXACT, "none\n", 5},
+    {"names of ours", "for v in ${!__sluice_*}; do printf -v $v /forged; done; echo forged", 5000, 0, false, EXACT, "forged\n", 7},
+    {"a new one for those", "exit 0", 5000, 0, false, CONTAINS, "[the shell ended", 0},
+    {"names of ours, fixed", "readonly ${!__sluice_*}; echo fixed", 5000, 1, false, CONTAINS, "[the shell ended; a new one runs in ", 0},
+    {"names of ours in upper case", "declare -u __sluice_n; echo upper", 5000, 256 + SIGKILL, false, CONTAINS, "[the shell", 0},
+    {"restricted", "set -r; echo restricted", 5000, 0, false, CONTAINS, "restricted\n[the shell ended; a new one runs in ", 0},
+    {"a function builtin", "builtin() { :; }; echo mine", 5000, 127, false, CONTAINS, "mine\n[the shell ended", 0},
+    {"few descriptors", "ulimit -n 5; echo few", 5000, 0, false, CONTAINS, "few\n[the shell ended", 0},
+    {"hardly more of them", "ulimit -n 13; echo few", 5000, 0, false, CONTAINS, "few\n", 0},
 };
 
 static char *make_command(const struct trap *trap)
@@ -148,12 +174,33 @@ FIBER_TEST(every_trap_does_so_on_a_terminal_too)
     spring_all(true);
 }
 
+FIBER_TEST(a_job_that_fills_the_outputs_is_told_of_and_ends_with_a_restart)
+{
+    struct sandbox *sandbox = open_host();
+    struct shell *shell = open_shell(sandbox);
+    struct fail fail = {0};
+    struct sandbox_output output;
+    bool is_told = false;
+    expect(shell, "while :; do head -c 1M /dev/zero; done 2>/dev/null & :", 0, "");
+    for (int64_t until_ms = clock_ms() + 60000; !is_told && clock_ms() < until_ms;) {
+        output = run(shell, "head -c 5000 /dev/zero", COMMAND_MS, 100);
+        is_told = strstr(output.text, "[/run/sluice/out is full") != NULL;
+        free(output.text);
+    }
+    assert_true(is_told);
+    assert_int_equal(shell_restart(shell, &fail), 0);
+    expect(shell, "echo room", 0, "room\n");
+    shell_close(&shell);
+    sandbox_close(&sandbox);
+}
+
 static int group(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(every_trap_gives_what_it_should_and_the_next_command_works),
         TEST(every_trap_does_so_on_a_terminal_too),
+        TEST(a_job_that_fills_the_outputs_is_told_of_and_ends_with_a_restart),
     };
     return cmocka_run_group_tests_name("shell_traps", tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@ Imported by ipython_zygote.py, which calls serve() in a fork instead of main().
 import base64
 import builtins
 import gc
+import importlib.machinery
 import io
 import json
 import os
@@ -96,6 +97,9 @@ class Pictures:
 
 
 pictures = Pictures()
+MAIN = {"__doc__": None, "__loader__": importlib.machinery.BuiltinImporter, "__package__": None,
+        "__spec__": None}  # what the __main__ of an interactive Python has; multiprocessing asks for it
+modules = sys.modules
 dumps, loads = json.dumps, json.loads  # whatever a cell makes of the module
 ourselves = sys.modules[__name__]  # which a shell's own __main__ takes the place of
 
@@ -181,6 +185,7 @@ class IPythonCells:
     def __init__(self, shell):
         import IPython
         self.shell = shell
+        self.module = shell.user_module
         self.name = "IPython " + IPython.__version__
 
     @property
@@ -301,6 +306,9 @@ class Driver:
         sys.stdout = sys.__stdout__ = text_stream(1)
         sys.stderr = sys.__stderr__ = text_stream(2)
         builtins.input = no_input
+        modules["__main__"] = self.cells.module
+        for name, value in MAIN.items():  # a reset of IPython's leaves none of them
+            self.cells.module.__dict__.setdefault(name, value)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
     def run(self, code):

@@ -37,7 +37,7 @@ static int revive(struct shell *shell, struct fail *fail)
         code = shell_start(shell, fail);
     if (code < 0)
         return code;
-    code = shell_await_news(shell, "ready", clock_ms() + START_MS, NULL, &status, fail);
+    code = shell_await_news(shell, SHELL_READY, clock_ms() + START_MS, NULL, &status, fail);
     if (code == NEWS_STATUS)
         return 0;
     shell_disconnect(shell); /* whatever was started there is not listened to */
@@ -116,7 +116,7 @@ static int write_command(struct shell *shell, const char *text, struct fail *fai
 struct run {
     struct shell *shell;
     const struct shell_command *command;
-    char name[64]; /* of its output */
+    struct shell_output file; /* what it writes to where it has no terminal */
     struct output *output;
     struct terminal terminal;
     uint64_t began_ticks;
@@ -144,41 +144,34 @@ static int order(struct run *run, struct fail *fail)
     run->began_ticks = boot_ticks();
     if (code == 0 && terminal)
         code = terminal_open(&run->terminal, shell->sandbox, run->command, run->output, fail);
+    if (code == 0 && !terminal)
+        code = shell_output_open(&run->file, fail);
     if (code == 0)
         code = write_command(shell, run->command->text, fail);
-    if (code < 0 || shell_order(shell, run->name, terminal))
+    if (code < 0 || shell_order(shell, run->file.name, terminal))
         return code;
     code = revive(shell, fail);
-    if (code == 0 && !shell_order(shell, run->name, terminal))
+    if (code == 0 && !shell_order(shell, run->file.name, terminal))
         code = fail_set(fail, -ENOEXEC, "/bin/bash does not listen");
     return code;
 }
 
-/* Its output so far. The name may be anything by now: only a regular file is opened. */
-static int open_output(const struct run *run, uint64_t *size)
-{
-    struct stat it;
-    AUTO_CLOSE int fd = openat(sandbox_outputs_dir(run->shell->sandbox), run->name,
-                               O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &it) < 0 || !S_ISREG(it.st_mode))
-        return -1;
-    *size = (uint64_t)it.st_size;
-    return take_fd(&fd);
-}
+/* ---- its output --------------------------------------------------------------------- */
+
+static const char full_note[] = "[/run/sluice/out is full, and what was written there is lost: background jobs that write "
+                                "to it end with a restart of the shell]\n";
 
 static void collect(struct run *run)
 {
-    uint64_t size = 0;
-    if (run->command->tty) {
+    struct buffer *text = &run->output->head;
+    if (run->command->tty)
         terminal_drain(&run->terminal);
-        return;
-    }
-    AUTO_CLOSE int fd = open_output(run, &size);
-    if (fd >= 0)
-        output_append_file(run->output, fd, size);
-    else
-        buffer_append_str(&run->output->head, "[the output was lost]\n");
-    unlinkat(sandbox_outputs_dir(run->shell->sandbox), run->name, 0);
+    else if (shell_output_is_begun(&run->file))
+        output_append_file(run->output, run->file.file, shell_output_size(&run->file));
+    else if (!run->what)
+        run->what = "the shell did not take the command";
+    if (run->file.is_full)
+        buffer_append_str(text, full_note);
 }
 
 /* What is new in the file, or its end where that is more than a piece. */
@@ -186,12 +179,11 @@ static void tell_progress(struct run *run)
 {
     const struct shell_command *command = run->command;
     uint8_t piece[SHELL_PIECE_MAX];
-    uint64_t size = 0;
-    AUTO_CLOSE int fd = open_output(run, &size);
-    if (fd < 0 || size <= run->told)
+    uint64_t size = shell_output_size(&run->file);
+    if (size <= run->told || !shell_output_is_begun(&run->file))
         return;
     uint64_t from = size - run->told > sizeof(piece) ? size - sizeof(piece) : run->told;
-    ssize_t got = pread(fd, piece, (size_t)(size - from), (off_t)from);
+    ssize_t got = pread(run->file.file, piece, (size_t)(size - from), (off_t)from);
     run->told = size;
     if (got > 0)
         command->on_output(command->on_output_arg, slice_of(piece, (size_t)got));
@@ -217,7 +209,7 @@ static int stop(struct run *run, struct fail *fail)
         int code = sandbox_kill_command(shell->sandbox, shell->pid, began_ticks[i], fail);
         if (code < 0 && code != -EBUSY)
             return code;
-        news = shell_await_news(shell, run->name, clock_ms() + SHELL_RETURN_MS, NULL, &run->status,
+        news = shell_await_news(shell, run->file.name, clock_ms() + SHELL_RETURN_MS, NULL, &run->status,
                                 fail);
     }
     return news;
@@ -227,7 +219,7 @@ static int await_ending(struct run *run, struct fail *fail)
 {
     const struct shell_command *command = run->command;
     const struct shell_tick ticking = {tick, run};
-    int news = shell_await_news(run->shell, run->name, clock_ms() + command->timeout_ms,
+    int news = shell_await_news(run->shell, run->file.name, clock_ms() + command->timeout_ms,
                                 command->on_output || command->tty ? &ticking : NULL,
                                 &run->status, fail);
     if (news == NEWS_NONE) {
@@ -277,15 +269,19 @@ int shell_run_as(struct shell *shell, const struct shell_command *command,
                  struct sandbox_output *ret, struct fail *fail)
 {
     struct output output;
-    struct run run = {
-        .shell = shell, .command = command, .output = &output, .terminal = {.master = -1}};
+    struct run run = {.shell = shell,
+                      .command = command,
+                      .output = &output,
+                      .terminal = {.master = -1},
+                      .file = {.dir = sandbox_outputs_dir(shell->sandbox), .file = -1}};
     int64_t began_us = clock_us();
     uint64_t total = 0;
-    snprintf(run.name, sizeof(run.name), "%s.%lu", shell->name, (unsigned long)++shell->count);
+    snprintf(run.file.name, sizeof(run.file.name), "%s.%lu", shell->name, (unsigned long)++shell->count);
     sandbox_hold(shell->sandbox);
     output_init(&output, command->output_max);
     int code = run_it(&run, &total, fail);
     terminal_close(&run.terminal);
+    shell_output_close(&run.file);
     if (code < 0) {
         sandbox_release(shell->sandbox);
         output_finish(&output);

@@ -11,30 +11,42 @@
 #include "workers/fiber.h"
 #include "workers/tools/shell_inside.h"
 
-/* Of the shell: names of commands come in, "NAME STATUS DIRECTORY\0" goes out. */
-enum { DRIVER_FD = 200, STRAYS_MAX = 64 };
+/* Of the shell: orders come in, "DIRECTORY\n\0NAME STATUS\0" goes out. */
+enum { DRIVER_FD = 200, DIRECTORY_MAX = 1 << 20 /* bytes of a path, however deep */ };
 
 /*
+ * An order is two lines in one piece: "NAME TERMINAL RUN_PATH" is read before the command is run, and
+ * "NAME TERMINAL", whom to answer, after it; the terminal is "-" where there is none. So no variable of ours
+ * has to live through a command, and what one makes of $PWD, of aliases or of names like ours does not count:
+ * all of this was parsed before the first.
+ *
+ * Whatever bash does not do for us any more (`set -r` forbids its redirections, a function `builtin` takes each of
+ * our commands) ends it: a read that fails, an answer that cannot be given, an empty name at ${...:?}, which no
+ * command can redefine. A bash that has ended is replaced at once (shell.c); one that has to be waited for costs
+ * the agent its time-out.
+ *
  * The redirections of `.` are undone after it, whatever the command did to its own; bash's
  * copies of them are close-on-exec. The loops are two so that a stray `break` comes back, and
  * the status is said at the top so that a stray `continue` does. bash's own stdout and stderr
  * are /dev/null: `set -x` traces of these lines are lost, not mixed into an output.
  *
- * A terminal (__sluice_t) becomes the controlling one as bash, a session's leader without one,
- * opens it. That it is closed when its command has ended is a SIGHUP, which bash ignores until it
- * is told the next one; what the command made of that signal is put back then.
+ * A terminal becomes the controlling one as bash, a session's leader without one, opens it. That
+ * it is closed when its command has ended is a SIGHUP, which bash ignores until it is told the
+ * next one; what the command made of that signal is put back then.
  */
 static const char driver_format[] =
-    "builtin cd -- \"$1\" 2>/dev/null; __sluice_r=$2; shift 2; __sluice_n=ready __sluice_s=0 __sluice_t=\n"
+    "builtin cd -- \"$1\" 2>/dev/null; builtin shift; __sluice_s=0\n"
     "while :; do while :; do\n"
-    "case $__sluice_t in ?*) __sluice_h=$(builtin trap -p HUP); builtin trap '' HUP;; esac\n"
-    "builtin printf '%%s %%d %%s\\0' \"$__sluice_n\" \"$__sluice_s\" \"${PWD:0:4000}\" >&%d\n"
-    "__sluice_s=$__sluice_t\n"
-    "IFS=' ' builtin read -r -u %d __sluice_n __sluice_t || builtin exit\n"
-    "case $__sluice_s in ?*) builtin eval \"${__sluice_h:-builtin trap - HUP}\";; esac\n"
+    "__sluice_n=; IFS=' ' builtin read -r -u %d __sluice_n __sluice_t || builtin exit \"${__sluice_s:-0}\"\n"
+    "case $- in *r*) builtin exit \"${__sluice_s:-0}\";; esac\n"
+    "case ${__sluice_n:?}$__sluice_t in */*) __sluice_h=$(builtin trap -p HUP); builtin trap '' HUP;; esac\n"
+    "{ builtin pwd; builtin printf '\\0%%s %%d\\0' \"$__sluice_n\" \"${__sluice_s:-0}\"; } >&%d || builtin exit \"${__sluice_s:-0}\"\n"
+    "__sluice_s=$__sluice_t __sluice_n=\n"
+    "IFS=' ' builtin read -r -u %d __sluice_n __sluice_t __sluice_r || builtin exit\n"
+    "case ${__sluice_n:?}$__sluice_s in */*) builtin eval \"'builtin' ${__sluice_h:-trap - HUP}\";; esac\n"
+    "case $__sluice_t in */*) __sluice_o=$__sluice_t;; *) __sluice_t=/dev/null __sluice_o=$__sluice_r/out/$__sluice_n;; esac\n"
     "__sluice_s=0\n"
-    "builtin . \"$__sluice_r/%s\" %d<&- <\"${__sluice_t:-/dev/null}\" "
-    ">\"${__sluice_t:-$__sluice_r/out/$__sluice_n}\" 2>&1\n"
+    "builtin . \"$__sluice_r/%s\" %d<&- <\"$__sluice_t\" >|\"$__sluice_o\" 2>&1\n"
     "__sluice_s=$?\n"
     "done; done";
 
@@ -44,7 +56,8 @@ void shell_disconnect(struct shell *shell)
 {
     cleanup_close(&shell->socket);
     shell->socket = -1;
-    shell->line_len = shell->strays = 0;
+    shell->line_len = shell->skipped = 0;
+    shell->has_directory = false;
 }
 
 int shell_start(struct shell *shell, struct fail *fail)
@@ -57,57 +70,74 @@ int shell_start(struct shell *shell, struct fail *fail)
     shell_disconnect(shell);
     shell->socket = ends[0];
     fcntl(shell->socket, F_SETFL, O_NONBLOCK);
-    snprintf(driver, sizeof(driver), driver_format, DRIVER_FD, DRIVER_FD, shell->name, DRIVER_FD);
+    snprintf(driver, sizeof(driver), driver_format, DRIVER_FD, DRIVER_FD, DRIVER_FD, shell->name, DRIVER_FD);
     const char *argv[] = {"/bin/bash", "--norc", "--noprofile", "-c", driver,
-                          "bash",      shell->cwd, sandbox_run_path(shell->sandbox), NULL};
+                          "bash",      shell->cwd, NULL};
     struct sandbox_exec exec = {
         .argv = argv, .fds = &its_end, .targets = (int[]){DRIVER_FD}, .fd_count = 1};
+    static const char first[] = SHELL_READY " -\n"; /* whom it answers when it has begun */
+    if (send(shell->socket, first, strlen(first), MSG_NOSIGNAL) < 0)
+        return fail_set(fail, -errno, "a socket: %s", strerror(errno));
     return sandbox_start(shell->sandbox, &exec, &shell->pid, fail);
 }
 
 bool shell_order(const struct shell *shell, const char *name, const char *terminal)
 {
-    char line[128];
-    int len = snprintf(line, sizeof(line), "%s %s\n", name, terminal ? terminal : "");
-    return shell->pid > 0 && send(shell->socket, line, (size_t)len, MSG_NOSIGNAL) == len;
+    char lines[PATH_MAX + 256];
+    if (!terminal)
+        terminal = "-";
+    int len = snprintf(lines, sizeof(lines), "%s %s %s\n%s %s\n", name, terminal,
+                       sandbox_run_path(shell->sandbox), name, terminal);
+    return shell->pid > 0 && send(shell->socket, lines, (size_t)len, MSG_NOSIGNAL) == len;
 }
 
 /* ---- its answers -------------------------------------------------------------------- */
 
-/* A whole line is in shell->line: is it the one about `name`? Then its status and directory. */
-static bool take_line(struct shell *shell, const char *name, int *status)
+/* An answer's first piece; what is no path or did not fit leaves the directory as it was. */
+static enum news take_directory(struct shell *shell, size_t len)
 {
-    char *end = memchr(shell->line, '\0', shell->line_len);
-    size_t name_len = strlen(name);
-    if (!end)
-        return false;
-    bool ours = strncmp(shell->line, name, name_len) == 0 && shell->line[name_len] == ' ';
-    char *directory = NULL;
-    if (ours) {
-        *status = (int)strtol(shell->line + name_len, &directory, 10) & 255;
-        ours = directory && directory[0] == ' ' && directory[1] == '/';
-    }
-    if (ours)
-        snprintf(shell->cwd, sizeof(shell->cwd), "%s", directory + 1);
-    size_t used = (size_t)(end - shell->line) + 1;
-    memmove(shell->line, shell->line + used, shell->line_len - used);
-    shell->line_len -= used;
-    shell->strays += !ours;
-    return ours;
+    const char *piece = shell->line;
+    if (piece[0] == '/' && shell->skipped == 0)
+        snprintf(shell->cwd, sizeof(shell->cwd), "%.*s", (int)len - (piece[len - 1] == '\n'), piece);
+    shell->has_directory = true;
+    shell->skipped = 0;
+    return NEWS_NONE;
 }
 
-/* Lines about other commands are somebody else's: so many of them, and it is no use to listen on. */
+/* Its second. What nobody asked for, the driver does not say. */
+static enum news take_status(struct shell *shell, const char *name, int *status)
+{
+    const size_t name_len = strlen(name);
+    shell->has_directory = false;
+    if (shell->skipped > 0 || strncmp(shell->line, name, name_len) != 0 || shell->line[name_len] != ' ')
+        return NEWS_BROKEN;
+    *status = (int)strtol(shell->line + name_len, NULL, 10) & 255;
+    return NEWS_STATUS;
+}
+
+static enum news take_pieces(struct shell *shell, const char *name, int *status)
+{
+    enum news news = NEWS_NONE;
+    char *end;
+    while (news == NEWS_NONE && (end = memchr(shell->line, '\0', shell->line_len))) {
+        size_t used = (size_t)(end - shell->line) + 1;
+        news = shell->has_directory ? take_status(shell, name, status) : take_directory(shell, used - 1);
+        memmove(shell->line, shell->line + used, shell->line_len - used);
+        shell->line_len -= used;
+    }
+    if (shell->line_len == sizeof(shell->line)) {
+        shell->skipped += shell->line_len;
+        shell->line_len = 0;
+    }
+    return shell->skipped > DIRECTORY_MAX ? NEWS_BROKEN : news;
+}
+
 static enum news read_status(struct shell *shell, const char *name, int *status)
 {
     for (;;) {
-        if (take_line(shell, name, status))
-            return NEWS_STATUS;
-        if (shell->strays > STRAYS_MAX)
-            return NEWS_BROKEN;
-        if (memchr(shell->line, '\0', shell->line_len))
-            continue;
-        if (shell->line_len == sizeof(shell->line))
-            return NEWS_BROKEN;
+        enum news news = take_pieces(shell, name, status);
+        if (news != NEWS_NONE)
+            return news;
         ssize_t got = read(shell->socket, shell->line + shell->line_len,
                            sizeof(shell->line) - shell->line_len);
         if (got > 0)

@@ -11,6 +11,7 @@
 #include "workers/sandbox/process.h"
 #include "workers/tools/shell.h"
 
+#define SHELL_READY "ready" /* the name of a new shell's first answer */
 enum { SHELL_STATUS_MAX = PATH_MAX + 128, SHELL_RETURN_MS = 500 /* after a kill, to come back */ };
 
 struct shell {
@@ -20,8 +21,9 @@ struct shell {
     uint64_t count;
     char name[32]; /* of its files: "bash1", as its error messages begin */
     char cwd[PATH_MAX];
-    char line[SHELL_STATUS_MAX]; /* the status as far as it came */
-    size_t line_len, strays;     /* lines that were not about the command under way */
+    char line[SHELL_STATUS_MAX]; /* what came of an answer's piece so far */
+    size_t line_len, skipped; /* skipped: bytes of that piece that did not fit */
+    bool has_directory;       /* the answer's first piece has come, the second is to come */
 };
 
 /* ---- the driver ----------------------------------------------------------------------- */
@@ -47,6 +49,26 @@ int shell_await_news(struct shell *shell, const char *name, int64_t until_ms,
                      const struct shell_tick *tick, int *status, struct fail *fail);
 /* After it fell silent: NEWS_EXIT, NEWS_BROKEN when it lives on all the same, or errno. */
 int shell_await_exit(struct shell *shell, int *status, struct fail *fail);
+
+/* ---- what a command writes to ---------------------------------------------------------- */
+
+/*
+ * bash opens the output by name. The file is made and held here, so that whatever a command makes of the
+ * directory, of its mode or of the umask, its output is there. In it stands its own name: bash empties the file as
+ * it opens it, and a command that was never begun is known by what is still in it.
+ */
+struct shell_output {
+    int dir, file;  /* the sandbox's outputs, borrowed; file: -1 before it is opened */
+    char name[64];  /* of the command, and of its file */
+    bool is_full;   /* there is no room for it, though what commands had left there is removed */
+};
+
+/* `dir` and `name` are set. -ENOEXEC, and others, as sandbox_outputs_code says. */
+int shell_output_open(struct shell_output *output, struct fail *fail);
+bool shell_output_is_begun(const struct shell_output *output);
+uint64_t shell_output_size(const struct shell_output *output);
+/* Also of what was not opened. The name goes too; background jobs that write to the file go on. */
+void shell_output_close(struct shell_output *output);
 
 /* ---- a terminal ----------------------------------------------------------------------- */
 
