@@ -5,10 +5,7 @@
 
 #include "common/cleanup.h"
 
-enum {
-    SWEEP_PER_COMMIT = 64,
-    WAL_BUSY_PAGES = 32768 /* 256 MiB: brought home whatever there is to do */
-};
+enum { SWEEP_PER_COMMIT = 64 };
 
 /* ---- opening ----------------------------------------------------------------------- */
 
@@ -130,9 +127,7 @@ int ledger_commit(struct ledger *ledger, struct fail *fail)
     int code = ledger_sweep(ledger, SWEEP_PER_COMMIT, fail);
     if (code == 0)
         code = ledger_end(ledger, fail);
-    if (code == 0 && ledger->wal_pages > WAL_BUSY_PAGES)
-        code = ledger_checkpoint(ledger, fail);
-    return code;
+    return code ? code : ledger_mind_log(ledger, fail);
 }
 
 int ledger_read_begin(struct ledger *ledger, struct fail *fail)

@@ -86,12 +86,15 @@ int ledger_load_trajectory(struct ledger *ledger, struct slice stream, uint64_t 
                            struct msg_trajectory *ret, struct fail *fail);
 
 /*
- * Are the files where they were? -ESTALE: one is not, what it held was saved as the sentence
- * says, and the owner stops.
+ * To be called about once a second. Are the files where they were? -ESTALE: one is not, what it
+ * held was saved as the sentence says, and the owner stops.
  */
 int ledger_look(struct ledger *ledger, struct fail *fail);
 
-/* Acknowledged rows to sweep, or a write-ahead log grown enough to be brought home. */
+/* The disk is low (or no longer): all that is free in the files goes back to it. */
+void ledger_be_tight(struct ledger *ledger, bool is_tight);
+
+/* Acknowledged rows to sweep, a log grown enough to be brought home, or free pages to give back. */
 bool ledger_has_chores(const struct ledger *ledger);
 /* Does a slice of that; for a moment when there is nothing else to do. */
 int ledger_do_chores(struct ledger *ledger, struct fail *fail);

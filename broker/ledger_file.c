@@ -86,6 +86,8 @@ int ledger_file_prepare(struct ledger *ledger, const char *dir, struct fail *fai
     if (was_open && wal_bytes < 0)
         return ledger_damaged(ledger, "its -wal is gone, and with it what was acknowledged last; "
                               "where that is as it should be, remove the file lock beside it", fail);
+    if (wal_bytes > 0)
+        ledger->wal_longest = (int)(wal_bytes / LEDGER_PAGE_BYTES);
     int code = close_to_others(ledger, fail);
     if (code || wal_bytes < 0 || strcmp(note, note_process) == 0)
         return code;
@@ -160,6 +162,7 @@ int ledger_look(struct ledger *ledger, struct fail *fail)
     if (ledger->durability == LEDGER_NONE || ledger->broken.code)
         return 0;
     lock_look(&ledger->lock);
+    ledger->is_held = false;
     if (stat(ledger->path, &now) < 0 ? errno == ENOENT
                                      : now.st_dev != ledger->found.st_dev ||
                                            now.st_ino != ledger->found.st_ino)

@@ -29,7 +29,9 @@ enum {
     CACHE_ENTRIES = 8192,
     CACHE_REUSED_MAX = 4096,    /* an entry keeps this much memory for its next group */
     CACHE_PAYLOAD_MAX = 65536,  /* a task or layer larger than this is read from the file each time */
-    CACHE_BYTES_MAX = 64 << 20
+    CACHE_BYTES_MAX = 64 << 20,
+    LEDGER_BUSY_MS = 1000, /* for so long a lock that somebody holds is waited for */
+    LEDGER_PAGE_BYTES = 8192
 };
 
 /* Numbers of `meta`, which only grow: of this start, and the highest of a policy's version. */
@@ -55,8 +57,11 @@ struct ledger {
     struct fail broken; /* once set, the answer to everything */
     bool sweep_due;
     bool can_shrink, shrink_due, is_shrinking; /* free pages back to the disk */
+    bool cut_due;  /* the log is to be brought home whole, and cut */
+    bool is_held;  /* a reader was in the way of that: tried again at the next look */
+    bool is_tight; /* the disk is low */
     int64_t next_group;
-    int wal_pages;
+    int wal_pages, wal_longest; /* in the log now, and most since it was cut last */
     struct cached_group *cache;
     size_t cache_bytes;
     char stream_name[65]; /* the stream asked for last, its number, and the owner it was given */
@@ -137,6 +142,8 @@ int ledger_schema_upgrade(struct ledger *ledger, struct fail *fail);
 /* Commits, or ends reading, and no more. */
 int ledger_end(struct ledger *ledger, struct fail *fail);
 int ledger_checkpoint(struct ledger *ledger, struct fail *fail);
+/* After a commit: brings a log home that has grown too long to wait for an idle moment. */
+int ledger_mind_log(struct ledger *ledger, struct fail *fail);
 
 /* ---- ledger_cache.c ---------------------------------------------------------------- */
 

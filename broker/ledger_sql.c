@@ -95,7 +95,10 @@ static int on_wal_grown(void *context, sqlite3 *db, const char *name, int pages)
 {
     (void)db;
     (void)name;
-    ((struct ledger *)context)->wal_pages = pages;
+    struct ledger *ledger = context;
+    ledger->wal_pages = pages;
+    if (pages > ledger->wal_longest)
+        ledger->wal_longest = pages;
     return SQLITE_OK;
 }
 
@@ -107,7 +110,7 @@ int ledger_sql_open(struct ledger *ledger, const char *path, struct fail *fail)
     if (code != SQLITE_OK)
         return ledger_broke(ledger, code, fail);
     sqlite3_extended_result_codes(ledger->db, 1);
-    sqlite3_busy_timeout(ledger->db, 1000);
+    sqlite3_busy_timeout(ledger->db, LEDGER_BUSY_MS);
     return 0;
 }
 
@@ -119,7 +122,8 @@ int ledger_sql_start(struct ledger *ledger, struct fail *fail)
     if (code == 0)
         code = ledger_sql_run(ledger, "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0;"
                                       "PRAGMA journal_size_limit = 268435456;"
-                                      "PRAGMA cache_size = -131072; PRAGMA temp_store = MEMORY",
+                                      "PRAGMA cache_size = -131072; PRAGMA temp_store = MEMORY;"
+                                      "PRAGMA secure_delete = FAST", /* what is swept is not written again */
                               fail);
     if (code == 0)
         code = prepare_all(ledger, fail);

@@ -215,6 +215,7 @@ int shell_serve(struct shell *shell, struct fail *fail)
         code = cycle(shell, fail);
         if (code == 0 && backup_ended)
             code = shell_end_backup(shell, fail);
+        idle |= shell->disk_is_low; /* submits are refused: to make room comes first */
         if (code == 0 && idle && ledger_has_chores(shell->ledger))
             code = ledger_do_chores(shell->ledger, fail);
     }

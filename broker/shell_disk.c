@@ -21,6 +21,7 @@ static void look_at_space(struct shell *shell)
         return;
     shell->disk_is_low = is_low;
     core_disk_is_low(shell->core, is_low);
+    ledger_be_tight(shell->ledger, is_low);
     log_event(is_low ? LOG_WARN : LOG_INFO, is_low ? "broker.disk-low" : "broker.disk-enough",
               "data=%s free_mib=%llu reserve_mib=%llu action=%s", shell->ledger_dir,
               (unsigned long long)(free_bytes >> 20), (unsigned long long)(enough >> 20),

@@ -25,6 +25,7 @@ static int set_up_on(void **state, const char *size, const char *reserve_mib)
 
 static int set_up_full(void **state) { return set_up_on(state, "4m", "0"); }
 static int set_up_low(void **state) { return set_up_on(state, "16m", "6"); }
+static int set_up_large(void **state) { return set_up_on(state, "96m", "24"); }
 static int set_up_plain(void **state) { return set_up_on(state, "64m", "0"); }
 
 static int tear_down(void **state)
@@ -149,6 +150,82 @@ static void a_nearly_full_disk_refuses_submits_until_there_is_space(void **state
     submit(world, "after", 1, false);
 }
 
+/* ---- what acknowledging frees ------------------------------------------------------------------ */
+
+static int64_t bytes_of(struct world *world, const char *name)
+{
+    char path[160];
+    struct stat found;
+    snprintf(path, sizeof(path), "%s/%s", world->data, name);
+    return stat(path, &found) == 0 ? (int64_t)found.st_blocks * 512 : 0;
+}
+
+/* Groups until the disk is low; then all of them end, and are acknowledged. */
+static void fill_and_acknowledge(struct world *world)
+{
+    struct msg_rollout_cancel cancel = {.stream = S("train"), .has_stream = true};
+    struct msg_stream_ack ack = {.stream = S("train")};
+    struct msg_done done;
+    ack.seq = submit_until_refused(world, 20000, 0);
+    expect_disk_low(world);
+    cancel.tag = ++world->tag;
+    world_ask(world, MSG_rollout_cancel, &cancel, MSG_done, &done);
+    assert_int_equal(done.count, ack.seq);
+    struct msg_stream_head head = {0};
+    while (head.head < ack.seq) {
+        struct msg_stream_fetch fetch = {.tag = ++world->tag, .stream = S("train"), .from = ack.seq + 1};
+        world_ask(world, MSG_stream_fetch, &fetch, MSG_stream_head, &head);
+    }
+    ack.tag = ++world->tag;
+    world_ask(world, MSG_stream_ack, &ack, MSG_done, &done);
+}
+
+static void expect_little_is_left(struct world *world)
+{
+    int64_t left = bytes_of(world, "ledger.db") + bytes_of(world, "ledger.db-wal");
+    if (left > 8 << 20)
+        fail_msg("ledger.db has %lld bytes, its log %lld", (long long)bytes_of(world, "ledger.db"),
+                 (long long)bytes_of(world, "ledger.db-wal"));
+}
+
+static void what_acknowledging_frees_ends_a_low_disk(void **state)
+{
+    struct world *world = *state;
+    char text[8192];
+    need_a_disk();
+    fill_and_acknowledge(world);
+    assert_true(world_read_until(world->words, "broker.disk-enough", text, sizeof(text)));
+    submit(world, "after", 1, false);
+    expect_little_is_left(world);
+}
+
+/* Is there something to read of what the broker says? */
+static bool has_words(struct world *world)
+{
+    struct pollfd item = {world->words, POLLIN, 0};
+    return poll(&item, 1, 0) > 0;
+}
+
+static void what_acknowledging_frees_ends_a_low_disk_though_submits_never_pause(void **state)
+{
+    struct world *world = *state;
+    char text[8192];
+    need_a_disk();
+    fill_and_acknowledge(world);
+    assert_true(world_read_until(world->words, "broker.disk-low", text, sizeof(text)));
+    for (int i = 0; i < 64; i++) { /* so many are always on their way */
+        struct msg_group_submit message = submit_of(world, "late", 1);
+        world_send(world, world->client, MSG_group_submit, &message);
+    }
+    int64_t until_ms = clock_ms() + WAIT_MS;
+    while (!has_words(world) && clock_ms() < until_ms) {
+        struct msg_group_submit message = submit_of(world, "late", 1);
+        world_until(world, world_take_answer(world));
+        world_send(world, world->client, MSG_group_submit, &message);
+    }
+    assert_true(world_read_until(world->words, "broker.disk-enough", text, sizeof(text)));
+}
+
 /* ---- files that are taken away ------------------------------------------------------------------ */
 
 static void remove_file(struct world *world, const char *name)
@@ -211,6 +288,8 @@ int main(int argc, char **argv)
         TEST(a_full_disk_ends_the_broker_with_75_and_loses_nothing, set_up_full),
         TEST(a_disk_that_is_full_at_the_start_is_said_with_75, set_up_plain),
         TEST(a_nearly_full_disk_refuses_submits_until_there_is_space, set_up_low),
+        TEST(what_acknowledging_frees_ends_a_low_disk, set_up_large),
+        TEST(what_acknowledging_frees_ends_a_low_disk_though_submits_never_pause, set_up_large),
         TEST(a_log_that_is_removed_under_the_broker_is_brought_home, set_up_plain),
         TEST(a_ledger_that_is_removed_under_the_broker_is_saved_aside, set_up_plain),
         TEST(a_log_that_is_removed_from_a_killed_broker_is_missed, set_up_plain),
