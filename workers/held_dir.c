@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
@@ -30,8 +31,10 @@ bool held_dir_remove(int dir, const char *path)
 {
     if (flock(dir, LOCK_EX | LOCK_NB) < 0 || !held_dir_is_at(dir, path))
         return false;
+    if (strstr(tree_leaf(path), HELD_DIR_GONE)) /* a longer name each time would be too long in the end */
+        return tree_remove(path) == 0;
     AUTO_FREE char *gone = NULL;
-    if (asprintf(&gone, "%s" HELD_DIR_TMP "gone-%lx", path, (unsigned long)clock_us()) < 0) {
+    if (asprintf(&gone, "%s" HELD_DIR_GONE "%lx", path, (unsigned long)clock_us()) < 0) {
         gone = NULL;
         return false;
     }

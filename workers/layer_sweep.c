@@ -27,7 +27,7 @@ static void sweep_unpacked(const struct layers *layers, const char *path, const 
     if (!is_layer && !strstr(name, HELD_DIR_TMP))
         return;
     AUTO_CLOSE int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (dir >= 0 && is_idle(dir, now_s))
+    if (dir >= 0 && (strstr(name, HELD_DIR_GONE) || is_idle(dir, now_s)))
         layer_cache_remove(layers, dir, path);
 }
 

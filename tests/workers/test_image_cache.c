@@ -235,6 +235,10 @@ static void remains_of_the_killed_are_swept_and_those_at_work_are_not(void **sta
     assert_false(is_there(dead));
     assert_true(is_there(alive));
     assert_true(is_there(fresh)); /* its maker may just be about to hold it */
+    const char *const gone = in_directory("cache/images/k.tmp.gone-1");
+    assert_int_equal(mkdir(gone, 0755), 0); /* its remover was killed */
+    json_decref(finish_json(RUN("prune", "--cache", "cache", "--json"), 0));
+    assert_false(is_there(gone));
 }
 
 static void a_signal_stops_it_in_order(void **state)

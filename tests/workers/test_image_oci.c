@@ -111,6 +111,75 @@ static void a_layer_that_leads_out_is_refused_and_leaves_nothing(void **state)
     }
 }
 
+static char name_of_256[257], marker_of_256[257], link_of_5000[5001];
+
+/* What no file system takes is the image's doing, not this node's. */
+static void a_name_that_is_too_long_is_refused_by_name(void **state)
+{
+    (void)state;
+    memset(name_of_256, 'n', 256);
+    memset(link_of_5000, 'l', 5000);
+    memcpy(memset(marker_of_256, 'n', 256), ".wh.", 4);
+    char below[300];
+    snprintf(below, sizeof(below), "a/%s/b", name_of_256);
+    const struct tar_item odd[] = {
+        {name_of_256, S_IFREG, "x"}, {name_of_256, S_IFDIR, NULL},  {name_of_256, S_IFLNK, "x"},
+        {below, S_IFREG, "x"},       {"link", S_IFLNK, link_of_5000},
+    };
+    for (size_t i = 0; i < sizeof(odd) / sizeof(*odd); i++) {
+        char name[32];
+        struct tar_item items[] = {{"fine", S_IFREG, "x"}, odd[i], {0}};
+        const struct tar_item *const layers[] = {items};
+        snprintf(name, sizeof(name), "image%zu", i);
+        expect_bad(make_image(name, layers, 1), IMAGE_REFUSAL_TOO_LARGE, "longer than a file system takes");
+    }
+    const struct tar_item marker[] = {{marker_of_256, S_IFREG, NULL}, {0}};
+    const struct tar_item *const layers[] = {marker};
+    unpack_good(make_image("marker", layers, 1), "out"); /* removes what cannot be there */
+}
+
+/* A header as ustar has it; sizes beyond eleven octal digits as GNU says them. */
+static void put_header(unsigned char *header, const char *name, char type, uint64_t size)
+{
+    unsigned sum = 0;
+    strcpy(memset(header, 0, 512), name);
+    memcpy(header + 100, "0000644", 8);
+    memcpy(header + 136, "00000000000", 12);
+    memcpy(header + 257, "ustar\00000", 8);
+    header[156] = (unsigned char)type;
+    header[124] = 0x80;
+    for (int i = 0; i < 8; i++)
+        header[128 + i] = (unsigned char)(size >> (56 - 8 * i));
+    memset(header + 148, ' ', 8);
+    for (size_t i = 0; i < 512; i++)
+        sum += header[i];
+    snprintf((char *)header + 148, 8, "%06o", sum);
+}
+
+/* As an entry of so many bytes; and as a hole of them but for the last byte, of which the layer need not hold more. */
+static void an_entry_of_an_exbibyte_is_refused_by_name(void **state)
+{
+    (void)state;
+    static const char records[] = "39 GNU.sparse.size=1152921504606846976\n26 GNU.sparse.numblocks=1\n"
+                                  "41 GNU.sparse.offset=1152921504606846975\n25 GNU.sparse.numbytes=1\n";
+    static unsigned char bytes[6 * 512];
+    const enum packing plain = PLAIN;
+    for (int is_hole = 0; is_hole < 2; is_hole++) {
+        const char *name = is_hole ? "hole" : "plain";
+        memset(bytes, 0, sizeof(bytes));
+        if (is_hole) {
+            put_header(bytes, "pax", 'x', strlen(records));
+            memcpy(bytes + 512, records, strlen(records));
+        }
+        put_header(bytes + (is_hole ? 1024 : 0), "vast", '0', is_hole ? 1 : UINT64_C(1) << 60);
+        make_layout(name);
+        struct blob layer = put_blob(name, bytes, sizeof(bytes));
+        struct indexed one = {.blob = put_manifest(name, &layer, &plain, 1, NULL)};
+        put_index(name, &one, 1);
+        expect_bad(in_directory(name), IMAGE_REFUSAL_TOO_LARGE, "it holds vast of 1152921504606846976 bytes");
+    }
+}
+
 /* An absolute symlink, or one with "..", is one within the image: its root is "/" there. */
 static void symlinks_never_lead_out(void **state)
 {
@@ -388,6 +457,8 @@ static int group(void)
         TEST(layers_of_every_packing_lie_over_each_other),
         TEST(names_in_any_language_come_out_as_they_are),
         TEST(a_layer_that_leads_out_is_refused_and_leaves_nothing),
+        TEST(a_name_that_is_too_long_is_refused_by_name),
+        TEST(an_entry_of_an_exbibyte_is_refused_by_name),
         TEST(symlinks_never_lead_out),
         TEST(a_blob_that_is_not_what_its_digest_says_is_refused),
         TEST(damage_behind_the_end_of_a_tar_counts_too),

@@ -1,6 +1,7 @@
 /* The cache of unpacked layers: shared by who asks, swept of what is idle, and held to its limit. */
 #include "tests/workers/layer_making.h"
 
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/xattr.h>
 
@@ -177,6 +178,22 @@ FIBER_TEST(what_is_idle_is_swept_and_what_is_held_stays)
     layer_finish(&other);
 }
 
+/* What a killed worker was removing: at once, under the name that it has. */
+FIBER_TEST(what_was_being_removed_is_swept_at_once_unless_its_remover_lives)
+{
+    char dead[512], alive[512];
+    snprintf(dead, sizeof(dead), "%s/ab.tmp.gone-1", cache);
+    snprintf(alive, sizeof(alive), "%s/ab.tmp.gone-2", cache);
+    assert_int_equal(mkdir(dead, 0700) + mkdir(alive, 0700), 0);
+    write_host_file(dead, "f", "left", 0);
+    AUTO_CLOSE int remover = open(alive, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(flock(remover, LOCK_EX), 0);
+    layer_cache_sweep(&layers, clock_wall_ms() / 1000);
+    assert_int_equal(access(dead, F_OK), -1);
+    assert_int_equal(access(alive, F_OK), 0);
+    assert_int_equal(count_entries(cache), 1);
+}
+
 /* ---- the limit of the cache ------------------------------------------------------------------ */
 
 /* A layer of one file of 256 KiB that shrinks to little, told apart by `name`. */
@@ -283,6 +300,7 @@ static int group(void)
         LAYER_TEST(a_directory_goes_when_the_last_who_holds_it_discards_it),
         LAYER_TEST(what_was_unpacked_before_the_machine_started_is_unpacked_anew),
         LAYER_TEST(what_is_idle_is_swept_and_what_is_held_stays),
+        LAYER_TEST(what_was_being_removed_is_swept_at_once_unless_its_remover_lives),
         LAYER_TEST(beyond_the_limit_the_least_recently_used_go_but_none_that_is_held),
         LAYER_TEST(a_count_that_was_lost_is_set_right),
         LAYER_TEST(a_full_disk_is_swept_and_tried_once_more),

@@ -99,7 +99,7 @@ static int copy_attributes(struct copy *copy, int from, const char *path)
 
 static int copy_file(struct copy *copy, int from, const struct rootfs_entry *entry, off_t size)
 {
-    AUTO_CLOSE int to = rootfs_open_file(copy->rootfs, entry);
+    AUTO_CLOSE int to = rootfs_open_file(copy->rootfs, entry, (uint64_t)size);
     if (to < 0)
         return to;
     int code = copy_data(copy, from, to, size);

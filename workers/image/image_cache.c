@@ -152,7 +152,8 @@ static void sweep_one(const char *directory, const char *name, void *arg)
     AUTO_FREE char *path = strstr(name, HELD_DIR_TMP) ? join(directory, name) : NULL;
     AUTO_CLOSE int dir =
         path ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
-    if (dir >= 0 && fstat(dir, &it) == 0 && *now_s - it.st_mtime >= IMAGE_REMAINS_S)
+    if (dir >= 0 && (strstr(name, HELD_DIR_GONE) ||
+                     (fstat(dir, &it) == 0 && *now_s - it.st_mtime >= IMAGE_REMAINS_S)))
         held_dir_remove(dir, path);
 }
 

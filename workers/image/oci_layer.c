@@ -167,10 +167,12 @@ static int make_file(struct layer *layer, struct archive_entry *from,
                      const struct rootfs_entry *entry)
 {
     int64_t size = archive_entry_size(from);
-    AUTO_CLOSE int file = rootfs_open_file(layer->rootfs, entry);
+    if (size < 0)
+        return refuse_path(layer, entry->path, "a negative size");
+    AUTO_CLOSE int file = rootfs_open_file(layer->rootfs, entry, (uint64_t)size);
     if (file < 0)
         return file;
-    int code = size < 0 ? refuse_path(layer, entry->path, "a negative size") : write_data(layer, file);
+    int code = write_data(layer, file);
     if (code == 0)
         code = set_attributes(layer, from, entry->path);
     return code < 0 ? code : rootfs_end_file(layer->rootfs, file, entry, (uint64_t)size);

@@ -42,6 +42,15 @@ void rootfs_finish(struct rootfs *rootfs)
     rootfs->pending_count = rootfs->pending_capacity = 0;
 }
 
+/* As image_fail_errno of the image's own `path`, whose length may be the image's own doing. */
+static int fail_entry(struct rootfs *rootfs, const char *what, const char *path)
+{
+    if (errno != ENAMETOOLONG)
+        return image_fail_errno(rootfs->trouble, what, path);
+    return image_refuse(rootfs->trouble, IMAGE_REFUSAL_TOO_LARGE,
+                        "it holds %.200s: a name or a link longer than a file system takes", path);
+}
+
 /* ---- paths: the directory is the root of everything, of symlinks too ------------------------- */
 
 static int open_within(int root, const char *path, uint64_t flags)
@@ -85,7 +94,7 @@ int rootfs_parent(struct rootfs *rootfs, const char *path)
         return image_refuse(rootfs->trouble, IMAGE_REFUSAL_OCI_LAYER,
                             "it holds %.200s: its parent is no directory", path);
     if (parent < 0)
-        return image_fail_errno(rootfs->trouble, "make the parents of", path);
+        return fail_entry(rootfs, "make the parents of", path);
     rootfs->parent = parent;
     rootfs->parent_path = take_ptr(&above);
     return parent;
@@ -126,10 +135,10 @@ static int remove_at(struct rootfs *rootfs, int parent, const char *path)
     const char *leaf = tree_leaf(path);
     struct stat it;
     if (fstatat(parent, leaf, &it, AT_SYMLINK_NOFOLLOW) < 0)
-        return errno == ENOENT ? 0 : image_fail_errno(rootfs->trouble, "look at", path);
+        return errno == ENOENT ? 0 : fail_entry(rootfs, "look at", path);
     if (!S_ISDIR(it.st_mode))
         return unlinkat(parent, leaf, 0) == 0 ? 0
-                                              : image_fail_errno(rootfs->trouble, "replace", path);
+                                              : fail_entry(rootfs, "replace", path);
     int code = tree_remove_at(parent, leaf);
     forget_parent(rootfs); /* it may lie in what is gone */
     return code == 0 ? 0
@@ -180,7 +189,7 @@ int rootfs_add_dir(struct rootfs *rootfs, const struct rootfs_entry *entry)
         if ((parent = clear_place(rootfs, entry->path)) < 0)
             return parent;
         if (mkdirat(parent, leaf, 0700) < 0)
-            return image_fail_errno(rootfs->trouble, "make", entry->path);
+            return fail_entry(rootfs, "make", entry->path);
     }
     return add_pending(rootfs, entry);
 }
@@ -193,7 +202,7 @@ int rootfs_add_symlink(struct rootfs *rootfs, const struct rootfs_entry *entry, 
     if (parent < 0)
         return parent;
     if (symlinkat(target, parent, leaf) < 0)
-        return image_fail_errno(rootfs->trouble, "make the symlink", entry->path);
+        return fail_entry(rootfs, "make the symlink", entry->path);
     utimensat(parent, leaf, times, AT_SYMLINK_NOFOLLOW); /* nobody needs it */
     return 0;
 }
@@ -210,20 +219,29 @@ int rootfs_add_link(struct rootfs *rootfs, const struct rootfs_entry *entry, con
     AUTO_CLOSE int from = above ? open_within(rootfs->root, above, O_PATH | O_DIRECTORY) : -1;
     if (from < 0 || linkat(from, leaf, parent, tree_leaf(entry->path), 0) < 0)
         return errno == ENOSPC || errno == EDQUOT
-                   ? image_fail_errno(rootfs->trouble, "link", entry->path)
+                   ? fail_entry(rootfs, "link", entry->path)
                    : image_refuse(rootfs->trouble, IMAGE_REFUSAL_OCI_LAYER,
                                   "it holds %.200s: a hard link to what is not in it", entry->path);
     return 0;
 }
 
-int rootfs_open_file(struct rootfs *rootfs, const struct rootfs_entry *entry)
+static int refuse_size(struct rootfs *rootfs, const struct rootfs_entry *entry, uint64_t size)
 {
+    return image_refuse(rootfs->trouble, IMAGE_REFUSAL_TOO_LARGE,
+                        "it holds %.200s of %llu bytes, more than a file here can have", entry->path,
+                        (unsigned long long)size);
+}
+
+int rootfs_open_file(struct rootfs *rootfs, const struct rootfs_entry *entry, uint64_t size)
+{
+    if (size > ROOTFS_FILE_MAX)
+        return refuse_size(rootfs, entry, size);
     int parent = clear_place(rootfs, entry->path);
     if (parent < 0)
         return parent;
     int file = openat(parent, tree_leaf(entry->path),
                       O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    return file < 0 ? image_fail_errno(rootfs->trouble, "make", entry->path) : file;
+    return file < 0 ? fail_entry(rootfs, "make", entry->path) : file;
 }
 
 int rootfs_write(struct rootfs *rootfs, int file, const void *data, size_t len, uint64_t offset)
@@ -242,12 +260,10 @@ int rootfs_end_file(struct rootfs *rootfs, int file, const struct rootfs_entry *
                     uint64_t size)
 {
     const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, entry->mtime};
-    if (size > INT64_MAX || (ftruncate(file, (off_t)size) < 0 && (errno == EFBIG || errno == EINVAL)))
-        return image_refuse(rootfs->trouble, IMAGE_REFUSAL_TOO_LARGE,
-                            "it holds %.200s of %llu bytes, more than a file here can have",
-                            entry->path, (unsigned long long)size);
+    if (ftruncate(file, (off_t)size) < 0 && (errno == EFBIG || errno == EINVAL))
+        return refuse_size(rootfs, entry, size);
     if (fchmod(file, entry->mode & 0777) < 0 || futimens(file, times) < 0)
-        return image_fail_errno(rootfs->trouble, "set the mode of", entry->path);
+        return fail_entry(rootfs, "set the mode of", entry->path);
     struct stat it;
     if (fstat(file, &it) < 0 || (uint64_t)it.st_size != size)
         return image_fail(rootfs->trouble, -EIO, "cannot size %.200s", entry->path);
@@ -269,7 +285,7 @@ int rootfs_set_attribute(struct rootfs *rootfs, const char *path, const char *na
     if (file >= 0 && fsetxattr(file, name, value.data, value.len, 0) == 0)
         return 0;
     if (errno == ENOSPC || errno == EDQUOT)
-        return image_fail_errno(rootfs->trouble, "set an attribute of", path);
+        return fail_entry(rootfs, "set an attribute of", path);
     rootfs->counts.attributes++; /* this file system has none, or not so large ones */
     return 0;
 }
@@ -300,9 +316,9 @@ static int apply_pending(struct rootfs *rootfs, const struct rootfs_pending *pen
     if (dir < 0)
         return errno == ENOENT || errno == ENOTDIR || errno == ELOOP
                    ? 0 /* a later entry replaced it */
-                   : image_fail_errno(rootfs->trouble, "open", pending->path);
+                   : fail_entry(rootfs, "open", pending->path);
     if (futimens(dir, times) < 0 || fchmod(dir, pending->mode) < 0)
-        return image_fail_errno(rootfs->trouble, "set the mode of", pending->path);
+        return fail_entry(rootfs, "set the mode of", pending->path);
     return 0;
 }
 

@@ -17,6 +17,7 @@
 #include "workers/image/trouble.h"
 
 #define ROOTFS_BYTES_MAX (UINT64_C(256) << 30)
+#define ROOTFS_FILE_MAX (UINT64_C(16) << 40) /* of one file, with its holes: more than ext4 takes */
 enum { ROOTFS_ENTRIES_MAX = 8 << 20 };
 
 struct rootfs_limits {
@@ -66,8 +67,8 @@ int rootfs_add_dir(struct rootfs *rootfs, const struct rootfs_entry *entry);
 /* These replace what is there, a directory with all in it included. */
 int rootfs_add_symlink(struct rootfs *rootfs, const struct rootfs_entry *entry, const char *target);
 int rootfs_add_link(struct rootfs *rootfs, const struct rootfs_entry *entry, const char *target);
-/* An empty file, open for writing. */
-int rootfs_open_file(struct rootfs *rootfs, const struct rootfs_entry *entry);
+/* An empty file, open for writing, which is to be `size` bytes long. */
+int rootfs_open_file(struct rootfs *rootfs, const struct rootfs_entry *entry, uint64_t size);
 int rootfs_write(struct rootfs *rootfs, int file, const void *data, size_t len, uint64_t offset);
 /* Its size (a hole where nothing was written), mode and time. Does not close it. */
 int rootfs_end_file(struct rootfs *rootfs, int file, const struct rootfs_entry *entry,

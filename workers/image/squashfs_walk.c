@@ -137,7 +137,7 @@ static int make_file(const struct place *place, uint64_t size)
 {
     struct rootfs *rootfs = place->walk->rootfs;
     const struct rootfs_entry entry = entry_of(place);
-    AUTO_CLOSE int file = rootfs_open_file(rootfs, &entry);
+    AUTO_CLOSE int file = rootfs_open_file(rootfs, &entry, size);
     if (file < 0)
         return file;
     int code = write_data(place, file, size);
