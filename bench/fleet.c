@@ -156,7 +156,7 @@ static void tell_sights(struct fleet *fleet)
         for (unsigned e = 0; e < ENGINES; e++) {
             char worker[16], url[16];
             snprintf(worker, sizeof(worker), "r%u", w);
-            snprintf(url, sizeof(url), "http://%u", e);
+            snprintf(url, sizeof(url), "http://e%u", e);
             sights[w][e].worker = slice_from_str(worker);
             sights[w][e].url = slice_from_str(url);
             say(fleet, "", MSG_engine_sight, &sights[w][e]);
@@ -173,7 +173,7 @@ static void begin(struct fleet *fleet, enum placing placing, unsigned sessions)
     fleet->core = core_create(&settings, fleet->seed, 1);
     core_set_placing(fleet->core, placing);
     for (unsigned e = 0; e < ENGINES; e++) {
-        snprintf(name, sizeof(name), "http://%u", e);
+        snprintf(name, sizeof(name), "http://e%u", e);
         say(fleet, "admin", MSG_engine_add, &(struct msg_engine_add){.url = slice_from_str(name)});
     }
     for (unsigned g = 0; g < GROUPS; g++) {

@@ -65,7 +65,7 @@ static void open_server(struct world *world, uint64_t number)
     server->first_waiting = NOBODY;
     server->next_s = INFINITY;
     prefix_cache_init(&server->cache, world->fleet->speed.cache_tokens);
-    snprintf(url, sizeof(url), "http://%llu", (unsigned long long)number);
+    snprintf(url, sizeof(url), "http://e%llu", (unsigned long long)number);
     say(world, "admin", MSG_engine_add, &(struct msg_engine_add){.url = slice_from_str(url)});
 }
 
@@ -152,7 +152,7 @@ void world_end_job(struct world *world, uint32_t index)
 
 /* ---- what the core wants done ------------------------------------------------------------------ */
 
-/* The number behind a letter or two: "r12", "http://7". */
+/* The number behind a letter or two: "r12", "http://e7". */
 static uint32_t number_in(struct slice text)
 {
     uint32_t number = 0;
@@ -236,7 +236,7 @@ static void tell_sight(struct world *world, uint64_t number)
     server->changed = false;
     snprintf(worker, sizeof(worker), "r%llu",
              (unsigned long long)(number % world->fleet->workers[STAGE_RUN]));
-    snprintf(url, sizeof(url), "http://%llu", (unsigned long long)number);
+    snprintf(url, sizeof(url), "http://e%llu", (unsigned long long)number);
     struct msg_engine_sight in = {.worker = slice_from_str(worker), .url = slice_from_str(url),
                                   .runs = server->runs, .tokens = server->tokens,
                                   .calls = server->calls};

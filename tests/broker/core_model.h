@@ -132,7 +132,7 @@ static inline void hear(struct model *model, struct sim_worker *worker, struct s
     } else if (id == MSG_job_move) {
         move_held(model, worker, &in.job_move);
     } else if (id == MSG_lane_look) {
-        worker->looks_at = (unsigned)(in.lane_look.url.data[strlen("http://")] - '0');
+        worker->looks_at = (unsigned)digit_of(in.lane_look.url);
         worker->is_looking = true;
     } else {
         assert_int_equal(id, MSG_lane_hello);
@@ -197,7 +197,7 @@ static inline void send_sight(struct model *model, struct sim_worker *worker)
     unsigned engine = worker->is_looking ? worker->looks_at : roll(model, ENGINES);
     for (size_t i = 0; i < worker->count; i++)
         runs += worker->held[i].engine == (int)engine;
-    snprintf(url, sizeof(url), "http://%u", engine);
+    snprintf(url, sizeof(url), "http://e%u", engine);
     struct msg_engine_sight in = {.worker = slice_from_str(worker->id),
                                   .url = slice_from_str(url),
                                   .runs = runs,
@@ -224,7 +224,7 @@ static inline void send_moves(struct model *model, struct sim_worker *worker)
             continue;
         model->moves++;
         char url[16];
-        snprintf(url, sizeof(url), "http://%d", held->engine);
+        snprintf(url, sizeof(url), "http://e%d", held->engine);
         struct msg_job_moved in = {.worker = slice_from_str(worker->id),
                                    .job = slice_from_str(held->job),
                                    .token = held->token,

@@ -361,7 +361,7 @@ static inline void start_broker(struct model *model)
                                         model->head[s]));
     for (unsigned e = 0; e < ENGINES; e++) {
         char url[32];
-        snprintf(url, sizeof(url), "http://%u", e);
+        snprintf(url, sizeof(url), "http://e%u", e);
         if (model->engines[e])
             assert_true(core_restore_engine(
                 model->core, &(struct core_engine){.url = slice_from_str(url),

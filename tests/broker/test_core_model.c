@@ -158,7 +158,7 @@ static void cancel(struct model *model)
 static void change_engine(struct model *model)
 {
     struct msg_engine_add in = {.tag = 3,
-                                .url = slice_from_str(roll(model, 2) ? "http://0" : "http://1")};
+                                .url = slice_from_str(roll(model, 2) ? "http://e0" : "http://e1")};
     struct msg_engine_remove out = {.tag = 3, .url = in.url};
     struct msg_engine_drain drain = {.tag = 3, .url = in.url};
     unsigned what = roll(model, 6);
@@ -176,7 +176,7 @@ static void change_engine(struct model *model)
 static void change_policy(struct model *model)
 {
     static const char *const calls[] = {"finish", "abort", "hold"};
-    struct slice url = slice_from_str(roll(model, 2) ? "http://0" : "http://1");
+    struct slice url = slice_from_str(roll(model, 2) ? "http://e0" : "http://e1");
     bool has_url = roll(model, 2);
     char version[16];
     snprintf(version, sizeof(version), "v%u", roll(model, 5));
@@ -264,7 +264,7 @@ static void step(struct model *model, unsigned seed)
 static void calm_down(struct model *model, unsigned seed)
 {
     struct msg_engine_add in = {
-        .tag = 3, .url = slice_from_str("http://0"), .has_runs_max = true, .runs_max = 8};
+        .tag = 3, .url = slice_from_str("http://e0"), .has_runs_max = true, .runs_max = 8};
     model->calm = true;
     memset(model->bad_engine_ms, 0, sizeof(model->bad_engine_ms));
     memset(model->bad_image_ms, 0, sizeof(model->bad_image_ms));
