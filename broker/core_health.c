@@ -30,6 +30,20 @@ static bool is_silent(const struct core *core, const struct engine *engine)
     return engine_is_silent(engine);
 }
 
+/* How many workers say that something is wrong on their nodes; the first of them. */
+static size_t count_troubled(const struct core *core, const struct worker **ret_first)
+{
+    size_t count = 0;
+    const struct worker *worker;
+    LIST_EACH(worker, &core->workers, link) {
+        if (!worker->trouble || !*worker->trouble)
+            continue;
+        if (count++ == 0)
+            *ret_first = worker;
+    }
+    return count;
+}
+
 /* How many registered engines are so; the first of them. */
 static size_t count_engines(const struct core *core,
                             bool (*is_so)(const struct core *, const struct engine *),
@@ -82,14 +96,19 @@ static void note_losses(const struct core *core, enum stage stage, json_t *reaso
 static void note_shortages(const struct core *core, json_t *reasons)
 {
     const struct engine *first = NULL;
+    const struct worker *worker = NULL;
     size_t aside = count_engines(core, is_aside, &first);
     size_t silent = count_engines(core, is_silent, &first);
+    size_t troubled = count_troubled(core, &worker);
     size_t parked = core->queues[PLACE_PARKED][STAGE_RUN].count;
     if (aside)
         say(reasons, "%zu of %zu engines are set aside after faults in a row", aside,
             core->engines_registered);
     if (silent)
         say(reasons, "%zu of %zu engines do not answer", silent, core->engines_registered);
+    if (troubled)
+        say(reasons, "%zu of the workers report trouble on their nodes, %s among them: %s", troubled,
+            worker->host, worker->trouble);
     if (parked && !core->engines_registered)
         say(reasons, "%zu run jobs wait for an engine, and none is registered", parked);
     if (core->store.trouble[0])
@@ -200,6 +219,13 @@ static void advise_sandboxes(const struct core *core, json_t *advice)
             first->sandbox ? first->sandbox : "none", first->sandbox_why);
 }
 
+static void advise_trouble(const struct core *core, json_t *advice)
+{
+    const struct worker *first = NULL;
+    if (count_troubled(core, &first))
+        say(advice, "%s on %s says: %s: see who does that there, and its log", first->id, first->host, first->trouble);
+}
+
 json_t *status_advice(struct view view)
 {
     const struct core *core = view.core;
@@ -220,5 +246,6 @@ json_t *status_advice(struct view view)
     advise_silence(core, advice);
     advise_unreached(core, advice);
     advise_sandboxes(core, advice);
+    advise_trouble(core, advice);
     return advice;
 }

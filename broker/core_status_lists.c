@@ -11,7 +11,8 @@ static void add_node(json_t *part, const struct worker *worker)
         const char *name, *text;
     } facts[] = {{"sandbox", worker->sandbox},
                  {"sandbox_why", worker->sandbox_why},
-                 {"kernel", worker->kernel}};
+                 {"kernel", worker->kernel},
+                 {"trouble", worker->trouble}};
     for (size_t i = 0; i < sizeof(facts) / sizeof(*facts); i++)
         if (facts[i].text && *facts[i].text)
             json_object_set_new(part, facts[i].name, status_text(slice_from_str(facts[i].text)));

@@ -115,6 +115,7 @@ void worker_destroy(struct core *core, struct worker *worker)
     free(worker->sandbox);
     free(worker->sandbox_why);
     free(worker->kernel);
+    free(worker->trouble);
     sights_forget_worker(worker);
     free(worker);
 }
@@ -292,6 +293,7 @@ static void note_beat(struct core *core, struct worker *worker, const struct msg
     set_text(core, &worker->sandbox, in->sandbox);
     set_text(core, &worker->sandbox_why, in->sandbox_why);
     set_text(core, &worker->kernel, in->kernel);
+    set_text(core, &worker->trouble, in->trouble);
     worker->sandboxes = (uint32_t)in->sandboxes;
 }
 

@@ -65,7 +65,7 @@ struct worker {
     struct job *solo;      /* the one that runs alone, or NULL */
     char *lane, *host;
     char *unreached;       /* why its lane does not lead to it yet, or NULL */
-    char *sandbox, *sandbox_why, *kernel; /* of its node, as it says; each may be NULL */
+    char *sandbox, *sandbox_why, *kernel, *trouble; /* of its node, as it says; each may be NULL */
     uint32_t sandboxes;
     enum stage stage;
     uint32_t slots;        /* never below what it holds */

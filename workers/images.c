@@ -212,6 +212,7 @@ static int recall(struct images *images, const char *name, struct fail *fail)
     memo = *find_memo(images, name); /* it may have gone meanwhile */
     if (memo && code == 0 && (memo->watch ? is_same(&memo->seen, &look.it) : is_plain(&look))) {
         memo->checked_ms = clock_ms();
+        memo->seen = look.it;
         return 1;
     }
     forget(images, name);
@@ -335,7 +336,7 @@ static int hold_memo(struct images *images, const char *name, struct image_hold 
     AUTO_FREE char *path = strdup(memo->path);
     if (!path)
         return fail_set(fail, -EIO, "out of memory");
-    struct image_hold hold = {.lock = -1};
+    struct image_hold hold = {.lock = -1, .dev = memo->seen.st_dev, .ino = memo->seen.st_ino};
     if (memo->watch) {
         char *slash = strrchr(path, '/'); /* <key>/root: the key's directory is held */
         *slash = '\0';

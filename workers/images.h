@@ -10,6 +10,8 @@
 #ifndef SLUICE_WORKERS_IMAGES_H
 #define SLUICE_WORKERS_IMAGES_H
 
+#include <sys/types.h>
+
 #include "common/fail.h"
 #include "workers/loop.h"
 
@@ -25,6 +27,8 @@ void images_destroy(struct images **images);
 struct image_hold {
     char *path; /* "host", or a directory */
     int lock;   /* -1: nothing of ours */
+    dev_t dev; /* without a lock, but of "host": which directory it is */
+    ino_t ino;
 };
 
 /*

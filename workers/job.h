@@ -6,11 +6,11 @@
  * job->result; the worker sends it and keeps it until it is acknowledged. A cancelled stage just
  * returns. Its time:
  *
- *     prepare (layers, sandbox) | work: the stage's limit | pack
+ *     prepare (layers, sandbox) | work: the stage's limit | pack, and a look whether all is whole
  *
  * Preparing is not the task's doing: JOB_PREPARE_MS of it do not count against the limit. The
  * limit runs from job_begin_work; when it passes, the kind says what that means (run: agent; init
- * and eval: task). Packing has a time of its own. A job that has not ended JOB_OVERDUE_MS after
+ * and eval: task). Packing and that look have a time of their own. A job that has not ended JOB_OVERDUE_MS after
  * all that hangs in a file system and is given up. In all this is less than the broker waits
  * beyond the limit (deadline_grace_ms) before it takes the job away.
  */
@@ -29,6 +29,7 @@
 enum { JOB_PREPARE_MS = 8000, JOB_PACK_MS = 20000, JOB_OVERDUE_MS = 1000 };
 
 struct search;
+struct cache_watch;
 
 /* What a worker's jobs share. */
 struct job_context {
@@ -38,6 +39,7 @@ struct job_context {
     struct spawner *spawner;
     struct images *images;
     struct layers layers;
+    const struct cache_watch *cache_watch; /* NULL: nobody looks */
     struct search *search; /* NULL: none */
     const struct grants *grants; /* what tasks may reach; NULL: nothing */
 };

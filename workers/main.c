@@ -1,5 +1,6 @@
 /* sluice-worker: does the jobs of one stage (worker.h). */
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,10 @@
 #include "workers/text.h"
 
 enum { END_WRONG_USE = 2, END_NO_DIRECTORY = 3, END_NO_SPAWNER = 4, END_NO_SOCKET = 5 };
+enum { BEGINS_ANEW = 256 }; /* no exit status */
+
+/* From who begins anew to who does it, in the environment. */
+#define TROUBLE_VARIABLE "SLUICE_WORKER_TROUBLE"
 
 static int complain(int status, const struct fail *fail)
 {
@@ -50,9 +55,27 @@ static int work(const struct worker_plan *plan, struct spawner *spawner, bool *r
     printf("worker ready stage=%s id=%s lane=%s\n", stage_wire(plan->stage), worker_id(worker),
            worker_lane(worker));
     fflush(stdout);
-    bool is_well = worker_run(worker);
+    static const int statuses[] = {
+        [WORKER_STOPPED] = 0, [WORKER_BROKEN] = END_NO_SPAWNER, [WORKER_TO_BEGIN_ANEW] = BEGINS_ANEW};
+    enum worker_end end = worker_run(worker);
+    if (end == WORKER_TO_BEGIN_ANEW)
+        setenv(TROUBLE_VARIABLE, worker_trouble(worker), 1);
     *ret_clean = worker_destroy(&worker);
-    return is_well ? 0 : END_NO_SPAWNER;
+    return statuses[end];
+}
+
+/* The same command line in the same process: whoever started it sees it go on. */
+static int begin_anew(char **argv)
+{
+    char path[PATH_MAX] = "";
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    if (len > 0) /* its name, which people look for; not so when it was replaced meanwhile */
+        execv(path, argv);
+    execv("/proc/self/exe", argv);
+    return complain(END_NO_DIRECTORY, &(struct fail){.text = "the cache was removed, and this program does not start again"});
 }
 
 /* For the operator, who sees it in `sluice status`. */
@@ -110,6 +133,7 @@ static int run(struct options *options, const struct cgroups *cgroups)
 {
     struct fail fail;
     bool is_clean = true;
+    options->plan.trouble = getenv(TROUBLE_VARIABLE);
     if (options_make_directories(options, &fail) < 0)
         return complain(END_NO_DIRECTORY, &fail);
     enum tier tier;
@@ -118,7 +142,7 @@ static int run(struct options *options, const struct cgroups *cgroups)
     struct spawner *spawner = spawner_start_bounded(options->mount_point, tier, options->disks, cgroups, &fail);
     int status =
         spawner ? work(&options->plan, spawner, &is_clean) : complain(END_NO_SPAWNER, &fail);
-    if (!is_clean)
+    if (!is_clean && status != BEGINS_ANEW)
         _exit(status); /* a fiber would not end: its stack still points to what is here */
     return status;
 }
@@ -147,6 +171,8 @@ int main(int argc, char **argv)
         status = run(&options, &cgroups);
     }
     cgroups_close(&cgroups);
+    if (status == BEGINS_ANEW)
+        status = begin_anew(argv);
     options_finish(&options);
     return status;
 }

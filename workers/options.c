@@ -345,6 +345,7 @@ int options_make_directories(struct options *options, struct fail *fail)
     }
     options->plan.store = options->store;
     options->plan.cache = options->cache;
+    options->plan.mount_point = options->mount_point;
     if (error == 0) {
         uint64_t standard = layer_cache_prepare(options->cache);
         if (!options->plan.cache_bytes)

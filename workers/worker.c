@@ -19,7 +19,8 @@ enum {
     BEAT_MS = 1000,
     MESSAGES_A_TURN = 256,
     LINGER_MS = 2000, /* for the last beat and results to leave */
-    CONNECTIONS_MIN = 16
+    CONNECTIONS_MIN = 16,
+    TROUBLE_MS = 600000 /* it is told for so long after it is over */
 };
 
 /* ---- the beat --------------------------------------------------------------------------- */
@@ -50,6 +51,8 @@ static void say_node(const struct worker *worker, struct msg_worker_beat *beat)
     beat->has_sandbox_why = beat->sandbox_why.len > 0;
     beat->has_kernel = beat->kernel.len > 0;
     beat->has_sandboxes = true;
+    beat->has_trouble = worker->trouble[0] && clock_ms() < worker->trouble_until_ms;
+    beat->trouble = beat->has_trouble ? slice_from_str(worker->trouble) : (struct slice){0};
 }
 
 static bool beat_encode(struct worker *worker, struct buffer *out)
@@ -110,6 +113,7 @@ static void beat_due(void *arg)
     if (!worker->beat_timer)
         abort(); /* a worker that cannot beat is dead; better seen at once */
     worker->beat_wanted = true;
+    worker_watch_cache(worker);
     say_malformed(worker);
     const char *why = lane_mend(&worker->lane, clock_ms());
     if (why)
@@ -223,9 +227,22 @@ static int make_id(struct worker *worker, struct fail *fail)
     return 0;
 }
 
+static int watch_cache(struct worker *worker, struct fail *fail)
+{
+    const char *trouble = worker->plan.trouble;
+    struct slice fits = text_cut(trouble ? trouble : "", sizeof(worker->trouble) - 1);
+    snprintf(worker->trouble, sizeof(worker->trouble), "%.*s", SLICE_ARG(fits));
+    text_tame(worker->trouble);
+    worker->trouble_until_ms = clock_ms() + TROUBLE_MS;
+    worker->context.cache_watch = &worker->cache_watch;
+    return cache_watch_open(&worker->cache_watch, worker->plan.cache, worker->plan.mount_point, fail);
+}
+
 static int make_context(struct worker *worker, struct fail *fail)
 {
     struct job_context *context = &worker->context;
+    if (watch_cache(worker, fail) < 0)
+        return fail->code;
     struct http_limits limits = {.connections_max = (long)worker->plan.slots + 1, /* and a look */
                                  .connect_ms = HTTP_CONNECT_MS,
                                  .silence_ms = HTTP_SILENCE_MS};
@@ -331,6 +348,7 @@ bool worker_destroy(struct worker **worker)
     loop_destroy(&old->context.loop);
     if (old->signals >= 0)
         close(old->signals);
+    cache_watch_close(&old->cache_watch);
     free(take_ptr(worker));
     return true;
 }
@@ -344,9 +362,14 @@ const char *worker_lane(const struct worker *worker)
     return worker->lane.endpoint;
 }
 
-bool worker_run(struct worker *worker)
+const char *worker_trouble(const struct worker *worker)
+{
+    return worker->trouble;
+}
+
+enum worker_end worker_run(struct worker *worker)
 {
     loop_run(worker->context.loop);
     pump(worker); /* the last beat and results */
-    return !worker->is_broken;
+    return worker->end;
 }

@@ -9,6 +9,7 @@
  * leaving: what still runs is cancelled and given back (a result with outcome cancelled, so that
  *     it is handed out elsewhere at once); stops when that is done and acknowledged, or 5 s later.
  *     A second signal leaves at once: 0.5 s.
+ * It leaves also when its cache (cache_watch.h) is not what it was, and then begins anew.
  * What is not acknowledged by then is not lost: the broker hands those jobs out again.
  */
 #ifndef SLUICE_WORKERS_WORKER_H
@@ -28,6 +29,8 @@ struct worker_plan {
     bool allow_plaintext;
     unsigned port_first, port_last;
     const char *store, *cache; /* existing directories, absolute */
+    const char *mount_point;   /* in the cache; NULL: none */
+    const char *trouble;       /* what ended the one whose place this one took, to be told for a while; NULL: nothing */
     uint64_t cache_bytes;      /* what unpacked layers may take; 0: no limit */
     int64_t grace_ms;
     size_t outbox_bytes; /* as in outbox_init */
@@ -56,7 +59,12 @@ bool worker_destroy(struct worker **worker);
 const char *worker_id(const struct worker *worker);
 const char *worker_lane(const struct worker *worker);
 
-/* Until it is stopped by a signal: true; false when it can do no more work (the spawner died). */
-bool worker_run(struct worker *worker);
+/*
+ * How it came to an end: stopped by a signal or the broker; it can do no more work, as the spawner died; or the cache is
+ * not what it was, all jobs were given back, and a new worker is to make one anew (worker_trouble says what happened).
+ */
+enum worker_end { WORKER_STOPPED, WORKER_BROKEN, WORKER_TO_BEGIN_ANEW };
+enum worker_end worker_run(struct worker *worker);
+const char *worker_trouble(const struct worker *worker);
 
 #endif

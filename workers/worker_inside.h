@@ -7,6 +7,7 @@
 
 #include <sys/utsname.h>
 
+#include "workers/cache_watch.h"
 #include "workers/lane.h"
 #include "workers/outbox.h"
 #include "workers/running.h"
@@ -17,7 +18,10 @@ enum worker_state { WORKER_WORKING, WORKER_DRAINING, WORKER_LEAVING };
 struct worker {
     struct worker_plan plan;
     enum worker_state state;
-    bool is_broken;
+    enum worker_end end;
+    struct cache_watch cache_watch;
+    char trouble[256]; /* told with the beat until then */
+    int64_t trouble_until_ms;
     char id[128], host[65];
     struct utsname node;
     uint64_t epoch, engines_heard; /* the newest lane.engine */
@@ -57,6 +61,8 @@ void worker_end_job(struct worker *worker, struct running_job *job,
                     const struct job_result *result);
 /* How many jobs it can hold now: less those that are stuck. */
 uint64_t worker_slots(const struct worker *worker);
+/* Gives all back and leaves as soon as it can, for a new worker to begin where the cache is not what it was. */
+void worker_watch_cache(struct worker *worker);
 /* Takes no new job, and leaves after the grace at the latest. */
 void worker_drain(struct worker *worker, int64_t grace_ms, const char *why);
 /* Call whenever a job or a result went: stops the loop once a leaving worker has nothing left. */

@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
@@ -8,6 +9,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "workers/text.h"
 #include "workers/worker_inside.h"
 
 enum {
@@ -67,6 +69,8 @@ static void grace_over(void *arg)
 void worker_drain(struct worker *worker, int64_t grace_ms, const char *why)
 {
     int64_t leave_at_ms = clock_ms() + grace_ms;
+    if (worker->end == WORKER_TO_BEGIN_ANEW)
+        worker->end = WORKER_STOPPED; /* that was before it was told to end */
     if (worker->state == WORKER_LEAVING ||
         (worker->state == WORKER_DRAINING && worker->leave_at_ms <= leave_at_ms))
         return;
@@ -90,10 +94,27 @@ static void child_ended(struct worker *worker)
     pid_t pid = spawner_pid(worker->context.spawner);
     siginfo_t child = {0};
     if (waitid(P_PID, (id_t)pid, &child, WEXITED | WNOHANG | WNOWAIT) < 0 || child.si_pid == 0 ||
-        worker->is_broken)
+        worker->end == WORKER_BROKEN)
         return;
     log_event(LOG_ERROR, "spawner.died", "pid=%d action=leaving", (int)pid);
-    worker->is_broken = true;
+    worker->end = WORKER_BROKEN;
+    leave(worker, LEAVE_MS);
+}
+
+/* ---- the cache ---------------------------------------------------------------------------- */
+
+void worker_watch_cache(struct worker *worker)
+{
+    struct fail fail;
+    if (worker->end != WORKER_STOPPED || worker->state == WORKER_LEAVING || cache_watch_look(&worker->cache_watch, &fail) == 0)
+        return;
+    struct slice fits = text_cut(fail.text, sizeof(worker->trouble) - 1);
+    snprintf(worker->trouble, sizeof(worker->trouble), "%.*s", SLICE_ARG(fits));
+    text_tame(worker->trouble);
+    worker->trouble_until_ms = INT64_MAX;
+    const bool is_ending = worker->state != WORKER_WORKING;
+    worker->end = is_ending ? WORKER_STOPPED : WORKER_TO_BEGIN_ANEW;
+    log_event(LOG_ERROR, "cache.gone", "why=\"%s\" action=%s", worker->trouble, is_ending ? "leaving" : "begins-anew");
     leave(worker, LEAVE_MS);
 }
 

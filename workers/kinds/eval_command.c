@@ -187,6 +187,7 @@ static void command_run(struct job *job)
     else
         stage_end_failed(job, &room, BLAME_EVALUATOR, code, &fail);
     free(output.text);
+    stage_confirm(job, &room);
     stage_room_close(&room);
 }
 

@@ -72,7 +72,7 @@ static bool set_up(struct job *job, struct stage_room *room)
 static bool pack(struct job *job, struct stage_room *room, enum blame_who who)
 {
     struct fail fail = {0};
-    fiber_lift_deadline(clock_ms() + JOB_PACK_MS);
+    fiber_lift_deadline(stage_closing_by(room));
     int code = layer_pack(&job->context->layers, room->sandbox, &job->result.layer, &fail);
     fiber_pop_deadline();
     room->fault = job->result.layer.fault;
@@ -101,6 +101,7 @@ static void sandbox_init(struct job *job)
         job_end(job, OUTCOME_OK, "%zu files, %zu set-up commands%s", job->task->file_count,
                 job->task->setup_count, limits);
     }
+    stage_confirm(job, &room);
     stage_room_close(&room);
 }
 
@@ -219,6 +220,7 @@ static void sandbox_run(struct job *job)
     else if ((!agent->needs_engine || find_engine(job, &engine)) &&
              (!agent->needs_sandbox || open_run_room(job, &room)))
         run_agent(job, agent, engine, &room);
+    stage_confirm(job, &room);
     stage_room_close(&room);
 }
 

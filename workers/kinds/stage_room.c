@@ -154,6 +154,13 @@ int stage_room_open(struct stage_room *room, const struct job *job, struct fail 
     return code < 0 ? code : open_gates(room, job, &reach, fail);
 }
 
+int64_t stage_closing_by(struct stage_room *room)
+{
+    if (room->closing_by_ms == 0)
+        room->closing_by_ms = clock_ms() + JOB_PACK_MS;
+    return room->closing_by_ms;
+}
+
 void stage_room_close(struct stage_room *room)
 {
     while (room->gate_count > 0)

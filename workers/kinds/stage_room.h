@@ -24,6 +24,7 @@ struct stage_room {
     bool kernels;       /* set before opening: Python kernels will be started in it */
     bool is_evaluators; /* set before opening: eval.network holds, and not network */
     enum fault fault; /* whose fault the last failure of a stage_room_* call was */
+    int64_t closing_by_ms; /* packing and looking whether all is whole end then; 0: neither has begun */
 };
 
 /* Adds the layer init left, or the one run left; nothing when the job names none. */
@@ -37,6 +38,14 @@ int stage_room_find_image(struct stage_room *room, const struct job *job, struct
 /* Opens the sandbox on the image and the layers added so far. */
 int stage_room_open(struct stage_room *room, const struct job *job, struct fail *fail);
 void stage_room_close(struct stage_room *room);
+
+/* JOB_PACK_MS after it was asked first. */
+int64_t stage_closing_by(struct stage_room *room);
+/*
+ * Call it last, while the room is open: what the job came to, good or bad, is believed only where the sandbox is whole,
+ * and its image, its layers and the cache are where they were. Else the job ends as infra, with neither layer nor reward.
+ */
+void stage_confirm(struct job *job, struct stage_room *room);
 
 /*
  * Ends the job after a call that returned `code` when it was `who`'s turn (nobody's before there is

@@ -122,7 +122,7 @@ static int make_dirs(const char *path, struct fail *fail)
     return 0;
 }
 
-static int make_on_tmpfs(const struct room_plan *plan, const char *path, struct fail *fail)
+static int make_on_tmpfs(struct room_plan *plan, const char *path, struct fail *fail)
 {
     char options[96];
     snprintf(options, sizeof(options), "mode=0755,size=%lum,nr_inodes=%lu", (unsigned long)plan->wanted.disk_mib,

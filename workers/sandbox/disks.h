@@ -63,7 +63,7 @@ struct keeper_order {
 };
 _Noreturn void keeper_run(const char *path, const char *parent, int orders, int births);
 
-/* fuse.c: a mount on <plan->disk>/merged, served by a process that ends with it. */
-int fuse_mount(const struct room_plan *plan, const char *scratch, struct fail *fail);
+/* fuse.c: a mount on <plan->disk>/merged, served by plan->server, a process that ends with it. */
+int fuse_mount(struct room_plan *plan, const char *scratch, struct fail *fail);
 
 #endif

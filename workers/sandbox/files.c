@@ -116,6 +116,45 @@ int files_rename(const char *from, const char *to, struct fail *fail)
     return code < 0 ? say(fail, code, to ? to : from) : 0;
 }
 
+/* ---- whether it is all there ------------------------------------------------------------- */
+
+/* What a file system says whose process, disk or server is gone. */
+static bool is_gone(int error)
+{
+    static const int gone[] = {ENOTCONN, ECONNABORTED, ECONNRESET, ECONNREFUSED, ESHUTDOWN,  EIO,
+                               ESTALE,   ENODEV,       ENXIO,      EREMOTEIO,    ETIMEDOUT, EUCLEAN};
+    for (size_t i = 0; i < sizeof(gone) / sizeof(*gone); i++)
+        if (error == gone[i])
+            return true;
+    return false;
+}
+
+/* Who serves it is asked for its room, and all its layers for a name. 0, or the errno. */
+static int ask_directory(const char *path, uint64_t number)
+{
+    struct statfs on;
+    char name[48];
+    snprintf(name, sizeof(name), ".sluice-%llx", (unsigned long long)number);
+    AUTO_CLOSE int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0 || fstatfs(dir, &on) < 0 || faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno;
+    return 0;
+}
+
+int files_confirm(int upper, uint64_t number, struct fail *fail)
+{
+    static const char *const paths[] = {"/", "/usr", "/etc"}; /* on the image "host" each a mount of its own */
+    struct stat it;
+    for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
+        int error = ask_directory(paths[i], number);
+        if (is_gone(error))
+            return fail_set(fail, -EIO, "the sandbox's file system at %s does not answer any more: %s", paths[i], strerror(error));
+    }
+    if (upper >= 0 && (fstat(upper, &it) < 0 || it.st_nlink == 0))
+        return fail_set(fail, -EIO, "what was written in the sandbox was removed under it");
+    return 0;
+}
+
 /* ---- terminals --------------------------------------------------------------------------- */
 
 int files_open_terminal(int *ret_number, struct fail *fail)

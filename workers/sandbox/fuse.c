@@ -80,7 +80,7 @@ static _Noreturn void serve(const struct room_plan *plan, const char *scratch, i
     _exit(1);
 }
 
-int fuse_mount(const struct room_plan *plan, const char *scratch, struct fail *fail)
+int fuse_mount(struct room_plan *plan, const char *scratch, struct fail *fail)
 {
     char options[128], merged[DISKS_PATH_MAX + 16];
     AUTO_CLOSE int device = open("/dev/fuse", O_RDWR | O_CLOEXEC);
@@ -91,8 +91,8 @@ int fuse_mount(const struct room_plan *plan, const char *scratch, struct fail *f
              ROOM_UID, ROOM_UID);
     if (mount("fuse-overlayfs", merged, "fuse", MS_NOSUID | MS_NODEV, options) < 0)
         return fail_set(fail, -errno, "mounting with FUSE: %s", strerror(errno));
-    pid_t pid = fork();
-    if (pid == 0)
+    plan->server = fork();
+    if (plan->server == 0)
         serve(plan, scratch, device);
-    return pid < 0 ? fail_set(fail, -errno, "fork: %s", strerror(errno)) : 0;
+    return plan->server < 0 ? fail_set(fail, -errno, "fork: %s", strerror(errno)) : 0;
 }

@@ -196,6 +196,15 @@ static void serve_pack(struct init *init)
         init_answer(init, (int64_t)bytes, NULL, 0);
 }
 
+static void serve_confirm(struct init *init)
+{
+    struct fail fail = {0};
+    if (files_confirm(init->room.upper, (uint64_t)init->message.head.number[0], &fail) < 0)
+        init_refuse(init, &fail);
+    else
+        init_answer(init, 0, NULL, 0);
+}
+
 static const struct {
     enum wire_verb verb;
     void (*serve)(struct init *init);
@@ -211,6 +220,7 @@ static const struct {
     {WIRE_RENAME, serve_rename},
     {WIRE_STATE, serve_state},
     {WIRE_TERMINAL, serve_terminal},
+    {WIRE_CONFIRM, serve_confirm},
 };
 
 void init_serve(struct init *init)

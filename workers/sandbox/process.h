@@ -25,6 +25,13 @@ void sandbox_kill_all_later(struct sandbox *sandbox);
 int sandbox_check(const struct sandbox *sandbox, struct fail *fail);
 
 /*
+ * Whether what was seen in it can be believed: its first process lives and answers, so do its file systems, and
+ * the kernel has ended no process for want of memory that may have been one of its own. 0, or -EIO with a sentence;
+ * -ETIMEDOUT when nothing answers.
+ */
+int sandbox_confirm(struct sandbox *sandbox, struct fail *fail);
+
+/*
  * Kills what a command of the shell started: everything but the shell itself, what else was started
  * here (sandbox_start, sandbox_adopt) and what had begun before began_ticks (since boot, as /proc
  * counts), these with their descendants. 0 ticks: older things and the shell are killed, too.

@@ -7,8 +7,10 @@
 #include <sys/stat.h>
 
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "workers/fiber.h"
 #include "workers/sandbox/sandbox_inside.h"
+#include "workers/sandbox/starved.h"
 
 static int call(struct sandbox *sandbox, struct wire_head head, struct slice text, const int *fds,
                 size_t fd_count, struct channel_answer *ret, struct fail *fail)
@@ -331,6 +333,27 @@ void sandbox_kill_tree_later(struct sandbox *sandbox, pid_t pid)
 {
     struct wire_head head = {.verb = WIRE_SIGNAL, .number = {pid, SIGKILL}};
     channel_tell(&sandbox->channel, &head);
+}
+
+/* Of those that have a group the kernel tells whom it ended; of all others only that somebody was. */
+static int check_memory(struct sandbox *sandbox, struct fail *fail)
+{
+    const uint64_t now = starved_count(), starved = now > sandbox->starved_before ? now - sandbox->starved_before : 0;
+    sandbox_hear_kernel(sandbox);
+    if (sandbox->cgroup >= 0 || starved == 0)
+        return sandbox_check(sandbox, fail);
+    return fail_set(fail, -EIO, "the kernel killed %llu processes for want of memory while the sandbox was open, and some may "
+                                "have been its: no memory was left on the node or in the worker's own cgroup",
+                    (unsigned long long)starved);
+}
+
+int sandbox_confirm(struct sandbox *sandbox, struct fail *fail)
+{
+    HOLD(sandbox);
+    struct channel_answer answer;
+    struct wire_head head = {.verb = WIRE_CONFIRM, .number = {clock_us()}};
+    int code = call(sandbox, head, (struct slice){0}, NULL, 0, &answer, fail);
+    return code < 0 ? code : check_memory(sandbox, fail);
 }
 
 int sandbox_pack(struct sandbox *sandbox, int fd, uint64_t *bytes, struct fail *fail)

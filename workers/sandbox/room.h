@@ -33,6 +33,7 @@ struct room_plan {
     int brought[ROOM_BROUGHT_MAX];
     size_t brought_count;
     enum tier tier;
+    pid_t server;        /* of its file system; 0: the kernel itself */
     const char *disk;    /* of disks.h, or NULL: it is made in the room's own tmpfs */
     const char *scratch; /* where the stock is (stock.h) */
     uid_t uid;           /* the spawner's, in its own user namespace; ROOM_UID inside */

@@ -9,6 +9,7 @@
 #include "workers/fiber.h"
 #include "workers/sandbox/room.h"
 #include "workers/sandbox/sandbox_inside.h"
+#include "workers/sandbox/starved.h"
 #include "workers/sandbox/way.h"
 
 enum { MIB_MAX = 1 << 24, PROCESSES_MAX = 1 << 20 };
@@ -69,8 +70,8 @@ void sandbox_stop_using(struct sandbox *sandbox)
     wake_waiters(sandbox);
 }
 
-/* The kernel says nothing when it kills: it is asked, or the spawner, which asked before it removed the group. */
-static void find_kernels_kill(struct sandbox *sandbox)
+/* It, or the spawner, which asked before it removed the group. */
+void sandbox_hear_kernel(struct sandbox *sandbox)
 {
     if (sandbox->cgroup < 0 || !sandbox->gauge)
         return;
@@ -86,7 +87,7 @@ static void on_lost(void *arg)
     struct sandbox *sandbox = arg;
     if (sandbox->spawner)
         channel_drain(&sandbox->spawner->channel);
-    find_kernels_kill(sandbox);
+    sandbox_hear_kernel(sandbox);
     sandbox_stop_using(sandbox);
 }
 
@@ -332,6 +333,7 @@ int sandbox_open(struct spawner *spawner, const struct sandbox_plan *plan, struc
         return code;
     }
     code = learn_run_path(sandbox, answer.fds[0], fail);
+    sandbox->starved_before = starved_count();
     sandbox->commands = answer.fds[0];
     sandbox->outputs = answer.fds[1];
     memcpy(sandbox->listeners, answer.fds + 2, sizeof(sandbox->listeners));

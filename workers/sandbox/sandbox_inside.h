@@ -41,6 +41,7 @@ struct sandbox {
     unsigned holds;          /* the owner's and one for each call under way */
     bool closed, alive, kernels;
     bool is_starved; /* killed for memory that others took */
+    uint64_t starved_before; /* starved_count() when it was opened */
     char breach[16];
     uint64_t numbers;
     struct gauge *gauge; /* given back with the sandbox */
@@ -56,6 +57,8 @@ struct sandbox {
 
 /* It is of no more use: who waits for its processes is woken. */
 void sandbox_stop_using(struct sandbox *sandbox);
+/* The kernel says nothing when it kills: it is asked. */
+void sandbox_hear_kernel(struct sandbox *sandbox);
 /* Out of the spawner's list, and what it used is noted for the last time. */
 void sandbox_unlist(struct sandbox *sandbox);
 

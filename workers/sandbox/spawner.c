@@ -87,13 +87,15 @@ static void take_breach(struct spawner_state *state, const struct wire_head *hea
 }
 
 /* From now on it has descriptors of its own. */
-static void let_live(struct tenant *tenant, struct wire_message *said)
+static void let_live(const struct spawner_state *state, struct tenant *tenant, struct wire_message *said)
 {
     int *const its[] = {&tenant->proc, &tenant->disk, &tenant->segments};
     for (size_t i = 0; i < said->fd_count && i < 3; i++)
         *its[i] = shelf_put(take_fd(&said->fds[i]));
     cleanup_close(&tenant->its_end);
     tenant->its_end = -1;
+    if (tenant->server < 0)
+        kill(tenant->pid, state->way->end_signal);
 }
 
 static void take_birth(struct spawner_state *state)
@@ -104,7 +106,7 @@ static void take_birth(struct spawner_state *state)
         take_breach(state, &state->asked.head);
     for (size_t i = 0; i < state->count && state->asked.fd_count > 0; i++)
         if (state->tenants[i].id == state->asked.head.id && state->tenants[i].proc < 0)
-            let_live(&state->tenants[i], &state->asked);
+            let_live(state, &state->tenants[i], &state->asked);
     wire_close_fds(&state->asked);
 }
 
@@ -148,6 +150,20 @@ static size_t kill_strays(struct spawner_state *state)
     return strays;
 }
 
+/* Nothing that its processes see or do from now on is what they were given: it ends, or says itself why it is not born.
+ * False: it is nobody's. */
+static bool end_unserved(struct spawner_state *state, pid_t server)
+{
+    for (size_t i = 0; i < state->count; i++)
+        if (state->tenants[i].server == server) {
+            state->tenants[i].server = -1;
+            if (state->tenants[i].proc >= 0)
+                kill(state->tenants[i].pid, state->way->end_signal);
+            return true;
+        }
+    return false;
+}
+
 static _Noreturn void end(struct spawner_state *state);
 
 static void reap(struct spawner_state *state)
@@ -167,7 +183,7 @@ static void reap(struct spawner_state *state)
             drop_tenant(state, &state->tenants[i]);
         else if (pid == state->spare.pid)
             spare_drop(&state->spare);
-        else
+        else if (!end_unserved(state, pid))
             floors_forget(&state->floors, pid);
     }
     if (state->host_proc >= 0)

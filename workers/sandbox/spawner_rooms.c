@@ -72,6 +72,7 @@ static int settle(struct spawner_state *state, const struct room_plan *plan, str
 {
     struct tenant tenant = {.id = plan->id,
                             .pid = spare->pid,
+                            .server = plan->server,
                             .first = tier_has_root(plan->tier) ? 1 : spare->pid,
                             .proc = -1,
                             .disk = -1,

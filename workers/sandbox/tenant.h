@@ -15,6 +15,7 @@
 struct tenant {
     uint32_t id;
     pid_t pid, first; /* first: the same as those inside know it */
+    pid_t server;     /* of its file system; 0: none, -1: it is gone */
     int proc, disk, segments; /* -1 until it is born; see proc.h */
     int its_end;              /* as in spare.h; -1 once it is born */
     uint64_t file_mib;
