@@ -90,7 +90,8 @@ echo "Debian with IPython: $SLUICE_IMAGE_DIR, and as a SIF file: $SLUICE_IMAGE_S
 say "broker and workers"
 front=$(free_port 5750)
 export SLUICE_BROKER=tcp://127.0.0.1:$front
-"$sluice" up --front "$front" --llm "$engine" --data "$out/data" >"$out/sluice.log" 2>&1 &
+"$sluice" up --front "$front" --llm "$engine" --data "$out/data" \
+    --images "$SLUICE_IMAGE_DIR" --images "$SLUICE_IMAGE_SIF" >"$out/sluice.log" 2>&1 &
 pids+=($!)
 wait_for 60 "$sluice" status || {
     echo "demo: sluice did not come up; the last lines of $out/sluice.log:" >&2

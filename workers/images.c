@@ -17,7 +17,8 @@
 struct memo { /* what a name stood for */
     struct memo *next;
     char *name, *path;
-    char *watch; /* NULL: a plain directory, whose path is its name */
+    char *real;  /* what the name led to */
+    char *watch; /* NULL: a plain directory, whose path that is */
     struct stat seen; /* of `watch` */
     int64_t checked_ms;
 };
@@ -39,6 +40,7 @@ struct making {
 struct images {
     struct loop *loop;
     const char *cache;
+    const struct image_list *list;
     unsigned max_gib;
     char program[4096];
     struct memo *memos; /* the latest first */
@@ -65,13 +67,14 @@ static void find_program(char *ret, size_t size)
         snprintf(ret, size, "%s/sluice-image", self); /* for the sentence that says it is not there */
 }
 
-struct images *images_create(struct loop *loop, const char *cache, unsigned max_gib)
+struct images *images_create(struct loop *loop, const char *cache, unsigned max_gib, const struct image_list *list)
 {
     struct images *images = calloc(1, sizeof(*images));
     if (!images)
         return NULL;
     images->loop = loop;
     images->cache = cache;
+    images->list = list;
     images->max_gib = max_gib;
     find_program(images->program, sizeof(images->program));
     return images;
@@ -81,6 +84,7 @@ static void free_memo(struct memo *memo)
 {
     free(memo->name);
     free(memo->path);
+    free(memo->real);
     free(memo->watch);
     free(memo);
 }
@@ -140,8 +144,8 @@ static void forget(struct images *images, const char *name)
 }
 
 /* Without memory for it, the next one asks again. */
-static void remember(struct images *images, const char *name, const char *path, const char *watch,
-                     const struct stat *seen)
+static void remember(struct images *images, const char *name, const char *real, const char *path,
+                     const char *watch, const struct stat *seen)
 {
     forget(images, name);
     if (images->memo_count == IMAGES_REMEMBERED) {
@@ -156,8 +160,9 @@ static void remember(struct images *images, const char *name, const char *path, 
         return;
     memo->name = strdup(name);
     memo->path = strdup(path);
+    memo->real = strdup(real);
     memo->watch = watch ? strdup(watch) : NULL;
-    if (!memo->name || !memo->path || (watch && !memo->watch)) {
+    if (!memo->name || !memo->path || !memo->real || (watch && !memo->watch)) {
         free_memo(memo);
         return;
     }
@@ -171,16 +176,22 @@ static void remember(struct images *images, const char *name, const char *path, 
 /* ---- looks at the image's file system, which may not answer: offloaded ---------------------- */
 
 struct look {
-    const char *path;
+    const struct image_list *list;
+    const char *name, *watch; /* watch: looked at in place of what the name leads to */
+    char *real;               /* what that is; the caller's */
     struct stat it;
     bool is_packed; /* a directory that may be no root, but hold one: sluice-image knows */
+    struct fail *fail;
 };
 
 static int look_work(void *arg, const atomic_bool *stop)
 {
     struct look *look = arg;
     (void)stop;
-    AUTO_CLOSE int dir = open(look->path, O_PATH | O_CLOEXEC);
+    int code = image_list_find(look->list, look->name, &look->real, look->fail);
+    if (code < 0)
+        return code;
+    AUTO_CLOSE int dir = open(look->watch ? look->watch : look->real, O_PATH | O_CLOEXEC);
     if (dir < 0 || fstat(dir, &look->it) < 0)
         return 1; /* an answer, too: sluice-image says it in words */
     look->is_packed = faccessat(dir, "oci-layout", F_OK, 0) == 0 ||
@@ -196,6 +207,11 @@ static bool is_same(const struct stat *a, const struct stat *b)
 
 static bool is_plain(const struct look *look) { return S_ISDIR(look->it.st_mode) && !look->is_packed; }
 
+static bool is_as_remembered(const struct memo *memo, const struct look *look)
+{
+    return strcmp(memo->real, look->real) == 0 && (memo->watch ? is_same(&memo->seen, &look->it) : is_plain(look));
+}
+
 /* 1: it is what it was; 0: it is not, or was never seen. */
 static int recall(struct images *images, const char *name, struct fail *fail)
 {
@@ -204,13 +220,14 @@ static int recall(struct images *images, const char *name, struct fail *fail)
         return 0;
     if (clock_ms() - memo->checked_ms < IMAGES_FRESH_MS)
         return 1;
-    AUTO_FREE char *path = strdup(memo->watch ? memo->watch : memo->name);
-    struct look look = {.path = path};
-    int code = path ? offload_run(look_work, &look, fail) : -ENOMEM;
+    AUTO_FREE char *watch = memo->watch ? strdup(memo->watch) : NULL;
+    struct look look = {.list = images->list, .name = name, .watch = watch, .fail = fail};
+    int code = !watch && memo->watch ? -ENOMEM : offload_run(look_work, &look, fail);
+    AUTO_FREE char *real = look.real;
     if (code < 0)
         return code;
     memo = *find_memo(images, name); /* it may have gone meanwhile */
-    if (memo && code == 0 && (memo->watch ? is_same(&memo->seen, &look.it) : is_plain(&look))) {
+    if (memo && code == 0 && is_as_remembered(memo, &look)) {
         memo->checked_ms = clock_ms();
         memo->seen = look.it;
         return 1;
@@ -301,27 +318,37 @@ static int await_making(struct images *images, const char *name, struct image_ma
     return code;
 }
 
+/* By what it leads to: that is what was looked at. */
+static int learn_packed(struct images *images, const char *name, const char *real, struct fail *fail)
+{
+    struct image_made made = {0};
+    struct look look = {.list = images->list, .name = name, .fail = fail};
+    int code = await_making(images, real, &made, fail);
+    if (code == 0) {
+        look.watch = made.watch;
+        code = offload_run(look_work, &look, fail);
+    }
+    AUTO_FREE char *again = look.real;
+    if (code == 0 && strcmp(again, real) == 0)
+        remember(images, name, real, made.path, made.watch, &look.it);
+    else if (code == 0)
+        code = 1;
+    image_made_finish(&made);
+    return code > 0 ? fail_set(fail, -EINVAL, "there is no image %.300s any more", name) : code;
+}
+
 /* Finds out what a name stands for, unpacks it where it must be, and remembers it. */
 static int learn(struct images *images, const char *name, struct fail *fail)
 {
-    struct look look = {.path = name};
-    struct image_made made = {0};
+    struct look look = {.list = images->list, .name = name, .fail = fail};
     int code = offload_run(look_work, &look, fail);
+    AUTO_FREE char *real = look.real;
     if (code < 0)
         return code;
-    if (code == 0 && is_plain(&look)) {
-        remember(images, name, name, NULL, &look.it);
-        return 0;
-    }
-    code = await_making(images, name, &made, fail);
-    if (code == 0) {
-        look = (struct look){.path = made.watch ? made.watch : name};
-        code = offload_run(look_work, &look, fail);
-    }
-    if (code == 0)
-        remember(images, name, made.path, made.watch, &look.it);
-    image_made_finish(&made);
-    return code > 0 ? fail_set(fail, -EINVAL, "there is no image %.300s any more", name) : code;
+    if (code > 0 || !is_plain(&look))
+        return learn_packed(images, name, real, fail);
+    remember(images, name, real, real, NULL, &look.it);
+    return 0;
 }
 
 /* ---- holding -------------------------------------------------------------------------------------- */

@@ -13,14 +13,15 @@
 #include <sys/types.h>
 
 #include "common/fail.h"
+#include "workers/image_list.h"
 #include "workers/loop.h"
 
 enum { IMAGES_FRESH_MS = 1000, IMAGES_REMEMBERED = 256 };
 
 struct images;
 
-/* `cache` is borrowed. NULL: out of memory. `max_gib` 0: what the disk holds. */
-struct images *images_create(struct loop *loop, const char *cache, unsigned max_gib);
+/* `cache` and `list` are borrowed. NULL: out of memory. `max_gib` 0: what the disk holds. */
+struct images *images_create(struct loop *loop, const char *cache, unsigned max_gib, const struct image_list *list);
 /* Kills what still prepares; nobody may hold or wait any more. NULL-safe. */
 void images_destroy(struct images **images);
 
@@ -32,7 +33,7 @@ struct image_hold {
 };
 
 /*
- * In a fiber. -EINVAL: the image is at fault (missing, damaged, refused), -ENOMEDIUM: it is there
+ * In a fiber. -EINVAL: the image is at fault (missing, damaged, refused, none that tasks may name), -ENOMEDIUM: it is there
  * and cannot be read; -ETIMEDOUT and -ECANCELED as awaits; else the node could not.
  */
 int images_hold(struct images *images, const char *name, struct image_hold *ret, struct fail *fail);

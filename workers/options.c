@@ -9,6 +9,7 @@
 #include "common/cleanup.h"
 #include "common/url.h"
 #include "workers/layer_cache.h"
+#include "workers/sandbox/secrets.h"
 #include "workers/sandbox/tier.h"
 #include "workers/tools/search_service.h"
 
@@ -172,6 +173,11 @@ static int take_option(int id, const char *word, const char *value, struct optio
                             OUTBOX_MAX_MIB);
         plan->outbox_bytes = (size_t)number << 20;
         return 0;
+    case OPTION_images:
+        if (ret->image_count == IMAGE_LIST_MAX)
+            return fail_set(fail, -EINVAL, "--images: more than %d", IMAGE_LIST_MAX);
+        ret->images[ret->image_count++] = value;
+        return 0;
     case OPTION_images_gib:
         if (!parse_number(value, 1, IMAGES_MAX_GIB, &number))
             return fail_set(fail, -EINVAL, "--images-gib %s: not a number of GiB in 1-%d", value,
@@ -283,6 +289,7 @@ int options_parse(int argc, char **argv, struct options *ret, struct fail *fail)
         return error;
     if (!ret->plan.broker)
         ret->plan.broker = "tcp://127.0.0.1:5750";
+    ret->data = data;
     ret->store = choose_directory(ret->plan.store, data, "store");
     ret->cache = choose_directory(ret->plan.cache, data, "cache");
     if (!ret->store || !ret->cache)
@@ -304,6 +311,7 @@ void options_finish(struct options *options)
         explicit_bzero(options->search_key, strlen(options->search_key));
     free(take_ptr(&options->search_key));
     tokenizers_finish(&options->plan.tokenizers);
+    image_list_finish(&options->plan.images);
 }
 
 /* ---- directories ------------------------------------------------------------------------ */
@@ -328,21 +336,52 @@ static int make_directory(char **path, struct fail *fail)
     return 0;
 }
 
+static int make_below_cache(const struct options *options, const char *name, char **ret, struct fail *fail)
+{
+    if (asprintf(ret, "%s/%s", options->cache, name) < 0) {
+        *ret = NULL;
+        return fail_set(fail, -ENOMEM, "out of memory");
+    }
+    return 0;
+}
+
+/* The ledger is in `data`; a broker on this machine may be reached by a socket. */
+static int keep_own(struct options *options, struct fail *fail)
+{
+    static const char ipc[] = "ipc://";
+    const char *broker = options->plan.broker;
+    const bool is_ipc = broker && strncmp(broker, ipc, strlen(ipc)) == 0;
+    AUTO_FREE char *socket = strdup(is_ipc ? broker + strlen(ipc) : "");
+    char *slash = socket ? strrchr(socket, '/') : NULL;
+    if (slash)
+        *slash = '\0'; /* its directory: SINK's and the lanes' are there too */
+    const char *const own[] = {options->store, options->cache, options->data, options->key_path, options->search_key_path, socket};
+    int code = image_list_use_cache(&options->plan.images, options->cache, fail);
+    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]) && code == 0; i++) {
+        if (!own[i] || !own[i][0])
+            continue;
+        code = image_list_keep(&options->plan.images, own[i], fail);
+        if (code == 0)
+            code = secrets_keep(own[i], fail);
+    }
+    for (size_t i = 0; i < options->image_count && code == 0; i++)
+        code = image_list_add(&options->plan.images, options->images[i], fail);
+    return code;
+}
+
 int options_make_directories(struct options *options, struct fail *fail)
 {
     int error = make_directory(&options->store, fail);
     if (error == 0)
         error = make_directory(&options->cache, fail);
-    if (error == 0 && asprintf(&options->mount_point, "%s/.mount", options->cache) < 0) {
-        options->mount_point = NULL;
-        error = fail_set(fail, -ENOMEM, "out of memory");
-    }
+    if (error == 0)
+        error = make_below_cache(options, ".mount", &options->mount_point, fail);
     if (error == 0)
         error = make_directory(&options->mount_point, fail);
-    if (error == 0 && asprintf(&options->disks, "%s/.disks", options->cache) < 0) {
-        options->disks = NULL;
-        error = fail_set(fail, -ENOMEM, "out of memory");
-    }
+    if (error == 0)
+        error = make_below_cache(options, ".disks", &options->disks, fail);
+    if (error == 0)
+        error = keep_own(options, fail);
     options->plan.store = options->store;
     options->plan.cache = options->cache;
     options->plan.mount_point = options->mount_point;

@@ -266,7 +266,8 @@ static int make_context(struct worker *worker, struct fail *fail)
     context->engines = engines_create(context->http);
     if (context->engines)
         engines_set_tokenizers(context->engines, &worker->plan.tokenizers);
-    context->images = images_create(context->loop, worker->plan.cache, worker->plan.images_gib);
+    context->images = images_create(context->loop, worker->plan.cache, worker->plan.images_gib,
+                                     &worker->plan.images);
     return context->engines && context->images ? 0 : fail_set(fail, -ENOMEM, "out of memory");
 }
 

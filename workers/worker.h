@@ -18,6 +18,7 @@
 #include "common/keys.h"
 #include "schemas/message.h"
 #include "workers/engines/encoding.h"
+#include "workers/image_list.h"
 #include "workers/network/grants.h"
 #include "workers/sandbox/sandbox.h"
 
@@ -35,6 +36,7 @@ struct worker_plan {
     int64_t grace_ms;
     size_t outbox_bytes; /* as in outbox_init */
     unsigned images_gib; /* prepared images, all together; 0: what the disk holds */
+    struct image_list images; /* which ones tasks may name */
     struct grants grants; /* what tasks may reach */
     struct tokenizers tokenizers; /* for engines that they agree with */
     const char *sandbox;  /* the tier's word, or "none" */

@@ -15,7 +15,7 @@
 
 #include "common/fail.h"
 
-enum { CHILD_ARGUMENTS_MAX = 160 };
+enum { CHILD_ARGUMENTS_MAX = 320 };
 
 struct child {
     char title[32];  /* "broker", "run worker 2" */

@@ -110,6 +110,8 @@ static void plan_workers(struct up *up, const struct up_stage *stage)
             child_add(worker, "--allow-plaintext");
         for (size_t k = 0; k < up->options->grants.count; k++)
             add_option(worker, "--grant", up->options->grants.items[k]);
+        for (size_t k = 0; k < up->options->images.count; k++)
+            add_option(worker, "--images", up->options->images.items[k]);
         add_option(worker, "--search", up->options->search);
         add_option(worker, "--search-key", up->options->search ? up->options->search_key : NULL);
         add_option(worker, "--sandbox", up->options->sandbox);
@@ -215,6 +217,8 @@ static const struct option options[] = {
      "How sandboxes are made: a tier that sluice doctor names. Default: the best that this machine allows."},
     {"grant", OPTION_LIST, offsetof(struct up_options, grants), "NAME=TO",
      "What tasks may reach by that name: unix:/path/of/a/socket or tcp:HOST:PORT."},
+    {"images", OPTION_LIST, offsetof(struct up_options, images), "DIR",
+     "Tasks may name the images in this directory, or this one image. Default: host, and what is prepared in the cache."},
     {"search", OPTION_TEXT, offsetof(struct up_options, search), "FORM=URL",
      "The web search of the tool search: tavily=https://api.tavily.com or searxng=URL."},
     {"search-key", OPTION_TEXT, offsetof(struct up_options, search_key), "FILE",

@@ -10,7 +10,7 @@
 #include "client/cli/command.h"
 
 struct up_options {
-    struct texts engines, grants;
+    struct texts engines, grants, images;
     const char *data, *bind, *ready_file, *keys, *search, *search_key, *sandbox;
     uint64_t front, init, run, eval, slots, init_slots, run_slots, eval_slots, grace_ms;
 };

@@ -113,7 +113,7 @@ class Images(Case):
         self.there = tempfile.mkdtemp(prefix="sluice-images-")
         self.addCleanup(shutil.rmtree, self.there)
         self.cache = self.path("cache")  # of all workers, as on one node
-        self.fleet = self.enter(Fleet(workers={"init": 2, "run": 2, "eval": 2}, worker_options=("--cache", self.cache)))
+        self.fleet = self.enter(Fleet(workers={"init": 2, "run": 2, "eval": 2}, worker_options=("--cache", self.cache, "--images", self.there)))
         self.root = make_root(os.path.join(self.there, "root"), "packed")
 
     def path(self, name):
@@ -123,6 +123,28 @@ class Images(Case):
         """Set-up, the agent's layer and the evaluator all see the image and what was written over it."""
         return sandbox(number, f'test "$(cat /etc/which /etc/mine made)" = $\'{which}\\nmine\\nmade\'', image=image,
                        setup=["echo mine >/etc/mine", "echo made >made"])
+
+    def test_images_that_nobody_offers_end_their_task_and_no_sandbox_shows_what_the_worker_was_told(self):
+        told = tempfile.mkdtemp(prefix="sluice-told-", dir="/opt" if os.access("/opt", os.W_OK) else None)
+        self.addCleanup(shutil.rmtree, told)
+        key = os.path.join(told, "search.key")
+        with open(key, "w", encoding="utf-8") as file:
+            file.write("a-key\n")
+        os.chmod(told, 0o755)
+        options = ("--images", self.there, "--search", "tavily=https://127.0.0.1:1", "--search-key", key)
+        fleet = self.enter(Fleet(workers={"init": 1, "run": 1, "eval": 1}, worker_options=options))
+        outside = tempfile.mkdtemp(prefix="sluice-outside-")
+        self.addCleanup(shutil.rmtree, outside)
+        os.symlink(outside, self.path("link"))
+        refused = ["/", "/etc", "/proc", fleet.data, fleet.store, outside, self.path("link"), told]
+        client = self.client(fleet)
+        client.submit([sandbox(k, image=image) for k, image in enumerate(refused)] + [sandbox(99, f'test ! -s "{key}"')], stream="s")
+        for t in self.read(client, "s", len(refused) + 1):
+            if t.task == "sandbox-99":
+                self.assertEqual((t.outcome, t.reward), ("ok", 1.0), t)
+            else:
+                self.assertEqual((t.outcome, t.reward), ("task", None), t)
+                self.assertIn("--images", t.detail)
 
     def run_all(self, tasks, stream="s", samples=1):
         client = self.client(self.fleet)

@@ -44,12 +44,12 @@ class Llama:
 
 
 def demo_tasks():
-    """As client/demo.sh submits them, on a directory image and on a SIF image."""
+    """As client/demo.sh submits them, on a directory image and on a SIF image, and the options that allow those."""
     made = subprocess.run(["bash", os.path.join(DEMO, "image.sh")], stdout=subprocess.PIPE, text=True, check=True, timeout=300)
     images = dict(line.split("=", 1) for line in made.stdout.splitlines())
     with open(os.path.join(DEMO, "tasks.jsonl"), encoding="utf-8") as lines:
         text = lines.read().replace("@DIRECTORY@", images["SLUICE_IMAGE_DIR"]).replace("@SIF@", images["SLUICE_IMAGE_SIF"])
-    return [json.loads(line) for line in text.splitlines()]
+    return [json.loads(line) for line in text.splitlines()], [word for path in images.values() for word in ("--images", path)]
 
 
 def recorded_calls(engine):
@@ -75,8 +75,8 @@ def agrees(ids, logprobs, reported):
 
 class RealModel(unittest.TestCase):
     def test_the_demo_is_token_exact_also_when_a_worker_and_the_broker_are_killed(self):
-        tasks = demo_tasks()
-        with Llama() as llama, Engine(proxy=llama.url) as engine, Service(engines=[engine.url]) as service:
+        tasks, options = demo_tasks()
+        with Llama() as llama, Engine(proxy=llama.url) as engine, Service(engines=[engine.url], options=options) as service:
             waiting, out = service.submit(tasks, "real", samples=2, wait=False)
             ended = lambda: sum(stream["head"] for stream in service.status()["streams"])
             wait_until(lambda: ended() >= 2, 300, "two rollouts ended")

@@ -70,7 +70,7 @@ class Tiers(unittest.TestCase):
             for tier in allowed_tiers():
                 if tier == "landlock":
                     continue
-                with self.subTest(tier=tier), Service(options=["--sandbox", tier]) as service:
+                with self.subTest(tier=tier), Service(options=["--sandbox", tier, "--images", there]) as service:
                     trajectories = service.submit([on_image(sif)], "imaged", samples=2)
                     check_trajectories(self, trajectories, 1, 2)
                     for t in trajectories:

@@ -15,6 +15,7 @@
 #include "workers/tree.h"
 
 static char store[128], cache[128];
+static struct image_list offered; /* images below the test's directory */
 static struct job_context context;
 
 static int set_up_kinds(void **state)
@@ -23,8 +24,11 @@ static int set_up_kinds(void **state)
         return -1;
     make_dir(store, sizeof(store), "store");
     make_dir(cache, sizeof(cache), "cache");
+    struct fail fail = {0};
+    if (image_list_add(&offered, directory, &fail) < 0)
+        return -1;
     context = (struct job_context){.loop = loop, .spawner = spawner,
-                                   .images = images_create(loop, cache, 0),
+                                   .images = images_create(loop, cache, 0, &offered),
                                    .layers = {store, cache}};
     return 0;
 }
@@ -32,6 +36,7 @@ static int set_up_kinds(void **state)
 static int tear_down_kinds(void **state)
 {
     images_destroy(&context.images);
+    image_list_finish(&offered);
     assert_int_equal(tree_remove(cache), 0);
     return tear_down(state);
 }

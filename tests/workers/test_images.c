@@ -9,19 +9,26 @@
 
 static char cache[128];
 static struct images *images;
+static struct image_list offered;
 
 static int set_up_worker(void **state)
 {
     if (set_up(state) < 0)
         return -1;
     make_dir(cache, sizeof(cache), "cache");
-    images = images_create(loop, cache, 0);
-    return images ? 0 : -1;
+    struct fail fail = {0};
+    images = images_create(loop, cache, 0, &offered);
+    char fixtures[4096];
+    snprintf(fixtures, sizeof(fixtures), "%s/tests/workers/fixtures", getenv("SLUICE_SOURCE_DIR"));
+    return images && image_list_add(&offered, directory, &fail) == 0 && image_list_add(&offered, fixtures, &fail) == 0 && image_list_keep(&offered, cache, &fail) == 0 &&
+                   image_list_use_cache(&offered, cache, &fail) == 0
+               ? 0 : -1;
 }
 
 static int tear_down_worker(void **state)
 {
     images_destroy(&images);
+    image_list_finish(&offered);
     spawner_stop(&spawner);
     loop_destroy(&loop);
     (void)state;
@@ -81,9 +88,11 @@ FIBER_TEST(a_sif_becomes_a_directory_that_stays_while_it_is_held)
 
 FIBER_TEST(directories_and_the_host_are_what_they_are)
 {
-    struct image_hold host = hold("host"), plain = hold(directory);
+    char root[128];
+    make_dir(root, sizeof(root), "root");
+    struct image_hold host = hold("host"), plain = hold(root);
     assert_string_equal(host.path, "host");
-    assert_string_equal(plain.path, directory);
+    assert_string_equal(plain.path, root);
     assert_true(host.lock < 0 && plain.lock < 0);
     image_hold_release(&host);
     image_hold_release(&plain);
@@ -107,6 +116,81 @@ FIBER_TEST(a_warm_image_costs_no_process_and_no_look_at_the_image)
     print_message("a warm image: %lld ns\n", (long long)each_ns);
     assert_true(clock_us() - began_us < IMAGES_FRESH_MS * 1000);
     image_hold_release(&first);
+}
+
+/* ---- which may be named --------------------------------------------------------------------- */
+
+static void expect_refused(const char *name, const char *words)
+{
+    struct image_hold it = {0};
+    struct fail fail = {0};
+    int code = images_hold(images, name, &it, &fail);
+    if (code != -EINVAL || !strstr(fail.text, words) || !strstr(fail.text, "--images"))
+        fail_msg("%s: %d %s", name, code, fail.text);
+    assert_null(it.path);
+}
+
+static const char none_offered[] = "is none that this worker offers: its operator lists directories of images with --images DIR";
+static const char not_any[] = "is, holds or lies in what is the host's or the worker's own";
+
+FIBER_TEST(only_images_that_the_operator_lists_may_be_named)
+{
+    char other[] = "/tmp/sluice-other-XXXXXX", inside[300], link[300];
+    assert_non_null(mkdtemp(other));
+    snprintf(link, sizeof(link), "%s/link", directory);
+    snprintf(inside, sizeof(inside), "%s/../%s", directory, strrchr(other, '/') + 1);
+    assert_int_equal(symlink(other, link), 0);
+    expect_refused(other, none_offered);
+    expect_refused(link, none_offered);   /* a link leads out */
+    expect_refused(inside, none_offered); /* and so does ".." */
+    snprintf(inside, sizeof(inside), "%s-more", directory); /* begins alike, and is another */
+    expect_refused(inside, none_offered);
+    snprintf(inside, sizeof(inside), "%s/none/../../%s", directory, strrchr(other, '/') + 1);
+    expect_refused(inside, none_offered);
+    expect_refused("/no/such/image", none_offered);
+    assert_int_equal(rmdir(other), 0);
+}
+
+FIBER_TEST(neither_the_hosts_own_nor_the_workers_may_be_named_whatever_is_listed)
+{
+    char below[256], link[256];
+    struct fail fail = {0};
+    static const char *const hosts[] = {"/", "/proc", "/proc/self/root", "/sys", "/dev", "/etc", "/etc/ssl", "/usr/local/etc", "/..", "//"};
+    assert_true(image_list_add(&offered, "/tmp", &fail) == 0 && image_list_add(&offered, "/usr", &fail) == 0);
+    for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++)
+        expect_refused(hosts[i], not_any);
+    snprintf(below, sizeof(below), "%s/below", cache);
+    assert_int_equal(mkdir(below, 0755), 0);
+    snprintf(link, sizeof(link), "%s/to-the-cache", directory);
+    assert_int_equal(symlink(cache, link), 0);
+    expect_refused(cache, not_any);
+    expect_refused(below, not_any);
+    expect_refused(link, not_any);
+    expect_refused(directory, not_any); /* it holds the cache */
+    expect_refused("/tmp", not_any);
+    static const char *const lists[] = {"/", "/etc", "/proc", "/etc/ssl", "/no/such/directory"};
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+        assert_int_equal(image_list_add(&offered, lists[i], &fail), -EINVAL);
+}
+
+/* What the operator prepared may be named, though nothing is listed; as long as it leads where it led. */
+FIBER_TEST(what_is_prepared_may_be_named_though_nothing_is_listed)
+{
+    const char *name = copy_of_plain("a.sif");
+    struct image_hold made = hold(name);
+    image_hold_release(&made);
+    image_list_finish(&offered);
+    struct fail fail = {0};
+    images_destroy(&images);
+    assert_int_equal(image_list_use_cache(&offered, cache, &fail), 0);
+    images = images_create(loop, cache, 0, &offered);
+    assert_non_null(images);
+    struct image_hold again = hold(name);
+    expect_root(&again);
+    image_hold_release(&again);
+    expect_refused(copy_of_plain("b.sif"), none_offered);
+    struct image_hold host = hold("host");
+    image_hold_release(&host);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
@@ -278,6 +362,9 @@ static int group(void)
     const struct CMUnitTest tests[] = {
         TEST(a_sif_becomes_a_directory_that_stays_while_it_is_held),
         TEST(directories_and_the_host_are_what_they_are),
+        TEST(only_images_that_the_operator_lists_may_be_named),
+        TEST(neither_the_hosts_own_nor_the_workers_may_be_named_whatever_is_listed),
+        TEST(what_is_prepared_may_be_named_though_nothing_is_listed),
         TEST(a_warm_image_costs_no_process_and_no_look_at_the_image),
         TEST(all_who_want_an_image_wait_for_one_process),
         TEST(who_is_late_leaves_it_running_for_the_next),

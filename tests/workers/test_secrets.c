@@ -6,8 +6,10 @@
 
 #include <cmocka.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "workers/sandbox/secrets.h"
 
@@ -53,7 +55,7 @@ static void this_hosts_are_those_that_others_may_not_read(void **state)
     struct stat it;
     bool is_shadow_listed = false;
     (void)state;
-    assert_int_equal(secrets_find(&fail), 0);
+    assert_int_equal(secrets_find(true, &fail), 0);
     for (size_t at = 0; secrets_next(&at, &secret);) {
         char path[4097];
         snprintf(path, sizeof(path), "/%s", secret.path);
@@ -66,8 +68,42 @@ static void this_hosts_are_those_that_others_may_not_read(void **state)
     }
     assert_int_equal(is_shadow_listed, lstat("/etc/shadow", &it) == 0 && !(it.st_mode & S_IROTH));
     size_t len = secrets_list().len;
-    assert_int_equal(secrets_find(&fail), 0); /* in place of, not beside, those of before */
+    assert_int_equal(secrets_find(true, &fail), 0); /* in place of, not beside, those of before */
     assert_int_equal(secrets_list().len, len);
+}
+
+/* Whoever runs it, by their real paths, and though all may read them; those of root's own follow where root does. */
+static void what_the_worker_keeps_is_listed_before_all_else(void **state)
+{
+    char dir[] = "/tmp/sluice-kept-XXXXXX", key[64], link[64];
+    struct fail fail = {0};
+    struct secret secret;
+    size_t at = 0;
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(key, sizeof(key), "%s/key", dir);
+    snprintf(link, sizeof(link), "%s/link", dir);
+    FILE *file = fopen(key, "w");
+    assert_non_null(file);
+    fclose(file);
+    assert_int_equal(symlink(key, link), 0);
+    assert_int_equal(secrets_keep(link, &fail), 0);
+    assert_int_equal(secrets_keep(key, &fail), 0);
+    assert_int_equal(secrets_keep(dir, &fail), 0);
+    assert_int_equal(secrets_keep("/no/such/file", &fail), 0);
+    assert_int_equal(secrets_find(false, &fail), 0);
+    assert_true(secrets_next(&at, &secret));
+    assert_string_equal(secret.path, key + 1);
+    assert_false(secret.is_dir);
+    assert_true(secrets_next(&at, &secret));
+    assert_string_equal(secret.path, dir + 1);
+    assert_true(secret.is_dir);
+    assert_false(secrets_next(&at, &secret));
+    at = 0;
+    assert_int_equal(secrets_find(true, &fail), 0);
+    assert_true(secrets_next(&at, &secret));
+    assert_string_equal(secret.path, key + 1);
+    assert_int_equal(unlink(link) | unlink(key) | rmdir(dir), 0);
 }
 
 int main(void)
@@ -76,6 +112,7 @@ int main(void)
         cmocka_unit_test(a_list_is_read_as_it_was_written),
         cmocka_unit_test(none_is_a_list_too),
         cmocka_unit_test(what_is_cut_off_or_too_long_is_none),
+        cmocka_unit_test(what_the_worker_keeps_is_listed_before_all_else),
         cmocka_unit_test(this_hosts_are_those_that_others_may_not_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -142,6 +142,19 @@ int image_cache_list(const struct image_cache *cache, struct image_about **ret, 
     return 0;
 }
 
+bool image_cache_has(const char *cache, const char *name)
+{
+    AUTO_FREE char *directory = join(cache, "images");
+    if (!directory)
+        return false;
+    struct listing listing = list(&(struct image_cache){.directory = directory});
+    bool has = false;
+    for (size_t i = 0; i < listing.count && !has; i++)
+        has = strcmp(listing.items[i].name, name) == 0;
+    listing_finish(&listing);
+    return has;
+}
+
 /* ---- removing ---------------------------------------------------------------------------------------- */
 
 /* Half made or half removed: whoever makes one holds it. Locks without a maker go too. */

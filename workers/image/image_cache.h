@@ -59,6 +59,8 @@ int image_unpack_to(struct image *image, const char *path, const struct image_or
 /* All prepared ones, the most recently used first; image_about_finish each, then free. */
 int image_cache_list(const struct image_cache *cache, struct image_about **ret, size_t *ret_count,
                      struct image_trouble *trouble);
+/* Whether one of that name (image_about's) is prepared below `cache`. */
+bool image_cache_has(const char *cache, const char *name);
 /* Removes remains, then the unheld unused since `idle_s`, then the least recently used until at
  * most bytes_max are left. Returns how many images went; *ret_bytes what they took. */
 size_t image_cache_prune(const struct image_cache *cache, int64_t idle_s, uint64_t bytes_max,

@@ -9,6 +9,7 @@
 #include "common/cleanup.h"
 #include "workers/sandbox/apptainer_site.h"
 #include "workers/sandbox/gauge.h"
+#include "workers/sandbox/secrets.h"
 
 static int refuse(struct fail *fail, const char *what)
 {
@@ -66,13 +67,22 @@ static int show(struct site *site, int image, const char *path, const char *name
 
 static int show_in_parts(struct site *site, int host, const char *name, struct fail *fail);
 
+static bool is_secret(const char *path)
+{
+    struct secret secret;
+    for (size_t at = 0; secrets_next(&at, &secret);)
+        if (strcmp(secret.path, path + 1) == 0)
+            return true;
+    return false;
+}
+
 /* All but where apptainer mounts what it works with, since mounts bring those below them with them; and but
  * where the rooms are, whose owner is who is inside. */
 static int show_of_host(struct site *site, int host, const char *name, struct fail *fail)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof(path), "/%s", name);
-    if (strcmp(path, site->session) == 0 || strcmp(path, site->rooms) == 0)
+    if (strcmp(path, site->session) == 0 || strcmp(path, site->rooms) == 0 || is_secret(path))
         return 0;
     bool is_above = apptainer_is_below(site->session, path) || apptainer_is_below(site->rooms, path);
     return is_above ? show_in_parts(site, host, name, fail) : show(site, host, "", name, fail);
@@ -115,6 +125,29 @@ static int show_mounts_of_host(struct site *site, struct fail *fail)
     return code;
 }
 
+/* Over what is shown by now. */
+static int cover_secrets(struct site *site, struct fail *fail)
+{
+    char empty[ROOM_PATH_SIZE], nothing[ROOM_PATH_SIZE], path[PATH_MAX];
+    struct secret secret;
+    int code = site_make_dir(site->disk, "empty", 0555, fail);
+    if (code == 0)
+        code = site_make_file(site->disk, "nothing", 0444, (struct slice){0}, fail);
+    if (code == 0 && (snprintf(empty, sizeof(empty), "%s/empty", site->path) >= (int)sizeof(empty) ||
+                      snprintf(nothing, sizeof(nothing), "%s/nothing", site->path) >= (int)sizeof(nothing)))
+        code = fail_set(fail, -ENAMETOOLONG, "a path is too long: %.200s", site->path);
+    const size_t shown = site->command.bind_count;
+    for (size_t at = 0; code == 0 && secrets_next(&at, &secret);) {
+        bool is_shown = false;
+        snprintf(path, sizeof(path), "/%s", secret.path);
+        for (size_t i = 0; i < shown; i++)
+            is_shown |= apptainer_is_below(path, site->command.binds[i].to);
+        if (is_shown && access(path, F_OK) == 0)
+            code = apptainer_bind(&site->command, secret.is_dir ? empty : nothing, path, false, fail);
+    }
+    return code;
+}
+
 int site_show_host(struct site *site, struct fail *fail)
 {
     AUTO_CLOSE int host = site_open_dir(AT_FDCWD, "/", fail);
@@ -123,7 +156,9 @@ int site_show_host(struct site *site, struct fail *fail)
     for (size_t i = 0; code == 0 && (name = host_image_name(i)); i++)
         if (faccessat(host, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
             code = show_of_host(site, host, name, fail);
-    return code == 0 ? show_mounts_of_host(site, fail) : code;
+    if (code == 0)
+        code = show_mounts_of_host(site, fail);
+    return code == 0 ? cover_secrets(site, fail) : code;
 }
 
 /* ---- an image of the task's own ------------------------------------------------------------ */

@@ -76,14 +76,33 @@ int host_image_prepare(int top, int skeleton, struct fail *fail)
 
 /* ---- with mounts ---------------------------------------------------------------------- */
 
-static int hide_secrets(int stock, int tree, struct fail *fail)
+/* Neither gone or covered already, nor replaced by a layer, which has what it has from inside. */
+static bool is_what_it_was(int root, const char *path, bool is_dir)
+{
+    struct stat it;
+    AUTO_CLOSE int there = room_open(root, path, O_PATH | O_NOFOLLOW, 0);
+    return there >= 0 && fstat(there, &it) == 0 && (is_dir ? S_ISDIR(it.st_mode) : S_ISREG(it.st_mode) || S_ISSOCK(it.st_mode));
+}
+
+/* Covers in `root` those that lie below `dir`, a real path, of which `root` is made. */
+static int hide_secrets(int stock, int root, const char *dir, struct fail *fail)
 {
     struct secret secret;
-    for (size_t at = 0; secrets_next(&at, &secret);)
-        if (room_attach_clone(stock, secret.is_dir ? "empty" : "nothing", MOUNT_ATTR_RDONLY, tree, secret.path) < 0 &&
-            errno != ENOENT)
+    size_t len = strlen(dir + 1);
+    for (size_t at = 0; secrets_next(&at, &secret);) {
+        if (strncmp(secret.path, dir + 1, len) != 0 || (len > 0 && secret.path[len] != '/'))
+            continue;
+        const char *path = secret.path + len + (len > 0);
+        if (is_what_it_was(root, path, secret.is_dir) &&
+            room_attach_clone(stock, secret.is_dir ? "empty" : "nothing", MOUNT_ATTR_RDONLY, root, path) < 0)
             return refuse(fail, secret.path);
+    }
     return 0;
+}
+
+int image_hide_secrets(const char *image, int stock, int root, struct fail *fail)
+{
+    return hide_secrets(stock, root, image, fail);
 }
 
 static const uint64_t attributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
@@ -99,13 +118,13 @@ static int mount_one(int tree, const char *name)
            : mkdirat(tree, name, 0755) < 0 ? -1 : room_attach_clone(AT_FDCWD, host, attributes, tree, name);
 }
 
-int host_image_mount(int stock, bool is_host_root, struct fail *fail)
+int host_image_mount(int stock, struct fail *fail)
 {
     AUTO_CLOSE int tree = openat(stock, "tree", O_PATH | O_DIRECTORY | O_CLOEXEC);
     for (size_t i = 0; i < SYSTEM_DIRS; i++)
         if (mount_one(tree, system_dirs[i]) < 0)
             return refuse(fail, system_dirs[i]);
-    return is_host_root ? hide_secrets(stock, tree, fail) : 0;
+    return hide_secrets(stock, tree, "/", fail);
 }
 
 /* A directory or a link of `from` on what has the same name in `root`. The attributes once more, for what the host has

@@ -421,7 +421,8 @@ static int furnish(const struct room_plan *plan, struct room *room, int root, st
         return refuse(fail, "the disk");
     if (host_image_is(plan->image))
         return host_image_attach(room->stock, root, fail);
-    return plan->wanted.is_sealed ? blame_image(plan, system_names_seal(root, fail), fail) : 0;
+    int hidden = image_hide_secrets(plan->image, room->stock, root, fail);
+    return hidden == 0 && plan->wanted.is_sealed ? blame_image(plan, system_names_seal(root, fail), fail) : hidden;
 }
 
 int room_build(const struct room_plan *plan, struct room *room, struct fail *fail)

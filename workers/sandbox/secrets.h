@@ -1,7 +1,8 @@
 /*
- * secrets.h - files and directories of the host that others may not read. Root of the host owns the sandbox when it runs
- * us, so they are looked for once, before any sandbox, and covered in all (host_image.c). The worker finds them; the
- * spawner, which has no right to look everywhere, is told.
+ * secrets.h - files and directories of the host that those inside may not read, covered in all sandboxes (room.c,
+ * host_image.c): what the worker was told of its own (keys, ledger, store, cache), whoever runs it, since who is inside is
+ * the same user; and where root does, what only root may read. They are looked for once, before any sandbox. The worker
+ * finds them; the spawner, which has no right to look everywhere, is told.
  */
 #ifndef SLUICE_WORKERS_SANDBOX_SECRETS_H
 #define SLUICE_WORKERS_SANDBOX_SECRETS_H
@@ -12,15 +13,18 @@
 #include "common/slice.h"
 
 /* Beside what else is told in one message of wire.h. */
-enum { SECRETS_LIST_MAX = 32768 };
+enum { SECRETS_LIST_MAX = 32768, SECRETS_KEPT_MAX = 16 };
 
 struct secret {
     const char *path; /* without the leading slash */
     bool is_dir;
 };
 
-/* Looks for those of this host, in place of what was found before. 0 or negative errno. */
-int secrets_find(struct fail *fail);
+/* One of the worker's own, as long as this process lives; what is not there is passed over. */
+int secrets_keep(const char *path, struct fail *fail);
+/* Lists those, and where is_root what only root may read of this host, in place of what was listed before. 0 or negative
+ * errno. */
+int secrets_find(bool is_root, struct fail *fail);
 /* What was found, for secrets_take in another process. */
 struct slice secrets_list(void);
 /* False where it is too long. */

@@ -322,7 +322,7 @@ static void prepare_rooms(struct spawner_state *state)
     else if (!setup->is_apart)
         return; /* clones fail, and say why */
     else
-        stock_make(setup->scratch, setup->is_host_root, &state->stock);
+        stock_make(setup->scratch, &state->stock);
     if (state->stock.code == 0)
         disks_open(&spawner_disks, setup->tier, setup->scratch, setup->disks, state->births[1], &state->stock);
     if (state->stock.code == 0 && setup->tier == TIER_apptainer)

@@ -138,7 +138,7 @@ static int hand_over(struct spawner *spawner, struct spawner_setup *setup, struc
     AUTO_BUFFER text = {0};
     int *given[SPAWNER_GIVEN_MAX], fds[SPAWNER_GIVEN_MAX];
     size_t count = spawner_list_given(setup, given);
-    struct slice secrets = setup->is_host_root ? secrets_list() : (struct slice){0};
+    struct slice secrets = secrets_list();
     for (size_t i = 0; i < count; i++)
         fds[i] = *given[i];
     buffer_append(&text, setup, sizeof(*setup));
@@ -164,7 +164,7 @@ static int prepare(struct spawner *spawner, struct spawner_setup *setup, const c
     setup->rights = rights[0].permitted | (uint64_t)rights[1].permitted << 32;
     strcpy(setup->scratch, scratch);
     strcpy(setup->disks, disks ? disks : "");
-    if (setup->is_host_root && secrets_find(fail) < 0)
+    if (secrets_find(setup->is_host_root, fail) < 0)
         return fail->code;
     spawner->gauges = gauges_create(&setup->gauges_fd);
     if (!spawner->gauges)

@@ -90,7 +90,7 @@ static int make_devices(int stock, struct fail *fail)
     return code;
 }
 
-static int fill(const char *scratch, bool is_host_root, struct fail *fail)
+static int fill(const char *scratch, struct fail *fail)
 {
     AUTO_CLOSE int stock = open(scratch, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (stock < 0 || fchdir(stock) < 0)
@@ -103,17 +103,17 @@ static int fill(const char *scratch, bool is_host_root, struct fail *fail)
         code = make_skeleton(stock, fail);
     if (code == 0)
         code = make_devices(stock, fail);
-    return code == 0 ? host_image_mount(stock, is_host_root, fail) : code;
+    return code == 0 ? host_image_mount(stock, fail) : code;
 }
 
-int stock_make(const char *scratch, bool is_host_root, struct fail *fail)
+int stock_make(const char *scratch, struct fail *fail)
 {
     if (mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL) < 0)
         return refuse(fail, "private mounts");
     if (mount("tmpfs", scratch, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=4m,nr_inodes=65536") < 0)
         return refuse(fail, "tmpfs");
     mode_t mask = umask(0);
-    int code = fill(scratch, is_host_root, fail);
+    int code = fill(scratch, fail);
     umask(mask);
     return chdir("/") < 0 && code == 0 ? refuse(fail, "/") : code;
 }

@@ -19,7 +19,7 @@
 
 #include "common/fail.h"
 
-/* In the spawner, which needs the right to mount; ends with the process. is_host_root: who runs us. */
-int stock_make(const char *scratch, bool is_host_root, struct fail *fail);
+/* In the spawner, which needs the right to mount; ends with the process. */
+int stock_make(const char *scratch, struct fail *fail);
 
 #endif
