@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include "broker/multipart.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 
@@ -41,6 +42,7 @@ struct crowd {
     int backlog; /* that the kernel was last told */
     int fd_end; /* one beyond the highest descriptor seen */
     int64_t look_ms;
+    uint64_t cuts; /* by multipart.h, that were logged */
     struct door doors[CROWD_SOCKETS];
     struct connection connections[FDS_MAX];
 };
@@ -260,6 +262,15 @@ static void check_one(struct crowd *crowd, int fd)
     shutdown(fd, SHUT_RDWR);
 }
 
+static void say_cuts(struct crowd *crowd)
+{
+    uint64_t cuts = multipart_cuts();
+    if (cuts != crowd->cuts)
+        log_event(LOG_WARN, "crowd.frames", "connections=%llu frames_max=%d action=cut-off",
+                  (unsigned long long)(cuts - crowd->cuts), MULTIPART_MAX);
+    crowd->cuts = cuts;
+}
+
 void crowd_take(struct crowd *crowd, const bool is_drained[CROWD_SOCKETS], int64_t now_ms)
 {
     uint16_t event = 0;
@@ -274,6 +285,7 @@ void crowd_take(struct crowd *crowd, const bool is_drained[CROWD_SOCKETS], int64
     if (now_ms < crowd->look_ms)
         return;
     crowd->look_ms = now_ms + CROWD_LOOK_MS;
+    say_cuts(crowd);
     for (fd = 0; fd < crowd->fd_end; fd++) {
         uint8_t place = crowd->connections[fd].place;
         if (place && is_drained[place - 1])

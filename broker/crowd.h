@@ -2,7 +2,8 @@
  * crowd.h - how many may be connected, and how much one may send without ending a message.
  *
  * libzmq accepts whoever comes until there are no more descriptors, and keeps the frames of a
- * message that does not end, however many they are. So connections are heard of (socket monitor):
+ * message that does not end. How many they may be is seen to by multipart.h; how many bytes, here, as
+ * connections are heard of (socket monitor):
  *   beyond `max` of all three sockets together, listening ports drop new ones (their SYN, by a socket
  *   filter: the peer tries again) until an eighth of the places are free; whoever does not end its
  *   handshake in time (HANDSHAKE_IVL) makes room;
