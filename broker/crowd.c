@@ -31,7 +31,8 @@ struct connection {
 
 struct door {
     void *socket, *monitor;
-    int64_t bytes_max;
+    int64_t bytes_max; /* of one message */
+    int read_mark;
     int listening_fd;
 };
 
@@ -87,7 +88,7 @@ struct crowd *crowd_create(void *context, size_t max)
 
 void crowd_destroy(struct crowd **destroying) { free(take_ptr(destroying)); }
 
-int crowd_watch(struct crowd *crowd, void *socket, int64_t message_max)
+int crowd_watch(struct crowd *crowd, void *socket, int64_t message_max, int read_mark)
 {
     int place = 0, none = 0;
     char address[64];
@@ -101,6 +102,7 @@ int crowd_watch(struct crowd *crowd, void *socket, int64_t message_max)
         return -errno;
     door->socket = socket;
     door->bytes_max = message_max + message_max / 8 + 65536;
+    door->read_mark = read_mark;
     door->monitor = zmq_socket(crowd->context, ZMQ_PAIR);
     /* libzmq's own thread would wait for room in it */
     if (door->monitor && zmq_setsockopt(door->monitor, ZMQ_RCVHWM, &none, sizeof(none)) == 0 &&
@@ -242,7 +244,7 @@ static bool count_received(int fd, uint64_t *ret)
 }
 
 /* A descriptor may be another's by now: then somebody else connects once more. */
-static void check_one(struct crowd *crowd, int fd)
+static void check_one(struct crowd *crowd, int fd, bool is_drained)
 {
     struct connection *connection = &crowd->connections[fd];
     uint64_t received;
@@ -253,7 +255,9 @@ static void check_one(struct crowd *crowd, int fd)
         connection->base = received;
         return;
     }
-    int64_t bytes_max = crowd->doors[connection->place - 1].bytes_max;
+    const struct door *door = &crowd->doors[connection->place - 1];
+    /* so many whole messages of it may wait to be read: then libzmq takes no more */
+    int64_t bytes_max = is_drained ? door->bytes_max : door->bytes_max * (door->read_mark + 1);
     if (received - connection->base <= (uint64_t)bytes_max)
         return;
     log_event(LOG_WARN, "crowd.endless", "bytes=%llu max=%lld action=connection-shut-down",
@@ -288,7 +292,7 @@ void crowd_take(struct crowd *crowd, const bool is_drained[CROWD_SOCKETS], int64
     say_cuts(crowd);
     for (fd = 0; fd < crowd->fd_end; fd++) {
         uint8_t place = crowd->connections[fd].place;
-        if (place && is_drained[place - 1])
-            check_one(crowd, fd);
+        if (place)
+            check_one(crowd, fd, is_drained[place - 1]);
     }
 }

@@ -8,7 +8,8 @@
  *   filter: the peer tries again) until an eighth of the places are free; whoever does not end its
  *   handshake in time (HANDSHAKE_IVL) makes room;
  *   one that has sent more bytes than its socket's longest message since the last message that was
- *   read of it, while nothing else is left to read, is shut down.
+ *   read of it, while nothing else is left to read, is shut down; where something always is, one that has
+ *   sent more than its socket's mark of such messages.
  * For ipc only the counting holds: who may connect there is a matter of the directory's mode.
  */
 #ifndef SLUICE_BROKER_CROWD_H
@@ -27,8 +28,11 @@ struct crowd *crowd_create(void *context, size_t max);
 /* After the sockets are closed. NULL-safe. */
 void crowd_destroy(struct crowd **crowd);
 
-/* Before the socket is bound; message_max: of its messages, in bytes. Returns its place, or -errno. */
-int crowd_watch(struct crowd *crowd, void *socket, int64_t message_max);
+/*
+ * Before the socket is bound; message_max: of its messages, in bytes; read_mark: its ZMQ_RCVHWM. Returns its place,
+ * or -errno.
+ */
+int crowd_watch(struct crowd *crowd, void *socket, int64_t message_max, int read_mark);
 /* Before the socket is closed. */
 void crowd_leave(struct crowd *crowd, int place);
 

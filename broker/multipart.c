@@ -22,7 +22,8 @@ struct stream {
     enum phase phase;
     uint8_t flags;
     uint8_t at;      /* bytes of the greeting, or of the length, so far */
-    uint16_t frames; /* of the message that has not ended */
+    uint16_t frames; /* of the message that has not ended ... */
+    uint64_t bytes;  /* ... and what they hold, all together */
     uint64_t length; /* of the frame; in its body, what is left of it */
 };
 
@@ -59,11 +60,14 @@ static bool take_length(struct stream *stream, uint8_t byte)
     stream->phase = stream->length ? PHASE_BODY : PHASE_FLAGS;
     if (stream->flags & FLAG_COMMAND)
         return true;
-    stream->frames++;
-    bool is_within = stream->frames <= MULTIPART_MAX;
-    if (!(stream->flags & FLAG_MORE))
+    if (!(stream->flags & FLAG_MORE)) { /* the last one, or the only one */
         stream->frames = 0;
-    return is_within;
+        stream->bytes = 0;
+        return true;
+    }
+    stream->frames++;
+    stream->bytes += stream->length < MULTIPART_BYTES_MAX ? stream->length : MULTIPART_BYTES_MAX;
+    return stream->frames < MULTIPART_MAX && stream->bytes < MULTIPART_BYTES_MAX;
 }
 
 static size_t skip_body(struct stream *stream, size_t len)

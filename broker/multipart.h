@@ -5,7 +5,7 @@
  * nor a high-water mark counts them: two bytes of an empty frame on the wire cost 64 of memory, faster than anybody
  * who looks now and then could notice. So accept and recv of this program stand before the C library's. They follow
  * the frames of each connection that came in by a listening socket, while libzmq reads them, and end it where a message
- * has more than MULTIPART_MAX frames, or the peer speaks a ZMTP older than 3. Fewer are let through, to be refused
+ * has more than MULTIPART_MAX frames, or those before its last hold MULTIPART_BYTES_MAX, or the peer speaks a ZMTP older than 3. Fewer are let through, to be refused
  * in words.
  *
  * Under CURVE frames are sealed, and their number is bounded by their bytes (crowd.h).
@@ -15,7 +15,7 @@
 
 #include <stdint.h>
 
-enum { MULTIPART_MAX = 16 };
+enum { MULTIPART_MAX = 16, MULTIPART_BYTES_MAX = 1 << 20 };
 
 /* How many connections were cut off since the start. Any thread. */
 uint64_t multipart_cuts(void);

@@ -15,9 +15,12 @@
 
 enum {
     AWAY_MS = 1000,                 /* so late the broker itself stood still */
-    LETTERS_MAX = 512,              /* messages of one cycle ... */
-    LETTERS_BYTES_MAX = 64 << 20,   /* ... and their bytes, beyond the last */
+    LETTERS_MAX = 512,              /* messages of one cycle, half of them of each socket ... */
+    LETTERS_BYTES_MAX = 16 << 20,   /* ... and their bytes, beyond the last */
     EFFECTS_MAX = 1 << 18,          /* ... and what they may cause, beyond the last */
+    LOADS_MAX = 16,                 /* ... and trajectories that they ask for, a range counting ... */
+    RANGE_LOADS = 8,                /* ... for so many */
+    TURN_MS = 10,                   /* ... and the time that a socket's messages take, beyond the last */
     RANGE_BYTES_MAX = 8 << 20,      /* of one stream.fetch's answer, beyond the first */
     FRONT_HELD_MAX = 256 << 20,     /* trajectories that clients have asked for and not read */
     FEED_HELD_MAX = 128 << 20       /* trajectories published that a subscriber has not read */

@@ -178,13 +178,42 @@ static bool handle_letter(struct shell *shell, struct letter *letter, bool alone
     return true;
 }
 
-/* False when there may be more to read. */
-static bool drain_socket(struct shell *shell, void *socket, bool is_client, size_t most,
-                         int64_t now_ms, int64_t wall_ms)
+/* ---- turns --------------------------------------------------------------------------------------
+ *
+ * libzmq gives the messages of a socket's peers in turn, one each. A cycle ends when they have cost as much as a
+ * cycle may, and begins again with whose turn it is: so nobody waits longer for its own turn than one message of
+ * each other peer takes, and each message has a bound (TASK_VALUES_MAX, RANGE_BYTES_MAX).
+ */
+
+struct turn {
+    size_t bytes_end, effects_seen, loads;
+    int64_t end_ms;
+};
+
+/* Trajectories that were asked for since it was last looked. */
+static void count_loads(const struct shell *shell, struct turn *turn)
 {
-    size_t full_bytes = shell->letter_bytes + LETTERS_BYTES_MAX / 2; /* each socket has its half */
-    for (size_t taken = 0; taken < most && shell->letter_bytes < full_bytes &&
-                           core_effects(shell->core).count < EFFECTS_MAX; taken++) {
+    struct effects effects = core_effects(shell->core);
+    for (; turn->effects_seen < effects.count; turn->effects_seen++) {
+        enum effect_kind kind = effects.items[turn->effects_seen].kind;
+        turn->loads += kind == SEND_RANGE ? RANGE_LOADS : kind == SEND_TRAJECTORY;
+    }
+}
+
+static bool is_over(const struct shell *shell, struct turn *turn)
+{
+    count_loads(shell, turn);
+    return shell->letter_bytes >= turn->bytes_end || turn->loads >= LOADS_MAX ||
+           turn->effects_seen >= EFFECTS_MAX || clock_ms() >= turn->end_ms;
+}
+
+/* False when there may be more to read. */
+static bool drain_socket(struct shell *shell, void *socket, bool is_client, int64_t now_ms, int64_t wall_ms)
+{
+    struct turn turn = {.bytes_end = shell->letter_bytes + LETTERS_BYTES_MAX / 2,
+                        .effects_seen = core_effects(shell->core).count,
+                        .end_ms = clock_ms() + TURN_MS};
+    for (size_t taken = 0; taken < LETTERS_MAX / 2 && !is_over(shell, &turn); taken++) {
         struct letter *letter = &shell->letters[shell->letter_count];
         bool alone;
         if (!read_letter(socket, is_client, letter, &alone))
@@ -202,8 +231,6 @@ static bool drain_socket(struct shell *shell, void *socket, bool is_client, size
 
 void shell_take_in(struct shell *shell, int64_t now_ms, int64_t wall_ms)
 {
-    shell->is_drained[PLACE_SINK] =
-        drain_socket(shell, shell->sink, false, LETTERS_MAX / 2, now_ms, wall_ms);
-    shell->is_drained[PLACE_FRONT] =
-        drain_socket(shell, shell->front, true, LETTERS_MAX / 2, now_ms, wall_ms);
+    shell->is_drained[PLACE_SINK] = drain_socket(shell, shell->sink, false, now_ms, wall_ms);
+    shell->is_drained[PLACE_FRONT] = drain_socket(shell, shell->front, true, now_ms, wall_ms);
 }

@@ -51,14 +51,16 @@ struct plan {
     enum zap_domain domain;
     int type;
     int64_t message_max;
+    int read_mark;
     const struct option *options;
     size_t option_count;
 };
 #define OPTIONS(table) table, sizeof(table) / sizeof(*table)
-static const struct plan front_plan = {"front", ZAP_FRONT, ZMQ_ROUTER, FRONT_MESSAGE_MAX,
+static const struct plan front_plan = {"front", ZAP_FRONT, ZMQ_ROUTER, FRONT_MESSAGE_MAX, FRONT_READ_MARK,
                                        OPTIONS(front_options)};
-static const struct plan sink_plan = {"sink", ZAP_SINK, ZMQ_PULL, SINK_MESSAGE_MAX, OPTIONS(sink_options)};
-static const struct plan feed_plan = {"feed", ZAP_FEED, ZMQ_XPUB, 1024, OPTIONS(feed_options)};
+static const struct plan sink_plan = {"sink", ZAP_SINK, ZMQ_PULL, SINK_MESSAGE_MAX, SINK_READ_MARK,
+                                      OPTIONS(sink_options)};
+static const struct plan feed_plan = {"feed", ZAP_FEED, ZMQ_XPUB, 1024, FEED_READ_MARK, OPTIONS(feed_options)};
 
 static bool set_options(void *socket, const struct option *options, size_t count)
 {
@@ -94,7 +96,7 @@ static int bind_one(struct shell *shell, const struct plan *plan, const char *en
         !set_options(socket, plan->options, plan->option_count) ||
         zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &plan->message_max, sizeof(int64_t)) != 0 ||
         gate_arm(&shell->gate, socket, plan->domain) != 0 ||
-        crowd_watch(shell->crowd, socket, plan->message_max) < 0)
+        crowd_watch(shell->crowd, socket, plan->message_max, plan->read_mark) < 0)
         return fail_set(fail, -errno, "cannot make the socket %s: %s", plan->name,
                         zmq_strerror(errno));
     if (zmq_bind(socket, endpoint) != 0)

@@ -215,7 +215,8 @@ static const char tasks_intro[] =
     "  \"metadata\": {\"source\": \"docs\"}\n"
     "}\n"
     "```\n\n"
-    "A field that is not in the tables below is refused, not passed over.\n";
+    "A field that is not in the tables below is refused, not passed over. A task is at most 1 MiB of JSON, of at most 65,536 values\n"
+    "and names of members, at any depth.\n";
 
 static const char tasks_notes[] =
     "\n## Files and set-up\n\n"

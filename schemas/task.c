@@ -79,12 +79,37 @@ static bool refuse_json(const json_error_t *error, struct refusal *no)
                   error->text);
 }
 
+/*
+ * What reading costs goes by values and names, of which there is at most one more than there are of these
+ * marks outside of texts.
+ */
+static size_t count_marks(struct slice json)
+{
+    size_t count = 0;
+    bool is_text = false;
+    for (size_t i = 0; i < json.len; i++) {
+        uint8_t c = json.data[i];
+        if (c == '"')
+            is_text = !is_text;
+        else if (is_text)
+            i += c == '\\';
+        else
+            count += c == ',' || c == ':' || c == '[' || c == '{';
+    }
+    return count;
+}
+
 static json_t *load(struct slice json, struct refusal *no)
 {
     json_error_t error;
     if (json.len > TASK_BYTES_MAX) {
         refuse(no, REFUSAL_TOO_LARGE, "", "a task is %zu bytes, at most %d", json.len,
                TASK_BYTES_MAX);
+        return NULL;
+    }
+    if (count_marks(json) >= TASK_VALUES_MAX) {
+        refuse(no, REFUSAL_TOO_LARGE, "", "a task's JSON has more than %d values and names",
+               TASK_VALUES_MAX);
         return NULL;
     }
     json_t *loaded = task_json_read(json);

@@ -14,6 +14,7 @@
 
 enum {
     TASK_BYTES_MAX = 1 << 20,
+    TASK_VALUES_MAX = 65536, /* of its JSON: every name and value, at any depth */
     TASK_MESSAGES_MAX = 256,
     TASK_FILES_MAX = 256,
     TASK_SETUP_MAX = 64,

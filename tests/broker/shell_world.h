@@ -46,6 +46,7 @@ struct fake {
     struct held held[HELD_MAX];
     size_t held_count;
     uint64_t started, allowance;
+    size_t record_bytes; /* of what a run leaves; 0: its name */
 };
 
 struct world {
@@ -307,6 +308,7 @@ static inline void fake_forget(struct fake *fake, struct slice job)
 static inline void fake_make_result(const struct fake *fake, const struct msg_job_start *job,
                              struct buffer *out)
 {
+    static const uint8_t large[1 << 20];
     char answer[160], record[160];
     snprintf(answer, sizeof(answer), "answer %.*s/%u", SLICE_ARG(job->group), (unsigned)job->sample);
     snprintf(record, sizeof(record), "record %.*s/%u", SLICE_ARG(job->group), (unsigned)job->sample);
@@ -321,6 +323,8 @@ static inline void fake_make_result(const struct fake *fake, const struct msg_jo
         result.has_answer = result.has_record = true;
         result.answer = S(answer);
         result.record = S(record);
+        if (fake->record_bytes)
+            result.record = slice_of(large, fake->record_bytes);
     } else {
         assert_true(slice_is(job->init_layer, "init layer") && slice_is(job->answer, answer));
         result.has_reward = true;
