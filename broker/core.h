@@ -26,7 +26,8 @@
 
 struct core;
 
-/* Groups remembered, by core and ledger, after all their rollouts are acknowledged. */
+/* Groups remembered by name, by core and ledger, after all their rollouts are acknowledged. Of those
+   before them the ledger keeps digests (ledger_find_past). */
 enum { FORGOTTEN_MAX = 100000 };
 
 /* settings.def makes this struct and `sluice broker --help`. */
@@ -56,6 +57,7 @@ struct core_settings {
     uint64_t keep_bytes;        /* 0 */
     int64_t keep_ms;            /* 0 */
     int64_t lost_shown_ms;      /* 600000: how long status.get tells of a lost worker */
+    uint64_t forgotten_max;     /* FORGOTTEN_MAX: acknowledged groups remembered by name */
 };
 
 struct core_settings core_settings_default(void);
@@ -84,6 +86,8 @@ struct core_task {
     int64_t limit_ms[STAGE_COUNT];
     int64_t total_ms;               /* from submit to end; 0: the default */
     uint64_t bytes;                 /* of its JSON */
+    bool is_past;                   /* of a submit: a group of its id was here and is no longer remembered ... */
+    uint64_t past_hash;             /* ... whose task_hash was this */
 };
 
 /* Who a message came from. Where nobody is asked for a key, all are one admin without a name. */
@@ -240,13 +244,16 @@ void core_restore_clock(struct core *core, int64_t wall_ms);
 
 /*
  * A message of a client (from FRONT) or of a worker (from SINK; caller->route is empty).
- * `in` is the decoded struct. For group.submit `task` holds
- * the parsed facts and task_hash; otherwise NULL. Never fails: a peer's mistake
+ * `in` is the decoded struct. For group.submit `task` holds the parsed facts, and what the
+ * ledger knows of a group that the core does not remember; otherwise NULL. Never fails: a peer's mistake
  * becomes a `refused` effect, out of memory stops the process's intake (core_failed).
  */
 void core_handle(struct core *core, int64_t now_ms, int64_t wall_ms, const struct caller *caller,
                  enum message_id id, const void *in, const struct core_task *task,
                  uint64_t task_hash);
+
+/* Whether a submit of this group needs no look into the past: the core knows it. */
+bool core_remembers(const struct core *core, struct slice group);
 
 /*
  * May this client read that stream's feed? A stream nobody has named yet becomes the caller's by

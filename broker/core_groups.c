@@ -13,6 +13,8 @@ struct group *group_find(const struct core *core, struct slice id)
     return table_find(&core->groups, id);
 }
 
+bool core_remembers(const struct core *core, struct slice group) { return group_find(core, group) != NULL; }
+
 /* A sample's number as it is written in names: no sign, no leading zero. */
 static bool parse_sample(struct slice text, uint32_t *ret)
 {
@@ -150,7 +152,7 @@ void group_forget(struct core *core, struct group *group)
 
 void groups_trim(struct core *core)
 {
-    while (core->forgotten_count > FORGOTTEN_MAX) {
+    while (core->forgotten_count > core->settings.forgotten_max) {
         struct group *oldest = container_of(core->forgotten.next, struct group, forgotten);
         list_remove(&oldest->forgotten);
         core->forgotten_count--;

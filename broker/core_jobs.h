@@ -4,7 +4,7 @@
  * A job is in exactly one place (job->place) and, but for PLACE_NONE, in the one queue
  * of that place; only core_jobs.c moves it. What only a live group needs (struct
  * group_work) goes when its last rollout has ended, its rollouts' numbers when they are
- * acknowledged, and its name, by which a late submit is known, when FORGOTTEN_MAX other
+ * acknowledged, and its name, by which a late submit is known, when forgotten_max other
  * groups were acknowledged after it. There may be a million rollouts.
  */
 #ifndef SLUICE_BROKER_CORE_JOBS_H
@@ -158,7 +158,7 @@ void group_end(struct core *core, struct group *group, const struct ending *endi
 void group_close(struct core *core, struct group *group);
 /* All its rollouts are acknowledged: only its name is kept ... */
 void group_forget(struct core *core, struct group *group);
-/* ... and that only of FORGOTTEN_MAX groups. Between cycles: effects borrow the names. */
+/* ... and that only of forgotten_max groups. Between cycles: effects borrow the names. */
 void groups_trim(struct core *core);
 void group_destroy(struct group *group);
 

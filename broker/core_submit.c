@@ -5,13 +5,14 @@
 
 #include <assert.h>
 
-static void send_accepted(struct core *core, const struct call *call, const struct group *group,
-                          bool known)
+/* `stream` NULL: nobody knows it any more. */
+static void send_accepted(struct core *core, const struct call *call, const struct stream *stream,
+                          struct slice group, uint64_t samples, bool known)
 {
-    struct slice warning = limits_warning(core, group->stream->owner);
+    struct slice warning = stream ? limits_warning(core, stream->owner) : slice_of(NULL, 0);
     struct msg_group_accepted accepted = {.tag = call->tag,
-                                          .group = group_id(group),
-                                          .samples = group->samples,
+                                          .group = group,
+                                          .samples = samples,
                                           .known = known,
                                           .warning = warning,
                                           .has_warning = warning.len > 0};
@@ -23,6 +24,27 @@ static bool is_same_group(const struct group *group, const struct msg_group_subm
 {
     return group->task_hash == task_hash && group->samples == in->samples &&
            slice_equal(stream_name(group->stream), in->stream);
+}
+
+static void refuse_other_content(struct core *core, const struct call *call)
+{
+    const struct msg_group_submit *in = call->in;
+    send_refused(core, call, REFUSAL_GROUP_EXISTS, "group", 0,
+                 "the group %.*s was submitted with another task, stream or number of samples; "
+                 "choose another id", SLICE_ARG(in->group));
+}
+
+/* The group was here, and nothing is left of it but that: its submit is answered as the first one was. */
+static void meet_past(struct core *core, const struct call *call, struct stream *stream)
+{
+    const struct msg_group_submit *in = call->in;
+    if (call->task->past_hash != call->task_hash) {
+        refuse_other_content(core, call);
+        return;
+    }
+    if (stream)
+        stream_renew(core, stream);
+    send_accepted(core, call, stream, in->group, in->samples, true);
 }
 
 /* Whether a new group may come in; says why not. */
@@ -55,19 +77,21 @@ void handle_group_submit(struct core *core, const struct call *call)
 {
     const struct msg_group_submit *in = call->in;
     assert(call->task);
-    const struct stream *known = stream_find(core, in->stream);
+    struct stream *known = stream_find(core, in->stream);
     if (known && !owners_allow(core, call, known, "stream"))
         return;
     struct group *group = group_find(core, in->group);
     if (group && !is_same_group(group, in, call->task_hash)) {
-        send_refused(core, call, REFUSAL_GROUP_EXISTS, "group", 0,
-                     "the group %s was submitted with another task, stream or number of samples; "
-                     "choose another id", group->id);
+        refuse_other_content(core, call);
         return;
     }
     if (group) {
         stream_renew(core, group->stream);
-        send_accepted(core, call, group, true);
+        send_accepted(core, call, group->stream, group_id(group), group->samples, true);
+        return;
+    }
+    if (call->task->is_past) {
+        meet_past(core, call, known);
         return;
     }
     if (!admit(core, call, known))
@@ -97,6 +121,6 @@ void handle_group_submit(struct core *core, const struct call *call)
     persist->accepted_ms = (uint64_t)core->wall_ms;
     persist->lease_ms = group->work->lease_ms;
     job_queue(core, &group->work->init, false);
-    send_accepted(core, call, group, false);
+    send_accepted(core, call, stream, group_id(group), group->samples, false);
     tombs_meet(core, call, group);
 }

@@ -49,6 +49,7 @@ int ledger_open(struct ledger **ret, const struct ledger_options *options, struc
         return fail_set(fail, -ENOMEM, "out of memory");
     ledger->lock = lock_none();
     ledger->durability = options->durability;
+    ledger->forgotten_max = options->forgotten_max ? options->forgotten_max : FORGOTTEN_MAX;
     int code = open_all(ledger, options, fail);
     if (code) {
         ledger_close(&ledger);
@@ -101,6 +102,11 @@ int ledger_next_epoch(struct ledger *ledger, uint64_t *ret, struct fail *fail)
 int ledger_get_versions(struct ledger *ledger, uint64_t *ret, struct fail *fail)
 {
     return get_highest(ledger, META_VERSIONS, ret, fail);
+}
+
+int ledger_standing(const struct ledger *ledger, struct fail *fail)
+{
+    return ledger->broken.code ? fail_set(fail, ledger->broken.code, "%s", ledger->broken.text) : 0;
 }
 
 /* ---- transactions ------------------------------------------------------------------ */

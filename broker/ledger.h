@@ -9,8 +9,9 @@
  * damaged file is left as it is.
  *
  * Belongs to one thread. Acknowledged rollouts are swept in bounded slices, by commits
- * and by ledger_do_chores. The ids and hashes of groups forgotten last are kept, up to
- * FORGOTTEN_MAX, so that a late submit of the same group is known.
+ * and by ledger_do_chores. Of groups that are forgotten the last ones are kept by id, and of
+ * all before them a digest of the id, for as long as the ledger lives, so that a submit of the
+ * same group is known however late it comes.
  */
 #ifndef SLUICE_BROKER_LEDGER_H
 #define SLUICE_BROKER_LEDGER_H
@@ -30,6 +31,7 @@ struct ledger_options {
     const char *dir;
     enum ledger_durability durability;
     bool check_all; /* read all of the file at open, however large */
+    uint64_t forgotten_max; /* groups kept by id; 0: FORGOTTEN_MAX */
 };
 
 /*
@@ -70,6 +72,15 @@ int ledger_begin(struct ledger *ledger, struct fail *fail);
 int ledger_apply(struct ledger *ledger, const struct effect *effect, struct fail *fail);
 /* Also brings the write-ahead log home when it has grown very large. */
 int ledger_commit(struct ledger *ledger, struct fail *fail);
+
+/*
+ * Was a group of this id ever committed? 1: of the content that *ret_hash says (facts_hash);
+ * 0: never. Whatever was forgotten since; cheaper between read_begin and read_end.
+ */
+int ledger_find_past(struct ledger *ledger, struct slice id, uint64_t *ret_hash, struct fail *fail);
+
+/* 0, or what the ledger failed with: it refuses everything since. */
+int ledger_standing(const struct ledger *ledger, struct fail *fail);
 
 /* Loads between read_begin and read_end share one snapshot, which is cheaper than one each. */
 int ledger_read_begin(struct ledger *ledger, struct fail *fail);

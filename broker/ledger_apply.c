@@ -55,15 +55,15 @@ static int apply_group(struct ledger *ledger, const struct effect *effect, struc
     if (code)
         return code;
     int64_t number = ledger->next_group++;
+    struct cached_group *group = ledger_cache_get(ledger, effect->group);
     code = add_group(ledger, effect, number, stream, fail);
-    if (code == 0)
+    if (code == 0 && !group->is_new)
         code = ledger_do(ledger, LEDGER_DROP_FORGOTTEN_GROUP, fail, TEXT(effect->group));
     if (code)
         return code;
-    struct cached_group *group = ledger_cache_get(ledger, effect->group);
     group->number = number;
     group->stream = stream;
-    group->has_init = false;
+    group->has_init = group->is_new = false;
     ledger_cache_task(ledger, group, effect->task);
     return 0;
 }

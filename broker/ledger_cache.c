@@ -29,7 +29,7 @@ static void empty(struct ledger *ledger, struct cached_group *group)
     let_go(ledger, &group->task);
     let_go(ledger, &group->layer);
     group->number = 0;
-    group->has_init = false;
+    group->has_init = group->is_new = false;
 }
 
 void ledger_cache_finish(struct ledger *ledger)
@@ -53,7 +53,7 @@ struct cached_group *ledger_cache_get(struct ledger *ledger, struct slice id)
 {
     uint64_t hash = hash_of(id);
     struct cached_group *group = &ledger->cache[hash % CACHE_ENTRIES];
-    if (group->number && group->hash == hash && slice_is(id, group->id))
+    if ((group->number || group->is_new) && group->hash == hash && slice_is(id, group->id))
         return group;
     size_t len = id.len < sizeof(group->id) ? id.len : 0; /* longer than any group's */
     empty(ledger, group);

@@ -24,7 +24,7 @@ enum ledger_statement {
 };
 
 enum {
-    LEDGER_VERSION = 9, /* of the tables: the file's user_version */
+    LEDGER_VERSION = 10, /* of the tables: the file's user_version */
     ROLLOUTS_PER_GROUP = 1024,
     CACHE_ENTRIES = 8192,
     CACHE_REUSED_MAX = 4096,    /* an entry keeps this much memory for its next group */
@@ -44,6 +44,7 @@ struct cached_group {
     int64_t number, stream; /* number 0: an empty entry */
     struct buffer task, layer;
     bool has_init; /* digest and layer are known, be they empty */
+    bool is_new;   /* a look has found that no group of this id ever was */
     char id[97], digest[81];
 };
 
@@ -61,6 +62,7 @@ struct ledger {
     bool is_held;  /* a reader was in the way of that: tried again at the next look */
     bool is_tight; /* the disk is low */
     int64_t next_group;
+    uint64_t forgotten_max;
     int wal_pages, wal_longest; /* in the log now, and most since it was cut last */
     struct cached_group *cache;
     size_t cache_bytes;
@@ -171,6 +173,11 @@ static inline int64_t trouble_of_init(int64_t group)
 {
     return 2 * (group * ROLLOUTS_PER_GROUP + ROLLOUTS_PER_GROUP - 1) + 1;
 }
+
+/* ---- ledger_past.c ---------------------------------------------------------------------- */
+
+/* Inside a transaction: of groups that are forgotten and beyond the number kept by id, one keeps a digest only. */
+int ledger_trim_group(struct ledger *ledger, struct fail *fail);
 
 /* ---- ledger_sweep.c ------------------------------------------------------------------ */
 

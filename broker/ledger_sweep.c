@@ -24,7 +24,7 @@ static int forget_group(struct ledger *ledger, int64_t number, struct fail *fail
     if (code == 0)
         code = ledger_do(ledger, LEDGER_DROP_FORGOTTEN, fail, NUMBER(number));
     if (code == 0)
-        code = ledger_do(ledger, LEDGER_TRIM_GROUPS, fail, NUMBER(FORGOTTEN_MAX));
+        code = ledger_trim_group(ledger, fail);
     return code;
 }
 

@@ -41,7 +41,9 @@ static int open_signals(struct shell *shell, struct fail *fail)
 
 static int open_ledger(struct shell *shell, const struct shell_options *options, struct fail *fail)
 {
-    int code = ledger_open(&shell->ledger, &options->ledger, fail);
+    struct ledger_options ledger = options->ledger;
+    ledger.forgotten_max = options->settings.forgotten_max;
+    int code = ledger_open(&shell->ledger, &ledger, fail);
     if (code || options->ledger.durability == LEDGER_NONE)
         return code;
     shell->ledger_dir = options->ledger.dir;
@@ -201,7 +203,9 @@ static int cycle(struct shell *shell, struct fail *fail)
     crowd_take(shell->crowd, shell->is_drained, now_ms);
     shell->due_ms = core_tick(shell->core, now_ms, wall_ms);
     core_dispatch(shell->core, now_ms);
-    int code = shell_carry_out(shell, fail);
+    int code = ledger_standing(shell->ledger, fail); /* a look into it may have failed */
+    if (code == 0)
+        code = shell_carry_out(shell, fail);
     shell_drop_letters(shell);
     shell_watch_store(shell, now_ms);
     return code ? code : shell_watch_disk(shell, now_ms, fail);

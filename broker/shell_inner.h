@@ -57,6 +57,7 @@ struct shell {
 
     struct letter *letters;
     size_t letter_count, letter_bytes;
+    bool is_looking_back;    /* a cycle's looks into the ledger have begun */
     struct buffer out;       /* the message being made */
     atomic_size_t front_held; /* bytes of trajectories FRONT has not sent yet */
     atomic_size_t feed_held;  /* and FEED */

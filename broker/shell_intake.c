@@ -156,6 +156,19 @@ static bool find_caller(const struct shell *shell, struct letter *letter, bool i
                   is_client ? "trainer's or an admin" : "worker");
 }
 
+/* Of a group that the core does not remember, what the ledger knows. False when the ledger failed. */
+static bool look_back(struct shell *shell, struct slice group, struct core_task *task)
+{
+    if (core_remembers(shell->core, group))
+        return true;
+    if (!shell->is_looking_back && ledger_read_begin(shell->ledger, NULL) < 0)
+        return false;
+    shell->is_looking_back = true; /* all looks of a cycle share a snapshot, which is cheaper */
+    int found = ledger_find_past(shell->ledger, group, &task->past_hash, NULL);
+    task->is_past = found > 0;
+    return found >= 0;
+}
+
 /* True when the core has handled it, and the letter must be kept. */
 static bool handle_letter(struct shell *shell, struct letter *letter, bool alone, bool is_client,
                           int64_t now_ms, int64_t wall_ms)
@@ -170,11 +183,15 @@ static bool handle_letter(struct shell *shell, struct letter *letter, bool alone
         refuse_letter(shell, letter, request, &no, is_client);
         return false;
     }
-    bool is_submit = id == MSG_group_submit;
+    if (id != MSG_group_submit) {
+        core_handle(shell->core, now_ms, wall_ms, &caller, id, &message, NULL, 0);
+        return true;
+    }
     const struct msg_group_submit *submit = &message.group_submit;
-    uint64_t hash = is_submit ? facts_hash(submit->stream, submit->samples, submit->task) : 0;
-    core_handle(shell->core, now_ms, wall_ms, &caller, id, &message,
-                is_submit ? &letter->facts.task : NULL, hash);
+    if (!look_back(shell, submit->group, &letter->facts.task))
+        return false; /* the broker ends, and who sent it hears nothing */
+    core_handle(shell->core, now_ms, wall_ms, &caller, id, &message, &letter->facts.task,
+                facts_hash(submit->stream, submit->samples, submit->task));
     return true;
 }
 
@@ -233,4 +250,7 @@ void shell_take_in(struct shell *shell, int64_t now_ms, int64_t wall_ms)
 {
     shell->is_drained[PLACE_SINK] = drain_socket(shell, shell->sink, false, now_ms, wall_ms);
     shell->is_drained[PLACE_FRONT] = drain_socket(shell, shell->front, true, now_ms, wall_ms);
+    if (shell->is_looking_back)
+        ledger_read_end(shell->ledger, NULL);
+    shell->is_looking_back = false;
 }

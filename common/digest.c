@@ -55,6 +55,11 @@ void digest_drop(struct digest **digest)
     free(take_ptr(digest));
 }
 
+bool digest_raw(struct slice bytes, uint8_t ret[DIGEST_RAW_SIZE])
+{
+    return EVP_Digest(bytes.data, bytes.len, ret, NULL, EVP_sha256(), NULL) == 1;
+}
+
 bool digest_of(struct slice bytes, char ret[DIGEST_SIZE])
 {
     struct digest *digest = digest_begin();

@@ -4,10 +4,12 @@
 
 #include "common/slice.h"
 
-enum { DIGEST_SIZE = 80 }; /* room for the form above */
+enum { DIGEST_SIZE = 80 /* room for the form above */, DIGEST_RAW_SIZE = 32 };
 
 /* False when the library failed (out of memory). */
 bool digest_of(struct slice bytes, char ret[DIGEST_SIZE]);
+/* The bytes themselves. */
+bool digest_raw(struct slice bytes, uint8_t ret[DIGEST_RAW_SIZE]);
 /* Of everything readable from fd, from where it stands. */
 bool digest_of_file(int fd, char ret[DIGEST_SIZE]);
 

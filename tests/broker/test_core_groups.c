@@ -29,6 +29,22 @@ static void the_same_group_again_is_known_and_not_persisted_again(void **state)
     world_close(world);
 }
 
+static void a_group_of_the_past_is_known_by_what_the_ledger_says_of_it(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    world_submit(world, "new", 8);
+    world->task.is_past = true;
+    world->task.past_hash = '{' * 31 + '}'; /* as the world makes it of "{}" */
+    world_submit(world, "old", 8);
+    assert_true(expect_answer(world, MSG_group_accepted)->known);
+    assert_int_equal(seen_count(world, PERSIST_GROUP), 0);
+    world_submit_task(world, "old", "train", 8, "{\"prompt\":\"2+2?\"}");
+    assert_string_equal(expect_refused(world, REFUSAL_GROUP_EXISTS)->field, "group");
+    assert_int_equal(seen_count(world, PERSIST_GROUP), 0);
+    world_close(world);
+}
+
 static void another_content_under_the_same_id_is_refused(void **state)
 {
     (void)state;
@@ -402,6 +418,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_submit_is_persisted_and_then_accepted),
         cmocka_unit_test(the_same_group_again_is_known_and_not_persisted_again),
+        cmocka_unit_test(a_group_of_the_past_is_known_by_what_the_ledger_says_of_it),
         cmocka_unit_test(another_content_under_the_same_id_is_refused),
         cmocka_unit_test(names_with_slashes_or_blanks_are_refused),
         cmocka_unit_test(a_full_queue_refuses_and_stays_as_it_was),

@@ -119,7 +119,8 @@ static void version_1_gets_what_later_ones_know(void **state)
     assert_int_equal(groups, 5);
 }
 
-#define AS_VERSION_8 "ALTER TABLE engines DROP COLUMN credentials; PRAGMA user_version = 8;"
+#define AS_VERSION_9 "DROP TABLE past_groups; PRAGMA user_version = 9;"
+#define AS_VERSION_8 AS_VERSION_9 "ALTER TABLE engines DROP COLUMN credentials; PRAGMA user_version = 8;"
 #define AS_VERSION_7 AS_VERSION_8 "DELETE FROM meta WHERE name = 'versions'; PRAGMA user_version = 7;"
 #define AS_VERSION_6 AS_VERSION_7 "ALTER TABLE engines DROP COLUMN version_number; PRAGMA user_version = 6;"
 #define AS_VERSION_5 AS_VERSION_6 "ALTER TABLE engines DROP COLUMN version;" \
@@ -156,6 +157,27 @@ static int count_stored_indexes(struct world *world)
     sqlite3_finalize(ask);
     sqlite3_close(db);
     return count;
+}
+
+static void version_9_knew_the_last_groups_by_name_and_forgot_all_others(void **state)
+{
+    struct world *world = *state;
+    uint64_t hash;
+    commit_ended(world, 3);
+    commit_one(world, ack("train", 3));
+    do_all_chores(world);
+    take_back(world, AS_VERSION_9);
+    struct ledger_options options = {.dir = world->dir, .forgotten_max = 1};
+    assert_int_equal(ledger_open(&world->ledger, &options, NULL), 0);
+    commit_one(world, group("g4", "train", 1));
+    commit_one(world, end_of("train", 4, "g4", "g4/0"));
+    commit_one(world, ack("train", 4));
+    do_all_chores(world);
+    for (int i = 1; i <= 4; i++) {
+        char id[16];
+        snprintf(id, sizeof(id), "g%d", i);
+        assert_int_equal(ledger_find_past(world->ledger, S(id), &hash, NULL), 1);
+    }
 }
 
 /* Until then they were part of an engine's name wherever it stood. */
@@ -289,6 +311,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(version_1_restores_what_it_held_and_goes_on),
         TEST(version_1_gets_what_later_ones_know),
+        TEST(version_9_knew_the_last_groups_by_name_and_forgot_all_others),
         TEST(version_8_kept_an_engines_credentials_in_its_url),
         TEST(version_7_did_not_keep_the_highest_number_apart),
         TEST(version_6_did_not_number_the_versions_of_the_policy),
