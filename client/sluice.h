@@ -202,7 +202,11 @@ int sluice_next(struct sluice_client *client, int64_t timeout_ms,
  */
 int sluice_expect(struct sluice_client *client, const char *template_digest,
                   const char *tokenizer_digest);
-/* As last heard: the stream's head number and how many accepted rollouts have not ended. */
+/*
+ * As last heard: the stream's head number and how many accepted rollouts have not ended, those among them
+ * that this client has submitted since. Where both have come, nothing is outstanding: pending is 0, and the
+ * last number that sluice_next gave is head.
+ */
 void sluice_stream_state(const struct sluice_client *client, uint64_t *head, uint64_t *pending);
 /* As last heard: the oldest number kept, from where reading may go on after -ENODATA or -ESTALE. */
 uint64_t sluice_stream_first(const struct sluice_client *client);

@@ -50,13 +50,22 @@ static void stream_end(struct sluice_client *client, int code, uint64_t first)
 /* A head from FEED only ever makes us look: it may have waited in a queue for long. */
 static void hear_head(struct stream *stream, const struct msg_stream_head *head)
 {
-    if (head->epoch != stream->epoch || head->head < stream->head || head->head >= expected(stream))
+    if (head->epoch != stream->epoch || head->head < stream->head || head->head >= expected(stream) ||
+        (stream->pending && !head->pending))
         stream->wanted = true;
     if (head->epoch < stream->epoch || head->head < stream->head)
         return;
     stream->head = head->head;
     stream->first = head->first;
-    stream->pending = head->pending;
+    if (head->pending)
+        stream->pending = head->pending;
+}
+
+void stream_expect_more(struct stream *stream, uint64_t samples)
+{
+    stream->submits++;
+    stream->pending += samples;
+    stream->wanted = true;
 }
 
 static void hear_trajectory(struct stream *stream, struct answer *answer)
@@ -110,8 +119,10 @@ void stream_end_fetch(struct sluice_client *client, const struct msg_stream_head
     stream->epoch = head->epoch;
     stream->head = head->head;
     stream->first = head->first;
-    stream->pending = head->pending;
-    stream->wanted = stream->checks || stream->head >= expected(stream);
+    bool is_of_now = stream->fetch_submits == stream->submits;
+    if (is_of_now)
+        stream->pending = head->pending;
+    stream->wanted = stream->checks || stream->head >= expected(stream) || !is_of_now;
     stream->not_before_ms = stream->fetched || stream->checks ? 0 : clock_ms() + FETCH_PAUSE_MS;
 }
 
@@ -223,6 +234,7 @@ static int start_fetch(struct sluice_client *client)
     if (failed)
         return failed;
     stream->fetching = true;
+    stream->fetch_submits = stream->submits;
     stream->wanted = stream->differs = false;
     stream->fetched = 0;
     stream->asked_ms = clock_ms();

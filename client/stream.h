@@ -49,6 +49,8 @@ struct stream {
     bool asks_head;           /* the next fetch asks only where the stream stands */
     bool checks;              /* the next fetch begins one earlier, with what was given out last */
     bool differs;             /* ... and it was another */
+    uint64_t submits;         /* to it, by this client ... */
+    uint64_t fetch_submits;   /* ... when the running fetch began */
     uint64_t fetched;         /* how many the running fetch brought */
     int64_t asked_ms;         /* when the running fetch began */
     int64_t not_before_ms;    /* of the next fetch */
@@ -64,6 +66,8 @@ struct stream {
 /* stream.c: works until something is ready, the stream failed or deadline_ms (-1: never) has passed. */
 int stream_await(struct sluice_client *client, int64_t deadline_ms);
 /* What the head of a fetch's answer says is so. */
+/* This client has submitted so many rollouts to it: what was heard of it before counts no longer. */
+void stream_expect_more(struct stream *stream, uint64_t samples);
 void stream_end_fetch(struct sluice_client *client, const struct msg_stream_head *head);
 
 /*

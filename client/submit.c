@@ -1,4 +1,5 @@
 #include "client/client.h"
+#include "client/stream.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -62,6 +63,8 @@ static void take_accepted(struct window *window, struct sluice_group *group,
     group->known = accepted->known;
     group->accepted = (unsigned)accepted->samples;
     window->took_some = true;
+    if (client->stream && strcmp(client->stream->name, group->stream) == 0)
+        stream_expect_more(client->stream, accepted->known ? 0 : accepted->samples);
     if (accepted->has_warning)
         snprintf(client->warning, sizeof(client->warning), "%.*s", SLICE_ARG(accepted->warning));
     if (group->lease_ms && (!client->lease_ms || group->lease_ms < client->lease_ms))

@@ -88,6 +88,22 @@ static void a_lost_last_message_is_noticed_by_the_head(void **state)
     assert_int_equal(pending, 7);
 }
 
+static void what_this_client_submits_is_pending_until_the_broker_has_counted_it(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t before, after;
+    subscribe(f, 1);
+    fake_add(f->broker, true);
+    expect(f, 1, 1);
+    sluice_stream_state(f->client, NULL, &before);
+    assert_int_equal(sluice_submit(f->client, "new", "train", 3, "{\"task\":\"add\",\"kind\":\"noop\"}"), 0);
+    sluice_stream_state(f->client, NULL, &after);
+    assert_int_equal(after, before + 3);
+    expect_nothing(f); /* and asks the broker, whose word counts: seven are pending, whatever was submitted */
+    sluice_stream_state(f->client, NULL, &after);
+    assert_int_equal(after, 7);
+}
+
 static void a_silent_feed_makes_the_client_ask(void **state)
 {
     struct fixture *f = *state;
@@ -344,6 +360,7 @@ int main(void)
         CASE(a_duplicate_is_dropped),
         CASE(a_gap_is_fetched),
         CASE(a_lost_last_message_is_noticed_by_the_head),
+        CASE(what_this_client_submits_is_pending_until_the_broker_has_counted_it),
         CASE(a_silent_feed_makes_the_client_ask),
         CASE(zero_starts_at_the_oldest_kept),
         CASE(a_forgotten_number_is_an_error_that_says_so),

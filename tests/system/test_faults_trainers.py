@@ -57,6 +57,19 @@ class BigWorker:
 
 
 class Trainers(Case):
+    def test_reading_until_idle_goes_on_with_what_is_submitted_meanwhile(self):
+        fleet = self.enter(Fleet(slots=4))
+        client = self.client(fleet, timeout=30)
+        for stream in ("one", "two", "three", "four"):
+            client.submit([noop(0)], stream=stream)
+            fleet.wait_for(lambda status: status["rollouts"]["live"] == 0, 20, "it has ended before it is read")
+            seen = []
+            for t in client.trajectories(stream, until_idle=True, timeout=30):
+                seen.append(t.seq)
+                if len(seen) < 6:
+                    client.submit([noop(len(seen))], stream=stream)
+            self.assertEqual(seen, [1, 2, 3, 4, 5, 6], stream)
+
     def killed(self, program, kills, pause_s):
         """A trainer killed again and again reads each trajectory once and in order from its cursor."""
         fleet = Fleet(slots=8)

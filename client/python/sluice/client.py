@@ -124,7 +124,7 @@ class Client:
             self._lease = min(lease, self._lease or lease)
         took = time.monotonic()
         while waiting:
-            before, (waiting, full) = len(waiting), self._submit_round(waiting)
+            before, (waiting, full) = len(waiting), self._submit_round(waiting, stream)
             if len(waiting) < before:
                 took = time.monotonic()
             if full:
@@ -134,9 +134,14 @@ class Client:
                 time.sleep(pause)
         return names
 
-    def _submit_round(self, waiting):
+    def _expect_more(self, stream):
+        if self._stream and self._stream.name == stream:
+            self._stream.expect_more()
+
+    def _submit_round(self, waiting, stream):
         """Those that are not taken, and why, once the broker is full."""
         warning = None
+        self._expect_more(stream)
         try:
             for at in range(0, len(waiting), WINDOW):
                 window = waiting[at:at + WINDOW]
@@ -151,6 +156,7 @@ class Client:
                 if refused:
                     return [fields for fields, _ in refused] + waiting[at + WINDOW:], refused[0][1]
         finally:
+            self._expect_more(stream)
             if warning:
                 warnings.warn(warning, stacklevel=3)
         return [], None
@@ -161,7 +167,8 @@ class Client:
 
         from_seq: the first number wanted; 0: the oldest that is kept. timeout: ends after so many
         seconds without one. until_idle: ends when every accepted rollout of the stream has been
-        yielded. A client reads one stream at a time.
+        yielded, those among them that this client submits while it reads. A client reads one stream at a
+        time.
 
         cursor: the path of a file that keeps the position; when it is there, reading goes on where
         it says and from_seq counts for nothing. It moves past a trajectory when the next one is

@@ -46,6 +46,8 @@ class Stream:
         self.not_before = self.asked_at = self.renew_at = 0.0
         self.heard = time.monotonic()
         self.asked = False       # FRONT has told of the stream as it is now
+        self.submits = 0         # to it, by this client ...
+        self.fetch_submits = 0   # ... when the fetch in the air began
         self.failed = None       # what next() raises
         self._open_feed()
 
@@ -108,6 +110,11 @@ class Stream:
         self.moved = True
         return fields
 
+    def expect_more(self):
+        """This client submits to it: what was heard of it before counts no longer."""
+        self.submits += 1
+        self.asked, self.behind = False, True
+
     def _is_idle(self):
         """Nothing is accepted that has not been given out, as FRONT last said for sure."""
         return not self.fetch and not self.behind and self.asked and self.pending == 0
@@ -168,8 +175,8 @@ class Stream:
             self.ready.clear()
             self.checks = True
         self.epoch, self.head, self.pending = head["epoch"], head["head"], head["pending"]
-        self.behind = self.checks or self.head >= self.expected
-        self.asked = True
+        self.asked = self.fetch_submits == self.submits
+        self.behind = self.checks or self.head >= self.expected or not self.asked
         self.not_before = 0.0 if self.fetched or self.checks else time.monotonic() + FETCH_PAUSE
 
     def _refuse_fetch(self, fields):
@@ -202,9 +209,10 @@ class Stream:
         elif wire == "stream.head":
             # It may have waited in a queue for long: it only ever makes us look.
             old = fields["epoch"] < self.epoch or fields["head"] < self.head
-            self.behind |= fields["epoch"] != self.epoch or old or fields["head"] >= self.expected
+            ends = self.pending > 0 and fields["pending"] == 0
+            self.behind |= fields["epoch"] != self.epoch or old or ends or fields["head"] >= self.expected
             if not old:
-                self.head, self.pending = fields["head"], fields["pending"]
+                self.head, self.pending = fields["head"], fields["pending"] or self.pending
 
     # ---- fetching ----------------------------------------------------------------------------------
 
@@ -214,6 +222,7 @@ class Stream:
         self.fetch = self.client._make("stream.fetch", {
             "stream": self.name, "from": first, "limit": FETCH_LIMIT})
         self.behind, self.differs, self.fetched, self.asked_at = False, False, 0, now
+        self.fetch_submits = self.submits
 
     def _renew(self, now):
         """Its answer is nobody's and is dropped; the next one is due soon."""
