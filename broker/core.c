@@ -112,6 +112,7 @@ void core_destroy(struct core **pointer)
         heap_finish(&core->rounds[stage].heap);
     }
     free(core->losses.ring);
+    free(core->strangers.ring);
     effects_finish(core);
     free(core);
 }

@@ -126,6 +126,9 @@ enum effect_kind {
     PERSIST_ACK,      /* stream acknowledged up to seq */
     PERSIST_ENGINE,   /* engine url is as `row` says (present true) or removed (false) */
     PERSIST_TROUBLE,  /* what has gone wrong with a job so far: everything of `trouble` */
+    PERSIST_LEASE,    /* a job was handed out, or is held again: everything of `lease`, in the place of the
+                         rollout's (or, for init, the group's) earlier one, whatever its stage */
+    PERSIST_AGAIN,    /* rollout's run is to be done again: what PERSIST_RUN, _TROUBLE and _LEASE told of it has gone */
     PERSIST_TOMB,     /* `job` (a group's or rollout's name) of `client` is cancelled ahead of its submit
                          (present true) or no more (false); ended_ms in end: when, by the wall clock */
     PERSIST_EPOCH,    /* this start's epoch */
@@ -166,6 +169,13 @@ struct core_trouble {
     uint64_t spent;       /* dispatches up to this token have failed, and count no more */
 };
 
+/* The dispatch that may speak for a job: its token, and the worker, of that key, that has it. */
+struct core_lease {
+    struct slice job; /* its name */
+    uint64_t token;
+    struct slice worker, key; /* key: its name, empty where nobody is asked for one */
+};
+
 struct effect {
     enum effect_kind kind;
     struct slice client;   /* SEND_*: ROUTER identity */
@@ -180,6 +190,7 @@ struct effect {
     struct slice detail, layer_digest, layer, answer, record; /* borrowed from the message in hand */
     struct core_end end;   /* PERSIST_END */
     struct core_trouble trouble; /* PERSIST_TROUBLE */
+    struct core_lease lease;     /* PERSIST_LEASE */
     struct core_engine row;      /* PERSIST_ENGINE, present */
     struct slice owner;    /* PERSIST_GROUP: whose stream and group it is, may be empty */
     uint64_t priority, lease_ms, accepted_ms; /* PERSIST_GROUP; accepted_ms by the wall clock */
@@ -219,6 +230,7 @@ struct core_rollout_row {
     struct slice rollout, group;
     uint64_t sample;
     bool run_done, ended;
+    bool run_again; /* PERSIST_AGAIN, and its run has not ended since */
     enum outcome run_outcome;
     struct slice run_detail, engine;
     uint64_t run_ms;
@@ -236,6 +248,8 @@ bool core_restore_group(struct core *core, const struct core_group_row *row);
 bool core_restore_rollout(struct core *core, const struct core_rollout_row *row);
 /* After the rollouts. Of a job whose stage is over: nothing is done, true. */
 bool core_restore_trouble(struct core *core, const struct core_trouble *trouble);
+/* After the rollouts, too. Of a job of another stage than the one at hand: nothing is done, true. */
+bool core_restore_lease(struct core *core, const struct core_lease *lease);
 bool core_restore_tomb(struct core *core, struct slice name, struct slice owner, uint64_t wall_ms);
 /* The wall clock of the restart, by which accepted_ms and ended_ms are understood; call it first. */
 void core_restore_clock(struct core *core, int64_t wall_ms);

@@ -46,6 +46,7 @@ static void hand_out(struct core *core, struct job *job, struct worker *worker)
     core->counters.dispatched++;
     core->dispatches++;
     job_lease(core, job, worker, token_newest(core));
+    issued_note(core, job);
     emit_job(core, job);
 }
 

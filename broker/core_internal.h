@@ -4,6 +4,7 @@
  *   core.c           life, which handler a message has, what is due
  *   core_effects.c   the list of effects and the memory they point into
  *   core_jobs.c      a job's places: entering, leaving, leases
+ *   core_issued.c    which dispatches may speak for a job
  *   core_trouble.c   what went wrong with a job: budgets, back-offs, its history
  *   core_breaker.c   circuit breakers: what is set aside, and its trials
  *   core_images.c    images, their faults, and what waits for them
@@ -19,6 +20,7 @@
  *   core_retention.c what trajectories are kept, how heavy and how old
  *   core_cancel.c    rollout.cancel
  *   core_workers.c   beats, reconciliation, lost workers
+ *   core_strangers.c whose a worker's id is
  *   core_drain.c     worker.drain
  *   core_losses.c    which workers were lost of late, and why
  *   core_dispatch.c  which worker gets which job
@@ -106,6 +108,7 @@ struct core {
     struct heap tomb_times, tomb_owners_by_count; /* the one with the most first */
     uint64_t slots[STAGE_COUNT];            /* of workers that are neither draining nor hung */
     struct losses losses;
+    struct strangers strangers;
     struct heap timers;                     /* jobs leased and delayed */
     struct heap free[STAGE_COUNT];          /* workers that may be given jobs, the freest first */
     struct worker *reserved[STAGE_COUNT];   /* NULL, or gets nothing until idle, for a solo job */

@@ -40,7 +40,7 @@ struct job *job_find(struct core *core, struct slice name)
 void job_begin_stage(struct job *job, enum stage stage)
 {
     job->stage = (uint8_t)stage;
-    job->token = job->spent = 0;
+    job->token = 0;
     job->attempt = 0;
     job_clear(job);
 }

@@ -17,6 +17,7 @@
 struct core;
 struct engine;
 struct image;
+struct issued;
 struct stream;
 struct trouble;
 struct worker;
@@ -48,7 +49,7 @@ struct job {
     struct group *group;
     struct worker *worker;   /* leased: who has it */
     uint64_t token;          /* of its last dispatch, 0 before the first */
-    uint64_t spent;          /* dispatches up to this one have failed: never adopted again */
+    struct issued *issued;   /* the dispatches of this stage that may speak for it, the newest first */
     int64_t since_ms;        /* in this place since */
     struct trouble *trouble; /* of this stage, NULL while nothing failed */
     uint32_t attempt;
@@ -96,6 +97,30 @@ bool job_needs_engine(const struct job *job);
 struct rollout *job_rollout(struct job *job); /* NULL for an init job */
 /* "run:add-17/3", good until core_effects_clear. */
 struct slice job_name(struct core *core, const struct job *job);
+
+/* ---- dispatches: which may speak for a job (core_issued.c) --------------------------- */
+
+enum { ISSUED_MAX = 8 /* of a job are remembered, the newest */ };
+
+/* One dispatch of a job's stage at hand. What it was issued for, and to whom, is what makes a token good. */
+struct issued {
+    struct issued *older;
+    uint64_t token;
+    bool is_spent;            /* it has failed: it is never adopted, and no failure of it counts again */
+    uint8_t key_len, id_len;
+    char who[];               /* the name of its worker's key, empty where there are none, and its id */
+};
+
+/* The dispatch of this token, if it was issued for this stage of this job to that worker of that key; else NULL. */
+struct issued *issued_find(const struct job *job, uint64_t token, struct slice key, struct slice id);
+/* The leased job's dispatch is on disk before it is sent. */
+void issued_note(struct core *core, struct job *job);
+/* The leased job's dispatch, an earlier one, is the one at hand again: it is what a restart must know. */
+void issued_renew(struct core *core, struct job *job);
+/* Dispatches up to this token have failed. */
+void issued_spend(struct job *job, uint64_t token);
+/* Its stage is over: none of them may speak for it any more. */
+void issued_clear(struct job *job);
 
 /* ---- groups and rollouts ----------------------------------------------------------- */
 

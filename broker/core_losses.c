@@ -26,6 +26,7 @@ void loss_note(struct core *core, const struct worker *worker, enum loss_why why
     loss->slots_before = core->slots[worker->stage];
     set_text(loss->worker, sizeof(loss->worker), worker_id(worker));
     set_text(loss->host, sizeof(loss->host), slice_from_str(worker->host));
+    set_text(loss->key, sizeof(loss->key), worker_key(worker));
 }
 
 const struct loss *loss_nth(const struct core *core, uint64_t n)

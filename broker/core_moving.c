@@ -131,8 +131,9 @@ void handle_job_moved(struct core *core, const struct call *call)
     const struct msg_job_moved *in = call->in;
     struct job *job = job_find(core, in->job);
     struct engine *to = engine_find(core, in->engine);
-    if (!job || job->stage != STAGE_RUN || job->place != PLACE_LEASED || job->token != in->token ||
-        !slice_equal(worker_id(job->worker), in->worker))
+    struct worker *worker;
+    if (!worker_speaks(core, call, in->worker, &worker) || !job || job->stage != STAGE_RUN || job->place != PLACE_LEASED || job->token != in->token ||
+        job->worker != worker)
         return; /* it has ended, or is another's by now */
     struct engine *from = job_rollout(job)->engine;
     if (from) /* it stayed: others may have to, too */

@@ -73,6 +73,7 @@ static void restore_live(struct core *core, struct rollout *rollout,
     group_count(core, rollout->job.group, 1);
     if (row->run_done && work->init_done)
         restore_run(core, rollout, row);
+    rollout->is_run_again = row->run_again;
     if (work->init_done)
         job_orphan(core, &rollout->job);
     else if (work->init.place == PLACE_NONE)

@@ -1,6 +1,7 @@
 /*
- * What a result does. The first good one of a job's stage wins, whoever sends it
- * and whichever dispatch it is of; every one is acknowledged, so that its worker forgets it.
+ * What a result does. The first good one of a job's stage, in the run at hand, wins, whichever dispatch it is
+ * of, from the worker that the dispatch was issued to (core_issued.c); every one is acknowledged, so that its
+ * worker forgets it.
  */
 #include "broker/core_internal.h"
 
@@ -128,17 +129,30 @@ static void (*const transitions[STAGE_COUNT][OUTCOME_COUNT])(struct core *, stru
 /* ---- job.result -------------------------------------------------------------------- */
 
 /*
- * Any dispatch's good work counts, and what it says of the task, but this only once; only the
+ * The good work of any dispatch of this run counts, and what it says of the task, but this only once; only the
  * dispatch at hand can fail otherwise.
  */
-static bool counts(const struct job *job, uint64_t token, enum outcome outcome)
+static bool counts(const struct job *job, const struct issued *issued, enum outcome outcome)
 {
     if (transitions[job->stage][outcome] == task_fault)
-        return token > job->spent;
+        return !issued->is_spent;
     if (outcome != OUTCOME_INFRA && outcome != OUTCOME_CANCELLED)
         return true;
-    return job->place == PLACE_ORPHAN ? token > job->spent
-                                      : job->place == PLACE_LEASED && job->token == token;
+    return job->place == PLACE_ORPHAN ? !issued->is_spent
+                                      : job->place == PLACE_LEASED && job->token == issued->token;
+}
+
+/* The job that the result ends, or NULL where it does not count. */
+static struct job *find_ended(struct core *core, const struct call *call, enum outcome outcome)
+{
+    const struct msg_job_result *in = call->in;
+    struct job *job = job_find(core, in->job);
+    const struct issued *issued = job ? issued_find(job, in->token, call->caller->name, in->worker) : NULL;
+    if (job && !issued)
+        core->counters.unissued++;
+    else if (!job || !counts(job, issued, outcome))
+        core->counters.duplicates++;
+    return issued && counts(job, issued, outcome) ? job : NULL;
 }
 
 static void take_note(struct core *core, struct job *job, const struct msg_job_result *in)
@@ -156,24 +170,20 @@ static void take_note(struct core *core, struct job *job, const struct msg_job_r
 void handle_job_result(struct core *core, const struct call *call)
 {
     const struct msg_job_result *in = call->in;
-    struct worker *sender = worker_find(core, in->worker);
     struct msg_result_ack ack = {.job = in->job, .token = in->token};
+    struct worker *sender;
     enum outcome outcome;
     core->counters.results++;
+    if (!worker_speaks(core, call, in->worker, &sender))
+        return;
     send_worker(core, sender, MSG_result_ack, &ack);
     if (!outcome_parse(in->outcome, &outcome)) {
         core->counters.mistakes++;
         outcome = OUTCOME_INFRA;
     }
-    if (!token_is_possible(core, in->token)) {
-        core->counters.mistakes++;
+    struct job *job = find_ended(core, call, outcome);
+    if (!job)
         return;
-    }
-    struct job *job = job_find(core, in->job);
-    if (!job || !counts(job, in->token, outcome)) {
-        core->counters.duplicates++;
-        return;
-    }
     if (job->place == PLACE_LEASED && (job->worker != sender || job->token != in->token))
         job_withdraw(core, job);
     else

@@ -125,9 +125,9 @@ static void replace(struct core *core, struct worker *worker, const struct sight
 void handle_engine_sight(struct core *core, const struct call *call)
 {
     const struct msg_engine_sight *in = call->in;
-    struct worker *worker = worker_find(core, in->worker);
+    struct worker *worker;
     struct engine *engine = engine_find(core, in->url);
-    if (!worker || worker->stage != STAGE_RUN || !engine)
+    if (!worker_speaks(core, call, in->worker, &worker) || !worker || worker->stage != STAGE_RUN || !engine)
         return; /* of a worker not met yet, or an engine that is no more */
     replace(core, worker, &(struct sight){engine, in->runs, in->tokens, in->calls});
     looks_take(core, engine, in);

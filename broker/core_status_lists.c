@@ -65,6 +65,24 @@ json_t *status_lost(const struct core *core)
     return array;
 }
 
+json_t *status_strangers(const struct core *core)
+{
+    json_t *array = json_array();
+    const struct stranger *stranger;
+    for (uint64_t n = 0; n < STRANGERS_MAX; n++) {
+        if (!(stranger = stranger_nth(core, n)))
+            continue;
+        json_t *part = json_object();
+        json_object_set_new(part, "worker", json_string(stranger->worker));
+        json_object_set_new(part, "key", json_string(stranger->key));
+        json_object_set_new(part, "owner", json_string(stranger->owner));
+        json_object_set_new(part, "ago_ms", json_integer(core->now_ms - stranger->at_ms));
+        json_object_set_new(part, "times", status_number(stranger->times));
+        json_array_append_new(array, part);
+    }
+    return array;
+}
+
 /* `word`: instead of its state's, unless NULL. */
 static void add_breaker(const struct core *core, json_t *part, const struct breaker *breaker,
                         const char *word)

@@ -13,6 +13,7 @@ void job_clear(struct job *job)
 {
     free(job->trouble);
     job->trouble = NULL;
+    issued_clear(job);
 }
 
 /* ---- its history ------------------------------------------------------------------- */
@@ -121,7 +122,7 @@ static void persist_trouble(struct core *core, const struct job *job)
         .blames = trouble->blames,
         .deaths = trouble->deaths,
         .history = effect_copy(core, slice_of(trouble->history, trouble->len)),
-        .spent = job->spent,
+        .spent = trouble->spent,
     };
     struct effect *persist = effect_push(core, PERSIST_TROUBLE);
     persist->group = group_id(job->group);
@@ -148,7 +149,8 @@ bool core_restore_trouble(struct core *core, const struct core_trouble *row)
     trouble->blames = (uint16_t)at_most(row->blames, UINT16_MAX);
     trouble->deaths = (uint8_t)at_most(row->deaths, UINT8_MAX);
     job->attempt = (uint32_t)at_most(row->attempt, ATTEMPTS_MAX);
-    job->spent = at_most(row->spent, core->epoch << 32); /* below this start's tokens */
+    trouble->spent = at_most(row->spent, core->epoch << 32); /* below this start's tokens */
+    issued_spend(job, trouble->spent);
     while (history.len) { /* line by line: a sentence's length is bounded again */
         const uint8_t *end = memchr(history.data, '\n', history.len);
         size_t len = end ? (size_t)(end - history.data) : history.len;
@@ -202,8 +204,9 @@ static int64_t back_off_ms(const struct core *core, uint32_t failures)
 /* The dispatch at hand is over: it is never adopted, and its failure never counts, again. */
 static void spend(struct job *job)
 {
-    if (job->token > job->spent)
-        job->spent = job->token;
+    issued_spend(job, job->token);
+    if (job->trouble && job->token > job->trouble->spent)
+        job->trouble->spent = job->token;
 }
 
 /* Out of its place, with the failure in its history; NULL when out of memory. */
@@ -212,25 +215,33 @@ static struct trouble *take_failed(struct core *core, struct job *job,
 {
     struct rollout *rollout = job_rollout(job);
     job_leave(core, job);
-    spend(job);
     core->counters.infra += failure->outcome == OUTCOME_INFRA;
     core->counters.task += failure->outcome == OUTCOME_TASK;
     if (rollout && job->stage == STAGE_RUN && failure->outcome == OUTCOME_INFRA)
         rollout->avoids_engine = true;
-    return note_failure(core, job, failure);
+    struct trouble *trouble = note_failure(core, job, failure);
+    spend(job);
+    return trouble;
 }
 
-/* What its run left cannot be read, whoever tried: once, the run is done again from init's layer. */
+/* What its run left cannot be read, whoever tried: the run is done again, once, from init's layer. */
 static bool must_run_again(struct job *job, const struct failure *failure)
 {
     return job->stage == STAGE_EVAL && failure->outcome == OUTCOME_INFRA &&
            failure->fault == FAULT_STORE && !job_rollout(job)->is_run_again;
 }
 
+/* Of the first run and its evaluations nothing counts any more, on disk neither. */
 static void run_again(struct core *core, struct job *job)
 {
     struct rollout *rollout = job_rollout(job);
+    struct slice rollout_id = effect_print(core, "%s/%u", job->group->id, job->sample);
+    struct effect *persist = effect_push(core, PERSIST_AGAIN);
+    persist->group = group_id(job->group);
+    persist->rollout = rollout_id;
+    persist->sample = job->sample;
     rollout->is_run_again = true;
+    rollout->record_bytes = 0;
     free(rollout->detail);
     rollout->detail = NULL;
     core->counters.run_again++;

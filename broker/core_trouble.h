@@ -22,6 +22,7 @@ enum {
 
 struct trouble {
     int64_t first_ms; /* its sentences' times count from here */
+    uint64_t spent;   /* dispatches up to this one have failed */
     uint16_t infras, tasks, blames;
     uint8_t deaths, vanished;
     uint16_t len;
@@ -39,7 +40,7 @@ struct failure {
 
 /* The job's counts; all zero while it has no trouble. */
 const struct trouble *job_trouble(const struct job *job);
-/* Forgets all of it. */
+/* The stage is over: forgets all of it, and the stage's dispatches. */
 void job_clear(struct job *job);
 /* Again after a back-off, or the rollout's end. */
 void job_fail(struct core *core, struct job *job, const struct failure *failure);

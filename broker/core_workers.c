@@ -11,6 +11,8 @@ struct slice worker_id(const struct worker *worker)
     return slice_of(worker->id, worker->id_len);
 }
 
+struct slice worker_key(const struct worker *worker) { return slice_from_str(worker->key); }
+
 struct worker *worker_find(const struct core *core, struct slice id)
 {
     return table_find(&core->workers_by_id, id);
@@ -91,9 +93,11 @@ static struct worker *welcome(struct core *core, const struct call *call, enum s
     list_init(&worker->jobs.jobs);
     list_init(&worker->link);
     set_text(core, &worker->lane, in->lane);
+    set_text(core, &worker->key, call->caller->name);
     if (!table_put(&core->workers_by_id, worker_id(worker), worker)) {
         core->failed = true;
         free(worker->lane);
+        free(worker->key);
         free(worker);
         return NULL;
     }
@@ -110,6 +114,7 @@ void worker_destroy(struct core *core, struct worker *worker)
     heap_remove(&core->free[worker->stage], &worker->free);
     list_remove(&worker->link);
     free(worker->lane);
+    free(worker->key);
     free(worker->host);
     free(worker->unreached);
     free(worker->sandbox);
@@ -196,11 +201,12 @@ void workers_tick(struct core *core)
 /* ---- reconciliation ---------------------------------------------------------------- */
 
 /* Whether the job may become this worker's because it says that it holds it. */
-static bool is_adoptable(const struct core *core, const struct job *job, uint64_t token)
+static bool is_adoptable(const struct job *job, const struct worker *worker, uint64_t token)
 {
+    const struct issued *issued = issued_find(job, token, worker_key(worker), worker_id(worker));
     bool waits = job->place == PLACE_ORPHAN || job->place == PLACE_QUEUED ||
                  job->place == PLACE_SOLO || job->place == PLACE_PARKED;
-    return waits && token > job->spent && token_is_possible(core, token);
+    return waits && issued && !issued->is_spent;
 }
 
 static void adopt(struct core *core, struct worker *worker, struct job *job, uint64_t token)
@@ -212,6 +218,8 @@ static void adopt(struct core *core, struct worker *worker, struct job *job, uin
         job->attempt = 1;
     core->counters.adopted++;
     job_lease(core, job, worker, token);
+    if (job->issued && job->issued->token != token)
+        issued_renew(core, job);
 }
 
 /* Not wanted from this worker: it may be at work, or keep a result. It lets go of either. */
@@ -232,7 +240,7 @@ static bool reconcile_held(struct core *core, struct worker *worker, const struc
         job->seen = worker->beat;
         return false;
     }
-    if (job && is_adoptable(core, job, held->token)) {
+    if (job && is_adoptable(job, worker, held->token)) {
         /* A full worker may still keep results: they come by themselves. */
         if (job->stage == worker->stage && worker->jobs.count < worker->slots) {
             adopt(core, worker, job, held->token);
@@ -297,11 +305,13 @@ static void note_beat(struct core *core, struct worker *worker, const struct msg
     worker->sandboxes = (uint32_t)in->sandboxes;
 }
 
-/* The worker of this beat, welcomed if it is not known (any more); NULL if it cannot be. */
+/* The worker of this beat, welcomed if it is not known (any more); NULL if it cannot be, or is another key's. */
 static struct worker *meet(struct core *core, const struct call *call, enum stage stage)
 {
     const struct msg_worker_beat *in = call->in;
-    struct worker *worker = worker_find(core, in->worker);
+    struct worker *worker;
+    if (!worker_speaks(core, call, in->worker, &worker))
+        return NULL;
     struct drain drain = worker ? worker->drain : (struct drain){0};
     if (worker && (worker->stage != stage || (worker->hung && worker->progress != in->progress))) {
         worker_lose(core, worker, LOSS_OTHER_STAGE);

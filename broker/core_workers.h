@@ -17,6 +17,7 @@ struct worker;
 /* ---- workers lost of late ------------------------------------------------------------ */
 
 enum { LOSSES_MAX = 256, WORKER_NAME_MAX = 128, HOST_NAME_MAX = 255 /* as in messages.def */ };
+enum { WORKER_KEY_MAX = 64 /* as in common/keys.h */, STRANGERS_MAX = 64 };
 
 #define LOSS_WHYS(X)                                                                               \
     X(NO_BEAT, "no beat")                                                                          \
@@ -36,7 +37,7 @@ struct loss {
     enum loss_why why;
     uint64_t jobs;         /* handed out again */
     uint64_t slots_before; /* of its stage, its own among them */
-    char worker[WORKER_NAME_MAX + 1], host[HOST_NAME_MAX + 1];
+    char worker[WORKER_NAME_MAX + 1], host[HOST_NAME_MAX + 1], key[WORKER_KEY_MAX + 1];
 };
 
 struct losses {
@@ -49,6 +50,30 @@ void loss_note(struct core *core, const struct worker *worker, enum loss_why why
 /* The n-th newest loss not older than lost_shown_ms, or NULL. */
 const struct loss *loss_nth(const struct core *core, uint64_t n);
 const char *loss_words(enum loss_why why);
+
+/* ---- whose an id is ------------------------------------------------------------------- */
+
+/* A key that spoke under the id of another key's worker, and was not heard. */
+struct stranger {
+    int64_t at_ms;  /* the last time */
+    uint64_t times;
+    char worker[WORKER_NAME_MAX + 1], key[WORKER_KEY_MAX + 1], owner[WORKER_KEY_MAX + 1];
+};
+
+struct strangers {
+    struct stranger *ring; /* STRANGERS_MAX, NULL before the first */
+    uint64_t count;        /* ever; the last STRANGERS_MAX are there */
+};
+
+struct call;
+
+/*
+ * Whether the caller may speak as the worker of this id: an id belongs to the key that used it first, for as long as
+ * its worker lives, and is remembered as lost. If not, it is noted. *ret: the worker, NULL where none lives.
+ */
+bool worker_speaks(struct core *core, const struct call *call, struct slice id, struct worker **ret);
+/* The n-th newest that is not older than lost_shown_ms, or NULL. */
+const struct stranger *stranger_nth(const struct core *core, uint64_t n);
 
 /* ---- workers ----------------------------------------------------------------------- */
 
@@ -63,6 +88,7 @@ struct worker {
     struct heap_node free; /* in core->free[stage] while it may be given jobs */
     struct queue jobs;     /* leased to it */
     struct job *solo;      /* the one that runs alone, or NULL */
+    char *key;             /* the name of its key; NULL where nobody is asked for one */
     char *lane, *host;
     char *unreached;       /* why its lane does not lead to it yet, or NULL */
     char *sandbox, *sandbox_why, *kernel, *trouble; /* of its node, as it says; each may be NULL */
@@ -84,6 +110,7 @@ struct worker {
 };
 
 struct slice worker_id(const struct worker *worker);
+struct slice worker_key(const struct worker *worker);
 struct worker *worker_find(const struct core *core, struct slice id);
 /* Puts it among those that may be given jobs, or takes it out, as it is now. */
 void worker_refresh(struct core *core, struct worker *worker);

@@ -64,6 +64,7 @@ struct ledger_reader {
     bool (*group)(void *context, const struct core_group_row *row);
     bool (*rollout)(void *context, const struct core_rollout_row *row);
     bool (*trouble)(void *context, const struct core_trouble *trouble);
+    bool (*lease)(void *context, const struct core_lease *lease);
     bool (*tomb)(void *context, struct slice name, struct slice owner, uint64_t wall_ms);
 };
 int ledger_restore(struct ledger *ledger, const struct ledger_reader *reader, struct fail *fail);

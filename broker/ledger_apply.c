@@ -93,6 +93,17 @@ static int apply_run(struct ledger *ledger, const struct effect *effect, struct 
                      MAYBE_BLOB(effect->layer), MAYBE_BLOB(effect->record));
 }
 
+static int apply_again(struct ledger *ledger, const struct effect *effect, struct fail *fail)
+{
+    int64_t rollout;
+    int code = ledger_find_rollout(ledger, effect->rollout, &rollout, fail);
+    if (code == 0)
+        code = ledger_do(ledger, LEDGER_RUN_AGAIN, fail, NUMBER(rollout));
+    if (code == 0)
+        code = ledger_do(ledger, LEDGER_DROP_TROUBLE, fail, NUMBER(trouble_of_rollout(rollout)));
+    return code ? code : ledger_do(ledger, LEDGER_DROP_LEASE, fail, NUMBER(trouble_of_rollout(rollout)));
+}
+
 static int apply_end(struct ledger *ledger, const struct effect *effect, struct fail *fail)
 {
     const struct core_end *end = &effect->end;
@@ -139,8 +150,8 @@ static int apply_engine(struct ledger *ledger, const struct effect *effect, stru
     return code;
 }
 
-/* "run:add-17/3" as the key of `troubles`, and its stage. */
-static int find_trouble(struct ledger *ledger, struct slice job, int64_t *ret, struct slice *ret_stage,
+/* "run:add-17/3" as the key of `troubles` and `leases`, and its stage. */
+static int find_job(struct ledger *ledger, struct slice job, int64_t *ret, struct slice *ret_stage,
                         struct fail *fail)
 {
     const uint8_t *colon = job.len ? memchr(job.data, ':', job.len) : NULL;
@@ -163,12 +174,22 @@ static int apply_trouble(struct ledger *ledger, const struct effect *effect, str
     const struct core_trouble *trouble = &effect->trouble;
     struct slice stage;
     int64_t job;
-    int code = find_trouble(ledger, trouble->job, &job, &stage, fail);
+    int code = find_job(ledger, trouble->job, &job, &stage, fail);
     return code ? code : ledger_do(ledger, LEDGER_SET_TROUBLE, fail, NUMBER(job), TEXT(stage),
                                    NUMBER(trouble->attempt), NUMBER(trouble->infras),
                                    NUMBER(trouble->faults), NUMBER(trouble->blames),
                                    NUMBER(trouble->deaths), TEXT(trouble->history),
                                    NUMBER(trouble->spent));
+}
+
+static int apply_lease(struct ledger *ledger, const struct effect *effect, struct fail *fail)
+{
+    const struct core_lease *lease = &effect->lease;
+    struct slice stage;
+    int64_t job;
+    int code = find_job(ledger, lease->job, &job, &stage, fail);
+    return code ? code : ledger_do(ledger, LEDGER_SET_LEASE, fail, NUMBER(job), TEXT(stage), NUMBER(lease->token),
+                                   TEXT(lease->worker), TEXT(lease->key));
 }
 
 static int apply_tomb(struct ledger *ledger, const struct effect *effect, struct fail *fail)
@@ -191,6 +212,7 @@ int ledger_apply(struct ledger *ledger, const struct effect *effect, struct fail
         [PERSIST_RUN] = apply_run,     [PERSIST_END] = apply_end,
         [PERSIST_ACK] = apply_ack,     [PERSIST_ENGINE] = apply_engine,
         [PERSIST_TROUBLE] = apply_trouble, [PERSIST_TOMB] = apply_tomb,
+        [PERSIST_LEASE] = apply_lease, [PERSIST_AGAIN] = apply_again,
         [PERSIST_EPOCH] = apply_epoch,
     };
     assert((size_t)effect->kind < sizeof(appliers) / sizeof(*appliers));

@@ -24,7 +24,7 @@ enum ledger_statement {
 };
 
 enum {
-    LEDGER_VERSION = 10, /* of the tables: the file's user_version */
+    LEDGER_VERSION = 11, /* of the tables: the file's user_version */
     ROLLOUTS_PER_GROUP = 1024,
     CACHE_ENTRIES = 8192,
     CACHE_REUSED_MAX = 4096,    /* an entry keeps this much memory for its next group */
@@ -167,7 +167,7 @@ int ledger_find_stream(struct ledger *ledger, struct slice name, int64_t *ret, s
 int ledger_find_rollout(struct ledger *ledger, struct slice rollout, int64_t *ret,
                         struct fail *fail);
 
-/* Keys of `troubles`: after a rollout's comes the next one's, after the last the init's. */
+/* Keys of `troubles` and `leases`: after a rollout's comes the next one's, after the last the init's. */
 static inline int64_t trouble_of_rollout(int64_t rollout) { return 2 * rollout; }
 static inline int64_t trouble_of_init(int64_t group)
 {

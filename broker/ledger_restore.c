@@ -1,5 +1,5 @@
 /*
- * Telling a reader all there is. Groups, ends and troubles are three cursors in the order of
+ * Telling a reader all there is. Groups, ends, troubles and leases are four cursors in the order of
  * rollout numbers, walked side by side: one pass, and memory for one row of each. Runs are
  * asked for one by one where there can be one, so that no kept record's page is read.
  */
@@ -146,6 +146,7 @@ static int read_run(struct ledger *ledger, int64_t number, struct core_rollout_r
     if (code <= 0)
         return code;
     row->run_done = outcome_parse(ledger_slice(ledger, LEDGER_GET_RUN, 0), &row->run_outcome);
+    row->run_again = slice_is(ledger_slice(ledger, LEDGER_GET_RUN, 0), "again");
     row->run_detail = ledger_slice(ledger, LEDGER_GET_RUN, 1);
     row->run_ms = (uint64_t)ledger_number(ledger, LEDGER_GET_RUN, 2);
     row->engine = ledger_slice(ledger, LEDGER_GET_RUN, 3);
@@ -180,11 +181,42 @@ static bool tell_trouble(struct ledger *ledger, const struct ledger_reader *read
     return reader->trouble(reader->context, &trouble);
 }
 
-/* One rollout of the group under ALL_GROUPS, and what went wrong with it. */
-static int tell_rollout(struct ledger *ledger, const struct ledger_reader *reader,
-                        struct cursor *ends, struct cursor *troubles, int64_t number,
-                        struct fail *fail)
+static bool tell_lease(struct ledger *ledger, const struct ledger_reader *reader, struct slice name)
 {
+    enum ledger_statement all = LEDGER_ALL_LEASES;
+    char job[JOB_NAME_SIZE];
+    snprintf(job, sizeof(job), "%.*s:%.*s", SLICE_ARG(ledger_slice(ledger, all, 1)), SLICE_ARG(name));
+    struct core_lease lease = {.job = slice_from_str(job),
+                               .token = (uint64_t)ledger_number(ledger, all, 2),
+                               .worker = ledger_slice(ledger, all, 3),
+                               .key = ledger_slice(ledger, all, 4)};
+    return reader->lease(reader->context, &lease);
+}
+
+struct cursors {
+    struct cursor ends, troubles, leases;
+};
+
+/* What went wrong with the job of this key, a rollout's or an init's, and who has it. */
+static int tell_job(struct ledger *ledger, const struct ledger_reader *reader, struct cursors *at,
+                    int64_t key, struct slice name, struct fail *fail)
+{
+    int code = advance(ledger, &at->troubles, key, fail);
+    if (code == 0)
+        code = advance(ledger, &at->leases, key, fail);
+    if (code)
+        return code;
+    bool took = !stands_at(ledger, &at->troubles, key) || tell_trouble(ledger, reader, name);
+    if (took && stands_at(ledger, &at->leases, key))
+        took = tell_lease(ledger, reader, name);
+    return took ? 0 : out_of_memory(fail);
+}
+
+/* One rollout of the group under ALL_GROUPS, and what there is of its job. */
+static int tell_rollout(struct ledger *ledger, const struct ledger_reader *reader, struct cursors *at,
+                        int64_t number, struct fail *fail)
+{
+    struct cursor *ends = &at->ends;
     int code = advance(ledger, ends, number, fail);
     if (code)
         return code;
@@ -206,17 +238,14 @@ static int tell_rollout(struct ledger *ledger, const struct ledger_reader *reade
         return code;
     bool took = reader->rollout(reader->context, &row);
     ledger_reset(ledger, LEDGER_GET_RUN);
-    if (took && !is_ended) {
-        code = advance(ledger, troubles, trouble_of_rollout(number), fail);
-        if (code == 0 && stands_at(ledger, troubles, trouble_of_rollout(number)))
-            took = tell_trouble(ledger, reader, row.rollout);
-    }
-    return code || took ? code : out_of_memory(fail);
+    if (!took)
+        return out_of_memory(fail);
+    return is_ended ? 0 : tell_job(ledger, reader, at, trouble_of_rollout(number), row.rollout, fail);
 }
 
-/* The group under ALL_GROUPS, its rollouts, and what went wrong with its init. */
-static int tell_whole_group(struct ledger *ledger, const struct ledger_reader *reader,
-                            struct cursor *ends, struct cursor *troubles, struct fail *fail)
+/* The group under ALL_GROUPS, its rollouts, and what there is of its init. */
+static int tell_whole_group(struct ledger *ledger, const struct ledger_reader *reader, struct cursors *at,
+                            struct fail *fail)
 {
     int64_t samples = ledger_number(ledger, LEDGER_ALL_GROUPS, 3);
     if (samples < 1 || samples > ROLLOUTS_PER_GROUP)
@@ -227,28 +256,24 @@ static int tell_whole_group(struct ledger *ledger, const struct ledger_reader *r
     int64_t first = group * ROLLOUTS_PER_GROUP;
     int code = 0;
     for (int64_t number = first; code == 0 && number < first + samples; number++)
-        code = tell_rollout(ledger, reader, ends, troubles, number, fail);
-    if (code == 0)
-        code = advance(ledger, troubles, trouble_of_init(group), fail);
-    if (code == 0 && stands_at(ledger, troubles, trouble_of_init(group)) &&
-        !tell_trouble(ledger, reader, ledger_slice(ledger, LEDGER_ALL_GROUPS, 1)))
-        code = out_of_memory(fail);
-    return code;
+        code = tell_rollout(ledger, reader, at, number, fail);
+    struct slice name = ledger_slice(ledger, LEDGER_ALL_GROUPS, 1);
+    return code ? code : tell_job(ledger, reader, at, trouble_of_init(group), name, fail);
 }
 
 static int tell_groups(struct ledger *ledger, const struct ledger_reader *reader,
                        struct fail *fail)
 {
-    struct cursor ends = {LEDGER_ALL_ENDS, 0}, troubles = {LEDGER_ALL_TROUBLES, 0};
-    ends.state = ledger_ask(ledger, LEDGER_ALL_ENDS, NULL, 0, fail);
-    if (ends.state < 0)
-        return ends.state;
-    troubles.state = ledger_ask(ledger, LEDGER_ALL_TROUBLES, NULL, 0, fail);
-    if (troubles.state < 0)
-        return troubles.state;
+    struct cursors at = {{LEDGER_ALL_ENDS, 0}, {LEDGER_ALL_TROUBLES, 0}, {LEDGER_ALL_LEASES, 0}};
+    struct cursor *const cursors[] = {&at.ends, &at.troubles, &at.leases};
+    for (size_t i = 0; i < sizeof(cursors) / sizeof(*cursors); i++) {
+        cursors[i]->state = ledger_ask(ledger, cursors[i]->statement, NULL, 0, fail);
+        if (cursors[i]->state < 0)
+            return cursors[i]->state;
+    }
     int code = ledger_ask(ledger, LEDGER_ALL_GROUPS, NULL, 0, fail);
     while (code > 0) {
-        code = tell_whole_group(ledger, reader, &ends, &troubles, fail);
+        code = tell_whole_group(ledger, reader, &at, fail);
         if (code == 0)
             code = ledger_next(ledger, LEDGER_ALL_GROUPS, fail);
     }

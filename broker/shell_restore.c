@@ -31,6 +31,11 @@ static bool tell_trouble(void *core, const struct core_trouble *trouble)
     return core_restore_trouble(core, trouble);
 }
 
+static bool tell_lease(void *core, const struct core_lease *lease)
+{
+    return core_restore_lease(core, lease);
+}
+
 static bool tell_tomb(void *core, struct slice name, struct slice owner, uint64_t wall_ms)
 {
     return core_restore_tomb(core, name, owner, wall_ms);
@@ -60,6 +65,7 @@ int shell_restore(struct shell *shell, const struct shell_options *options, stru
         .group = tell_group,
         .rollout = tell_rollout,
         .trouble = tell_trouble,
+        .lease = tell_lease,
         .tomb = tell_tomb};
     return ledger_restore(shell->ledger, &reader, fail);
 }

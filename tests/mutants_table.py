@@ -20,11 +20,13 @@ MUTANTS = [
     # the broker
     ("broker killed before a commit", "broker/shell_effects.c", "int code = persist(shell, effects, fail);\n    if (code == 0)\n        code = send_all(shell, effects, fail);", "int code = send_all(shell, effects, fail);\n    if (code == 0)\n        code = persist(shell, effects, fail);", "system/faults_points: test_killed_before_any_write_reaches_the_disk"),
     ("broker killed after a commit", "broker/core_submit.c", "    if (group) {", "    if (false) {", "broker/test_core_groups: the_same_group_again_is_known_and_not_persisted_again"),
-    ("broker killed while jobs run", "broker/core_workers.c", "if (job && is_adoptable(core, job, held->token)) {", "if (false) {", "system/faults_broker: test_work_that_runs_while_the_broker_is_away_is_adopted_not_repeated"),
+    ("broker killed while jobs run", "broker/core_workers.c", "if (job && is_adoptable(job, worker, held->token)) {", "if (false) {", "system/faults_broker: test_work_that_runs_while_the_broker_is_away_is_adopted_not_repeated"),
     ("broker away when results are ready", "workers/outbox.c", "static void entry_resend(struct outbox *outbox, struct outbox_entry *entry)\n{", "static void entry_resend(struct outbox *outbox, struct outbox_entry *entry)\n{\n    return;", "workers/test_outbox: what_is_asked_for_again_is_sent_at_once"),
-    ("duplicate results", "broker/core_results.c", "if (!job || !counts(job, in->token, outcome)) {", "if (!job) {", "broker/test_core_results: a_late_infra_fault_does_not_disturb_who_is_at_work"),
-    ("a result nobody asked for", "broker/core_dispatch.c", "    return token <= token_newest(core);", "    return core && token > 0;", "broker/test_core_results: a_result_of_a_dispatch_that_never_was_changes_nothing_whatever_it_says"),
-    ("a result nobody asked for", "broker/core_workers.c", " && token_is_possible(core, token)", " && core", "broker/test_core_results: a_beat_adopts_no_dispatch_that_never_was"),
+    ("duplicate results", "broker/core_results.c", "return issued && counts(job, issued, outcome) ? job : NULL;", "return issued ? job : NULL;", "broker/test_core_results: a_late_infra_fault_does_not_disturb_who_is_at_work"),
+    ("a result nobody asked for", "broker/core_issued.c", "while (issued && issued->token != token)", "while (false && token)", "broker/test_core_results: a_result_of_a_dispatch_that_never_was_changes_nothing_whatever_it_says"),
+    ("a result nobody asked for", "broker/core_workers.c", "return waits && issued && !issued->is_spent;", "return waits;", "broker/test_core_results: a_beat_adopts_no_dispatch_that_never_was"),
+    ("a worker that speaks of another's job", "broker/core_issued.c", "slice_equal(key_of(issued), key) && slice_equal(id_of(issued), id)", "key.len + id.len", "broker/test_core_issued: a_token_that_was_issued_to_another_worker_ends_nothing"),
+    ("a run's layer gone", "broker/core_trouble.c", "    issued_clear(job);\n", "", "broker/test_core_issued: a_late_reward_of_the_first_run_is_not_the_seconds"),
     ("clock stepped", "broker/core_expiry.c", "if (group->work->ends_ms <= core->now_ms)", "if (core->wall_ms > 2 * core->now_ms + 10000000000000)", "broker/test_core_expiry: what_is_queued_ends_when_its_total_time_is_over"),
     ("clock stepped", "common/clock.h", "clock_gettime(CLOCK_MONOTONIC, &t);", "clock_gettime(CLOCK_REALTIME, &t);", "system/faults_broker: test_a_wall_clock_that_jumps_ends_nothing_early_and_nothing_late"),
     # trainers and clients

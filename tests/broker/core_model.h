@@ -36,6 +36,13 @@ static inline const char *pick_outcome(struct model *model)
     return chance(model, 4) ? bad[roll(model, 5)] : "ok";
 }
 
+/* The name of its key: a key has several workers. */
+static inline const char *key_of(const char *id)
+{
+    static const char *const keys[] = {"k0", "k1", "k2"};
+    return keys[atoi(id + 1) % 3];
+}
+
 static inline int digit_of(struct slice name)
 {
     return name.len ? name.data[name.len - 1] - '0' : -1;
@@ -49,6 +56,13 @@ static inline void decide(struct model *model, struct held *held)
     held->outcome = bad_engine ? "infra" : bad_image ? roll(model, 4) ? "infra" : "task"
                                                      : pick_outcome(model);
     held->fault = bad_engine ? "engine" : bad_image ? "image" : chance(model, 9) ? "stale" : NULL;
+    if (strncmp(held->job, "eval:", 5) != 0)
+        return;
+    const struct row_rollout *rollout = find_rollout(model, slice_from_str(held->job + 5));
+    if (rollout->mark == held->mark && rollout->gone_ms <= model->now_ms) {
+        held->outcome = "infra";
+        held->fault = "store";
+    }
 }
 
 static inline void send_result(struct model *model, struct sim_worker *worker, struct held *held)
@@ -58,10 +72,12 @@ static inline void send_result(struct model *model, struct sim_worker *worker, s
         if (model->wire_count == WIRE_MAX)
             return;
         struct letter *letter = &model->wire[model->wire_count++];
-        letter->due_ms = model->now_ms + (chance(model, 8) ? roll(model, 15000) : 0);
+        letter->due_ms = model->now_ms + (chance(model, 8) ? roll(model, 30000) : 0);
+        letter->due_ms = letter->due_ms < worker->cut_ms ? worker->cut_ms : letter->due_ms;
         memcpy(letter->worker, worker->id, sizeof(worker->id));
         memcpy(letter->job, held->job, sizeof(held->job));
         letter->token = held->token;
+        letter->mark = held->mark;
         letter->outcome = held->outcome;
         letter->fault = held->fault;
     }
@@ -90,6 +106,9 @@ static inline void take_job(struct model *model, struct sim_worker *worker,
                           .done_ms = model->now_ms + roll(model, 3000) +
                                      (chance(model, 50) ? 100000 : 0)};
     put_text(held->job, sizeof(held->job), effect->job);
+    held->mark = effect->stage == STAGE_EVAL  ? find_rollout(model, effect->rollout)->mark
+                 : effect->stage == STAGE_RUN ? ++model->marks
+                                              : 0;
 }
 
 /* It goes, or stays where it is. */
@@ -170,7 +189,7 @@ static inline void send_beat(struct model *model, struct sim_worker *worker)
     struct buffer packed = {0};
     worker->beat_ms = model->now_ms + 1000;
     worker->progress += !worker->hung;
-    if (chance(model, 10))
+    if (chance(model, 10) || worker->cut_ms > model->now_ms)
         return;
     for (size_t i = 0; i < worker->count; i++)
         assert_true(
@@ -184,8 +203,8 @@ static inline void send_beat(struct model *model, struct sim_worker *worker)
         .progress = worker->progress, .draining = worker->draining, .epoch = worker->epoch,
         .engines = worker->heard, .has_engines = true,
         .jobs = {buffer_peek(&packed), (uint32_t)worker->count}};
-    core_handle(model->core, model->now_ms, wall_of(model), &(struct caller){0}, MSG_worker_beat,
-                &in, NULL, 0);
+    core_handle(model->core, model->now_ms, wall_of(model), &(struct caller){.name = slice_from_str(key_of(worker->id))},
+                MSG_worker_beat, &in, NULL, 0);
     buffer_finish(&packed);
 }
 
@@ -208,8 +227,8 @@ static inline void send_sight(struct model *model, struct sim_worker *worker)
                                   .has_answers = worker->is_looking,
                                   .answers = !chance(model, 5)};
     worker->is_looking = false;
-    core_handle(model->core, model->now_ms, wall_of(model), &(struct caller){0}, MSG_engine_sight,
-                &in, NULL, 0);
+    core_handle(model->core, model->now_ms, wall_of(model), &(struct caller){.name = slice_from_str(key_of(worker->id))},
+                MSG_engine_sight, &in, NULL, 0);
 }
 
 static inline void send_moves(struct model *model, struct sim_worker *worker)
@@ -230,8 +249,8 @@ static inline void send_moves(struct model *model, struct sim_worker *worker)
                                    .token = held->token,
                                    .engine = slice_from_str(url)};
         held->is_moved = false;
-        core_handle(model->core, model->now_ms, wall_of(model), &(struct caller){0}, MSG_job_moved,
-                    &in, NULL, 0);
+        core_handle(model->core, model->now_ms, wall_of(model), &(struct caller){.name = slice_from_str(key_of(worker->id))},
+                    MSG_job_moved, &in, NULL, 0);
     }
 }
 

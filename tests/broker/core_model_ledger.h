@@ -28,6 +28,7 @@ struct held {
     const char *outcome; /* NULL while at work */
     const char *fault;   /* or NULL */
     int engine, image;   /* number, -1: none */
+    unsigned mark;       /* run: what it will leave; eval: what it was given of a run */
     bool is_moved;       /* the broker asked for it, and has not heard of it yet */
 };
 
@@ -36,7 +37,7 @@ struct sim_worker {
     const char *stage;
     unsigned slots;
     bool alive, lane, draining, hung, told; /* told: to drain, and to end then */
-    int64_t beat_ms;
+    int64_t beat_ms, cut_ms; /* until then nothing of it reaches the broker; its results come after that */
     uint64_t epoch, progress;
     struct held held[HELD_MAX];
     size_t count;
@@ -50,6 +51,7 @@ struct letter {
     int64_t due_ms;
     char worker[32], job[64];
     uint64_t token;
+    unsigned mark;
     const char *outcome, *fault;
 };
 
@@ -59,8 +61,18 @@ struct row_trouble {
     uint64_t attempt, infras, faults, blames, deaths, spent;
 };
 
+/* Who may speak for a job, as the ledger knows it. */
+struct row_lease {
+    char job[48], worker[32], key[16];
+    uint64_t token;
+};
+
 struct row_rollout {
     bool run_done, ended, doomed; /* doomed: cancelled before its submit */
+    bool run_again;
+    unsigned mark;      /* of the run that is done: no other's reward may be its */
+    int64_t gone_ms;    /* from then on what that run left cannot be read */
+    struct row_lease lease;
     enum outcome run_outcome;
     uint64_t seq, ended_ms;
     struct row_trouble trouble;
@@ -71,6 +83,7 @@ struct row_group {
     uint64_t samples, priority, lease_ms, accepted_ms;
     bool accepted, init_done;
     struct row_trouble trouble; /* of its init */
+    struct row_lease lease;
     struct row_rollout rollouts[SAMPLES];
 };
 
@@ -102,6 +115,10 @@ struct model {
     int64_t skew_ms; /* of the wall clock */
     uint64_t ends, restarts, deaths, troubles;
     uint64_t foreign, drained, moves;
+    uint64_t again, crossed, forged; /* runs done again; results of one that came in the next; made-up ones */
+    unsigned marks;
+    char records[WIRE_MAX][12]; /* of the runs that ended in this cycle: effects borrow them */
+    size_t record_count;
     uint64_t doomed, overtime, abandoned, set_aside; /* how some of the ends came */
 };
 
@@ -247,6 +264,49 @@ static inline void persist_trouble(struct model *model, const struct effect *eff
     model->troubles++;
 }
 
+/* It was never issued before, and to whom is known. */
+static inline void persist_lease(struct model *model, const struct effect *effect)
+{
+    const struct core_lease *lease = &effect->lease;
+    struct row_group *group = find_group(model, effect->group);
+    bool is_init = effect->stage == STAGE_INIT;
+    struct row_lease *row = is_init ? &group->lease : &group->rollouts[effect->sample].lease;
+    assert_int_equal(lease->token, effect->token);
+    assert_true(lease->worker.len && lease->key.len);
+    put_text(row->job, sizeof(row->job), lease->job);
+    put_text(row->worker, sizeof(row->worker), lease->worker);
+    put_text(row->key, sizeof(row->key), lease->key);
+    row->token = lease->token;
+}
+
+static inline unsigned mark_of(struct slice record)
+{
+    return record.len ? (unsigned)atoi((const char *)record.data) : 0; /* a NUL follows */
+}
+
+static inline void persist_run(struct model *model, const struct effect *effect)
+{
+    struct row_rollout *rollout = find_rollout(model, effect->rollout);
+    assert_false(rollout->run_done || rollout->ended);
+    rollout->run_done = true;
+    rollout->run_again = false;
+    rollout->run_outcome = effect->outcome;
+    rollout->mark = mark_of(effect->record);
+    rollout->gone_ms = chance(model, 3) ? model->now_ms + roll(model, 2000) : INT64_MAX;
+}
+
+static inline void persist_again(struct model *model, const struct effect *effect)
+{
+    struct row_rollout *rollout = find_rollout(model, effect->rollout);
+    assert_true(rollout->run_done && !rollout->ended);
+    rollout->run_done = false;
+    rollout->run_again = true;
+    rollout->mark = 0;
+    rollout->trouble = (struct row_trouble){0};
+    rollout->lease = (struct row_lease){0};
+    model->again++;
+}
+
 static inline bool says(struct slice text, const char *words)
 {
     return text.len && memmem(text.data, text.len, words, strlen(words));
@@ -261,6 +321,8 @@ static inline void persist_end(struct model *model, const struct effect *effect)
     assert_true(!rollout->doomed || end->outcome == OUTCOME_CANCELLED);
     assert_int_equal(end->seq, model->head[stream] + 1);
     assert_true(!end->has_reward || rollout->run_done);
+    if (end->has_reward) /* it is of the very run that is recorded */
+        assert_true(end->reward == rollout->mark);
     assert_true(!end->trainable || end->outcome == OUTCOME_OK || end->outcome == OUTCOME_AGENT);
     rollout->ended = true;
     rollout->seq = ++model->head[stream];
@@ -282,19 +344,15 @@ static inline void persist_ack(struct model *model, const struct effect *effect)
 
 static inline void persist(struct model *model, const struct effect *effect)
 {
-    struct row_rollout *rollout;
     switch (effect->kind) {
     case PERSIST_GROUP: persist_group(model, effect); break;
     case PERSIST_INIT:
         assert_false(find_group(model, effect->group)->init_done);
         find_group(model, effect->group)->init_done = true;
         break;
-    case PERSIST_RUN:
-        rollout = find_rollout(model, effect->rollout);
-        assert_false(rollout->run_done || rollout->ended);
-        rollout->run_done = true;
-        rollout->run_outcome = effect->outcome;
-        break;
+    case PERSIST_RUN: persist_run(model, effect); break;
+    case PERSIST_AGAIN: persist_again(model, effect); break;
+    case PERSIST_LEASE: persist_lease(model, effect); break;
     case PERSIST_END: persist_end(model, effect); break;
     case PERSIST_ACK: persist_ack(model, effect); break;
     case PERSIST_ENGINE:
@@ -327,6 +385,14 @@ static inline void restore_trouble(struct model *model, const struct row_trouble
         assert_true(core_restore_trouble(model->core, &told));
 }
 
+static inline void restore_lease(struct model *model, const struct row_lease *row)
+{
+    struct core_lease told = {.job = slice_from_str(row->job), .token = row->token,
+                              .worker = slice_from_str(row->worker), .key = slice_from_str(row->key)};
+    if (row->job[0])
+        assert_true(core_restore_lease(model->core, &told));
+}
+
 static inline void restore_group(struct model *model, struct row_group *group)
 {
     struct core_group_row row = {
@@ -341,12 +407,14 @@ static inline void restore_group(struct model *model, struct row_group *group)
             continue;
         struct core_rollout_row told = {
             .rollout = row.group, .group = row.group, .sample = k, .ended = rollout->ended,
-            .run_done = rollout->run_done, .run_outcome = rollout->run_outcome,
+            .run_done = rollout->run_done, .run_again = rollout->run_again, .run_outcome = rollout->run_outcome,
             .stream = row.stream, .seq = rollout->seq, .ended_ms = rollout->ended_ms};
         assert_true(core_restore_rollout(model->core, &told));
         restore_trouble(model, &rollout->trouble);
+        restore_lease(model, &rollout->lease);
     }
     restore_trouble(model, &group->trouble);
+    restore_lease(model, &group->lease);
 }
 
 static inline void start_broker(struct model *model)

@@ -27,6 +27,7 @@ struct seen {
     struct core_end end;
     char trouble_job[160], history[1100]; /* PERSIST_TROUBLE, and its counts */
     struct core_trouble trouble;
+    char lease_job[160], lease_worker[160], lease_key[80]; /* PERSIST_LEASE */
     uint64_t row_runs_max; /* PERSIST_ENGINE */
     bool row_draining;
     char version[32], calls[16], credentials[280]; /* PERSIST_ENGINE, lane.engine */
@@ -150,6 +151,9 @@ static inline void world_read_effect(struct seen *seen, const struct effect *eff
     COPY(trouble_job, effect->trouble.job);
     COPY(history, effect->trouble.history);
     seen->trouble = effect->trouble;
+    COPY(lease_job, effect->lease.job);
+    COPY(lease_worker, effect->lease.worker);
+    COPY(lease_key, effect->lease.key);
     seen->row_runs_max = effect->row.runs_max;
     seen->row_draining = effect->row.draining;
     seen->paused_until_ms = effect->row.paused_until_ms;

@@ -25,12 +25,19 @@ struct row_trouble {
     struct slice history; /* ours */
 };
 
+struct row_lease {
+    char job[160], worker[140], key[80];
+    uint64_t token;
+};
+
 struct row_rollout {
     bool run_done, ended, is_scored; /* is_scored: an evaluator ended ok with a reward */
     enum outcome run_outcome;
     uint64_t seq, record_bytes, ended_ms;
     char engine[32];
+    bool run_again;
     struct row_trouble trouble;
+    struct row_lease lease;
 };
 
 struct row_group {
@@ -39,6 +46,7 @@ struct row_group {
     uint64_t samples, task_hash, priority, lease_ms, accepted_ms;
     bool init_done;
     struct row_trouble trouble;
+    struct row_lease lease;
     struct row_rollout rollouts[SAMPLES];
 };
 
@@ -144,9 +152,23 @@ static inline void persist_run(struct ledger_rows *rows, const struct effect *ef
     must(group->init_done && !row->run_done && !row->ended);
     must(effect->outcome == OUTCOME_OK || effect->outcome == OUTCOME_AGENT);
     row->run_done = true;
+    row->run_again = row->is_scored = false;
     row->run_outcome = effect->outcome;
     row->record_bytes = effect->record.len;
     put_text(row->engine, sizeof(row->engine), effect->engine);
+}
+
+static inline void persist_again(struct ledger_rows *rows, const struct effect *effect)
+{
+    struct row_rollout *row = rows_rollout(rows, effect->rollout, NULL);
+    must(row->run_done && !row->ended);
+    row->run_done = row->is_scored = false;
+    row->run_again = true;
+    row->record_bytes = 0;
+    row->engine[0] = 0;
+    free((void *)row->trouble.history.data);
+    row->trouble = (struct row_trouble){0};
+    row->lease = (struct row_lease){0};
 }
 
 static inline void persist_end(struct ledger_rows *rows, const struct effect *effect)
@@ -205,6 +227,19 @@ static inline void persist_trouble(struct ledger_rows *rows, const struct effect
     row->history = slice_of(copy, trouble->history.len);
 }
 
+static inline void persist_lease(struct ledger_rows *rows, const struct effect *effect)
+{
+    const struct core_lease *lease = &effect->lease;
+    struct row_group *group = rows_group(rows, effect->group);
+    must(group && effect->sample < group->samples && lease->token && lease->worker.len);
+    struct row_lease *row =
+        effect->stage == STAGE_INIT ? &group->lease : &group->rollouts[effect->sample].lease;
+    put_text(row->job, sizeof(row->job), lease->job);
+    put_text(row->worker, sizeof(row->worker), lease->worker);
+    put_text(row->key, sizeof(row->key), lease->key);
+    row->token = lease->token;
+}
+
 static inline void persist_tomb(struct ledger_rows *rows, const struct effect *effect)
 {
     size_t at = 0;
@@ -259,6 +294,12 @@ static inline void rows_persist(struct ledger_rows *rows, const struct effect *e
     case PERSIST_TROUBLE:
         persist_trouble(rows, effect);
         break;
+    case PERSIST_LEASE:
+        persist_lease(rows, effect);
+        break;
+    case PERSIST_AGAIN:
+        persist_again(rows, effect);
+        break;
     case PERSIST_TOMB:
         persist_tomb(rows, effect);
         break;
@@ -279,6 +320,14 @@ static inline void restore_trouble(struct core *core, const struct row_trouble *
             core, &(struct core_trouble){slice_from_str(row->job), row->attempt, row->infras,
                                          row->faults, row->blames, row->deaths, row->history,
                                          row->spent}));
+}
+
+static inline void restore_lease(struct core *core, const struct row_lease *row)
+{
+    if (row->job[0])
+        must(core_restore_lease(core, &(struct core_lease){slice_from_str(row->job), row->token,
+                                                           slice_from_str(row->worker),
+                                                           slice_from_str(row->key)}));
 }
 
 static inline void restore_group(struct ledger_rows *rows, struct core *core, struct row_group *row)
@@ -305,6 +354,7 @@ static inline void restore_group(struct ledger_rows *rows, struct core *core, st
                                              .group = told.group,
                                              .sample = k,
                                              .run_done = rollout->run_done,
+                                             .run_again = rollout->run_again,
                                              .ended = rollout->ended,
                                              .run_outcome = rollout->run_outcome,
                                              .engine = slice_from_str(rollout->engine),
@@ -342,8 +392,11 @@ static inline struct core *rows_restore(struct ledger_rows *rows,
         restore_group(rows, core, &rows->groups[i]);
     for (size_t i = 0; i < rows->group_count; i++) {
         restore_trouble(core, &rows->groups[i].trouble);
-        for (unsigned k = 0; k < SAMPLES; k++)
+        restore_lease(core, &rows->groups[i].lease);
+        for (unsigned k = 0; k < SAMPLES; k++) {
             restore_trouble(core, &rows->groups[i].rollouts[k].trouble);
+            restore_lease(core, &rows->groups[i].rollouts[k].lease);
+        }
     }
     for (size_t i = 0; i < rows->tomb_count; i++)
         must(core_restore_tomb(core, slice_from_str(rows->tombs[i].name),

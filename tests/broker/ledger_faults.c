@@ -127,6 +127,7 @@ static int step_trouble(struct scene *scene)
 {
     return COMMIT(scene, {.kind = PERSIST_TROUBLE, .trouble = {.job = S("run:a/2"), .infras = 1,
                                                                .history = S("it failed")}},
+                  {.kind = PERSIST_LEASE, .lease = {.job = S("run:a/2"), .token = 9, .worker = S("r1"), .key = S("k")}},
                   {.kind = PERSIST_TOMB, .job = S("never"), .client = S("ann"), .present = true,
                    .end.ended_ms = 7});
 }

@@ -191,7 +191,7 @@ static inline bool tell_rollout(void *context, const struct core_rollout_row *ro
         return buffer_printf(context, " %.*s run %s '%.*s' %llu %.*s\n", SLICE_ARG(row->rollout),
                              outcome_wire(row->run_outcome), SLICE_ARG(row->run_detail),
                              (unsigned long long)row->run_ms, SLICE_ARG(row->engine));
-    return buffer_printf(context, " %.*s open\n", SLICE_ARG(row->rollout));
+    return buffer_printf(context, " %.*s %s\n", SLICE_ARG(row->rollout), row->run_again ? "again" : "open");
 }
 
 static inline bool tell_trouble(void *context, const struct core_trouble *trouble)
@@ -203,6 +203,12 @@ static inline bool tell_trouble(void *context, const struct core_trouble *troubl
                          (unsigned long long)trouble->spent, SLICE_ARG(trouble->history));
 }
 
+static inline bool tell_lease(void *context, const struct core_lease *lease)
+{
+    return buffer_printf(context, " %.*s leased %llu to %.*s of %.*s\n", SLICE_ARG(lease->job),
+                         (unsigned long long)lease->token, SLICE_ARG(lease->worker), SLICE_ARG(lease->key));
+}
+
 static inline bool tell_tomb(void *context, struct slice name, struct slice owner, uint64_t wall_ms)
 {
     return buffer_printf(context, "tomb %.*s of %.*s at %llu\n", SLICE_ARG(name), SLICE_ARG(owner),
@@ -212,7 +218,7 @@ static inline bool tell_tomb(void *context, struct slice name, struct slice owne
 static inline struct ledger_reader text_reader(struct buffer *told)
 {
     return (struct ledger_reader){told, 0, tell_stream, tell_engine, tell_group, tell_rollout,
-                                  tell_trouble, tell_tomb};
+                                  tell_trouble, tell_lease, tell_tomb};
 }
 
 static inline const char *restored(struct world *world)

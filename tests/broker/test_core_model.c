@@ -7,6 +7,14 @@
 
 enum { SEEDS = 80, STEPS = 1000, CALM_STEPS = 3000 };
 
+/* It is of a run that was done again since. */
+static void count_crossed(struct model *model, const struct letter *letter)
+{
+    const struct row_rollout *rollout = find_rollout(model, slice_from_str(letter->job + 5 - (letter->job[0] == 'r')));
+    bool is_first = strcmp(letter->outcome, "ok") == 0 && letter->mark != rollout->mark;
+    model->crossed += is_first && letter->job[0] == 'e' && !rollout->ended;
+}
+
 static void deliver_letters(struct model *model)
 {
     for (size_t i = 0; i < model->wire_count;) {
@@ -16,15 +24,22 @@ static void deliver_letters(struct model *model)
             continue;
         }
         model->wire[i] = model->wire[--model->wire_count];
-        bool is_eval = strncmp(letter.job, "eval", 4) == 0;
+        bool is_eval = strncmp(letter.job, "eval", 4) == 0, is_init = strncmp(letter.job, "init", 4) == 0;
+        char *record = model->records[model->record_count];
+        record[0] = '\0';
+        if (!is_init)
+            count_crossed(model, &letter);
+        if (!is_init && !is_eval)
+            snprintf(model->records[model->record_count++], sizeof(model->records[0]), "%u", letter.mark);
         struct msg_job_result in = {
             .worker = slice_from_str(letter.worker), .job = slice_from_str(letter.job),
             .token = letter.token, .outcome = slice_from_str(letter.outcome), .ms = 10,
             .fault = slice_from_str(letter.fault), .has_fault = letter.fault,
             .detail = slice_from_str("so it was"), .has_detail = true,
-            .reward = 1, .has_reward = is_eval};
-        core_handle(model->core, model->now_ms, wall_of(model), &(struct caller){0}, MSG_job_result,
-                    &in, NULL, 0);
+            .record = slice_from_str(record), .has_record = record[0] != 0,
+            .reward = letter.mark, .has_reward = is_eval};
+        core_handle(model->core, model->now_ms, wall_of(model),
+                    &(struct caller){.name = slice_from_str(key_of(letter.worker))}, MSG_job_result, &in, NULL, 0);
     }
 }
 
@@ -44,6 +59,7 @@ static void settle(struct model *model, unsigned seed)
         if (effects.items[i].kind > PERSIST_EPOCH)
             deliver(model, &effects.items[i]);
     core_effects_clear(model->core);
+    model->record_count = 0;
     if (crash) {
         model->restarts++;
         start_broker(model);
@@ -69,11 +85,12 @@ static void harm(struct model *model)
     struct sim_worker *worker = &model->crew[roll(model, CREW_MAX)];
     if (!worker->alive)
         return;
-    switch (roll(model, 7)) {
+    switch (roll(model, 8)) {
     case 0:
         worker->alive = false;
         model->deaths++;
         break;
+    case 6: worker->cut_ms = model->now_ms + roll(model, 40000); break;
     case 1: worker->hung = !worker->hung; break;
     case 2: worker->draining = !worker->draining; break;
     case 3: worker->slots = 1 + roll(model, 4); break;
@@ -241,9 +258,29 @@ static void spoil(struct model *model)
         model->skew_ms = what == 98 ? -50 * year_ms : (int64_t)roll(model, 3) * year_ms;
 }
 
+/* A key of nobody's jobs says that it has ended one, or holds it, under an id of its own or of another's. */
+static void forge(struct model *model)
+{
+    const struct sim_worker *victim = &model->crew[roll(model, CREW_MAX)];
+    if (!victim->alive || !victim->count)
+        return;
+    const struct held *held = &victim->held[roll(model, (unsigned)victim->count)];
+    bool has_its_id = roll(model, 2);
+    struct msg_job_result in = {.worker = slice_from_str(has_its_id ? victim->id : "w-mallory"),
+                                .job = slice_from_str(held->job),
+                                .token = held->token + roll(model, 3) - 1,
+                                .outcome = slice_from_str(pick_outcome(model)),
+                                .reward = 99, .has_reward = true};
+    struct caller mallory = {.name = slice_from_str("mallory")};
+    size_t before = core_effects(model->core).count;
+    core_handle(model->core, model->now_ms, wall_of(model), &mallory, MSG_job_result, &in, NULL, 0);
+    assert_int_equal(core_effects(model->core).count, before);
+    model->forged++;
+}
+
 static void (*const events[])(struct model *) = {submit, submit, submit, hire,   hire,
                                                  harm,   harm,   cancel, change_engine,
-                                                 read_stream, renew, spoil, drain, change_policy};
+                                                 read_stream, renew, spoil, drain, change_policy, forge};
 
 static void step(struct model *model, unsigned seed)
 {
@@ -345,6 +382,7 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
     struct model *model = calloc(1, sizeof(*model));
     uint64_t ends = 0, restarts = 0, deaths = 0, troubles = 0;
     uint64_t foreign = 0, drained = 0, moves = 0;
+    uint64_t again = 0, crossed = 0, forged = 0;
     uint64_t doomed = 0, overtime = 0, abandoned = 0, set_aside = 0;
     unsigned first = only ? (unsigned)atoi(only) : 1, last = only ? first : SEEDS;
     for (unsigned seed = first; seed <= last; seed++) {
@@ -356,6 +394,9 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
         foreign += model->foreign;
         drained += model->drained;
         moves += model->moves;
+        again += model->again;
+        crossed += model->crossed;
+        forged += model->forged;
         doomed += model->doomed;
         overtime += model->overtime;
         abandoned += model->abandoned;
@@ -371,6 +412,9 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
                   (unsigned long long)set_aside);
     print_message("%llu requests for what is another's, %llu drains, %llu moves\n",
                   (unsigned long long)foreign, (unsigned long long)drained, (unsigned long long)moves);
+    print_message("%llu runs done again, %llu rewards of a first run that came in the second, %llu forged results\n",
+                  (unsigned long long)again, (unsigned long long)crossed, (unsigned long long)forged);
+    assert_true(only || (again > 100 && crossed > 10 && forged > 1000));
     assert_true(only || (foreign > 1000 && drained > 100 && moves > 100));
     assert_true(only || (ends > 10000 && restarts > 50 && deaths > 500));
     assert_true(only || (troubles > 1000 && doomed > 100 && overtime > 100 && abandoned > 100 &&

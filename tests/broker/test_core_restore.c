@@ -48,6 +48,13 @@ static struct world *restart(void)
     return world;
 }
 
+/* As it was handed out before the restart. */
+static void restore_lease(struct world *world, const char *job, uint64_t token, const char *worker)
+{
+    assert_true(core_restore_lease(world->core, &(struct core_lease){
+        .job = TEXT(job), .token = token, .worker = TEXT(worker), .key = TEXT(world->key)}));
+}
+
 static void jobs_wait_for_adoption_and_are_handed_out_after_the_grace(void **state)
 {
     (void)state;
@@ -103,6 +110,7 @@ static void a_beat_adopts_what_is_still_running(void **state)
     (void)state;
     struct world *world = restart();
     uint64_t token = ((uint64_t)3 << 32) + 99; /* of the broker before */
+    restore_lease(world, "run:h/0", token, "r1");
     world_beat_with(world, "r1", "run", (struct beat){.slots = 4, .epoch = 3}, "run:h/0", token,
                     NULL);
     assert_true(was_told(world, "r1", MSG_lane_hello, NULL));
@@ -121,6 +129,7 @@ static void a_result_from_before_the_restart_counts(void **state)
 {
     (void)state;
     struct world *world = restart();
+    restore_lease(world, "eval:h/1", ((uint64_t)3 << 32) + 50, "e1");
     world_beat(world, "e1", "eval", 1, NULL);
     world_reward(world, "e1", "eval:h/1", ((uint64_t)3 << 32) + 50, 0.25);
     const struct seen *end = expect_end(world, "h/1", OUTCOME_AGENT);
@@ -140,12 +149,13 @@ static void an_infra_fault_from_before_the_restart_counts_too(void **state)
     struct world *world = restart();
     world_beat(world, "r1", "run", 1, NULL);
     uint64_t token = ((uint64_t)3 << 32) + 50;
+    restore_lease(world, "run:h/0", token, "r1");
     world_result(world, "r1", "run:h/0", token, "infra");
     world_get(world, "h/0");
     assert_string_equal(expect_answer(world, MSG_rollout_state)->state, "delayed");
     world_beat_with(world, "r1", "run", (struct beat){.draining = true}, NULL);
     world_wait(world, 600);
-    world_beat_with(world, "r2", "run", (struct beat){.draining = true}, "run:h/0", token, NULL);
+    world_beat_with(world, "r1", "run", (struct beat){.draining = true}, "run:h/0", token, NULL);
     world_get(world, "h/0"); /* queued again, and not adopted from where it failed */
     assert_string_equal(expect_answer(world, MSG_rollout_state)->state, "queued");
     world_close(world);
@@ -160,6 +170,9 @@ static void a_worker_with_more_results_than_slots_keeps_them_all(void **state)
     restore_group(world, "g", 3, true);
     for (uint64_t k = 0; k < 3; k++)
         restore_rollout(world, "g", k, (struct core_rollout_row){0});
+    restore_lease(world, "run:g/0", 1, "r1");
+    restore_lease(world, "run:g/1", 2, "r1");
+    restore_lease(world, "run:g/2", 3, "r1");
     world_beat(world, "r1", "run", 1, "run:g/0", (uint64_t)1, "run:g/1", (uint64_t)2, "run:g/2",
                (uint64_t)3, NULL);
     assert_false(was_told(world, "r1", MSG_job_cancel, NULL));

@@ -203,7 +203,10 @@ static void every_lease_counts_however_it_came_about(void **state)
     struct world *world = world_open();
     submit_as(world, "alice", "a1", "hers", 1);
     submit_as(world, "alice", "a2", "hers", 1);
-    world_beat(world, "i1", "init", 2, "init:a1", (uint64_t)77, NULL); /* adopted */
+    world_beat(world, "i1", "init", 1, NULL);
+    uint64_t token = expect_job(world, "i1", "init:a1");
+    world_break_lane(world, "i1");
+    world_beat(world, "i1", "init", 2, "init:a1", token, NULL); /* adopted */
     assert_string_equal(handed_groups(world), "a2");
     submit_as(world, "alice", "a3", "hers", 1);
     submit_as(world, "bob", "b1", "his", 1);

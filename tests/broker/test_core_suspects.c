@@ -61,15 +61,18 @@ static void a_worker_kept_for_a_suspect_is_free_again_when_the_suspect_is_cancel
 {
     (void)state;
     struct world *world = world_open();
+    world_reach_run(world, "h", 2);
+    world_beat(world, "r2", "run", 1, NULL);
+    uint64_t token = expect_job(world, "r2", "run:h/0");
+    world->priority = 9;
     world_reach_run(world, "g", 1);
     for (unsigned death = 0; death < 2; death++) {
         world_beat(world, "r1", "run", 1, NULL);
         expect_job(world, "r1", "run:g/0");
         world_break_lane(world, "r1");
     }
-    world_reach_run(world, "h", 2);
-    world_beat(world, "r2", "run", 2, "run:h/0", (uint64_t)1, NULL); /* busy with h/0 */
-    assert_int_equal(seen_count(world, LANE_JOB), 0);                /* and kept for g/0 */
+    world_beat(world, "r2", "run", 2, "run:h/0", token, NULL); /* busy with h/0 */
+    assert_int_equal(seen_count(world, LANE_JOB), 0);          /* and kept for g/0 */
     world_cancel(world, "g/0", NULL, NULL);
     expect_job(world, "r2", "run:h/1");
     world_close(world);

@@ -314,14 +314,16 @@ static void nothing_is_sent_to_a_hung_worker_not_even_where_it_moved(void **stat
     struct world *world = world_open();
     struct beat same = {.slots = 1, .progress = 77};
     world_reach_run(world, "g", 1);
+    world_beat_with(world, "r1", "run", same, NULL);
+    uint64_t token = expect_job(world, "r1", "run:g/0");
     for (unsigned s = 0; s < 8; s++) {
-        world_beat_with(world, "r1", "run", same, "run:g/0", (uint64_t)1, NULL);
+        world_beat_with(world, "r1", "run", same, "run:g/0", token, NULL);
         world_wait(world, 1000);
     }
     same.lane = "tcp://10.0.0.7:20999";
     world_beat_with(world, "r1", "run", same, NULL);
     assert_int_equal(world->seen_count, 0);
-    world_result(world, "r1", "run:g/0", 1, "ok"); /* taken, and acknowledged when it comes again */
+    world_result(world, "r1", "run:g/0", token, "ok"); /* taken, and acknowledged when it comes again */
     assert_int_equal(seen_count(world, PERSIST_RUN), 1);
     assert_int_equal(seen_count(world, LANE_SEND), 0);
     world_close(world);

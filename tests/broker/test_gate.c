@@ -9,7 +9,7 @@ enum { QUIET_MS = 600 }; /* heads are published every 50 */
 struct keyed {
     char dir[64], data[80], front[96], sink[96], feed[96];
     struct key_place place;
-    struct key alice, bob, admin, worker;
+    struct key alice, bob, admin, worker, mallory; /* mallory: another worker's */
     pid_t broker;
     int said; /* what it says */
     void *context, *sockets[128]; /* closed at the end, however the test ended */
@@ -34,6 +34,7 @@ static int set_up(void **state)
     k->bob = key_place_add(&k->place, ROLE_TRAINER, "bob");
     k->admin = key_place_add(&k->place, ROLE_ADMIN, "root");
     k->worker = key_place_add(&k->place, ROLE_WORKER, "w1");
+    k->mallory = key_place_add(&k->place, ROLE_WORKER, "mallory");
     const char *arguments[] = {"--data", k->data, "--ipc", k->dir, "--keys", keys,
                                "--head-period-ms", "50", "--log", "warn", NULL};
     k->broker = world_spawn(arguments, &k->said);
@@ -329,6 +330,73 @@ static void a_lane_is_opened_to_a_workers_key_and_to_no_other(void **state)
     assert_false(wait_for(open, 0));
 }
 
+/* ---- one worker's key, and another's worker ------------------------------------------------------------ */
+
+/* The token of the job that came on this lane, behind its lane.hello. */
+static uint64_t hear_job(void *pull)
+{
+    struct msg_job_start start = {0};
+    while (!start.token) {
+        zmq_msg_t frame;
+        assert_true(wait_for(pull, WAIT_MS));
+        zmq_msg_init(&frame);
+        assert_true(zmq_msg_recv(&frame, pull, 0) >= 0);
+        if (!world_decode(&frame, MSG_job_start, &start))
+            start.token = 0;
+        zmq_msg_close(&frame);
+    }
+    return start.token;
+}
+
+static void say_end(struct keyed *k, void *push, const char *worker, const char *job, uint64_t token)
+{
+    struct msg_job_result result = {.worker = S(worker), .job = S(job), .token = token, .outcome = S("ok"), .ms = 1};
+    say(k, push, MSG_job_result, &result);
+}
+
+static bool status_says(struct keyed *k, void *admin, const char *words)
+{
+    struct msg_status_get get = {.tag = 1};
+    struct msg_status status;
+    zmq_msg_t frame;
+    say(k, admin, MSG_status_get, &get);
+    assert_true(wait_for(admin, WAIT_MS));
+    zmq_msg_init(&frame);
+    assert_true(zmq_msg_recv(&frame, admin, 0) >= 0 && world_decode(&frame, MSG_status, &status));
+    bool says = memmem(status.json.data, status.json.len, words, strlen(words));
+    zmq_msg_close(&frame);
+    return says;
+}
+
+static void until_status_says(struct keyed *k, void *admin, const char *words)
+{
+    for (int64_t end_ms = clock_ms() + WAIT_MS; !status_says(k, admin, words);)
+        assert_true(clock_ms() < end_ms);
+}
+
+static void a_workers_key_neither_ends_nor_takes_the_jobs_of_anothers(void **state)
+{
+    struct keyed *k = *state;
+    char lane[128], wrong[128];
+    void *admin = join(k, ZMQ_DEALER, k->front, &k->admin);
+    void *own = bind_lane(k, &k->worker, "lane-own", lane), *other = bind_lane(k, &k->mallory, "lane-other", wrong);
+    void *push = join(k, ZMQ_PUSH, k->sink, &k->worker);
+    beat(k, push, "w-own", lane);
+    submit_as(k, join(k, ZMQ_DEALER, k->front, &k->alice), "a", "ali");
+    uint64_t token = hear_job(own);
+    void *stranger = join(k, ZMQ_PUSH, k->sink, &k->mallory);
+    say_end(k, stranger, "w-own", "init:a", token);
+    say_end(k, stranger, "m1", "init:a", token);
+    beat(k, stranger, "w-own", wrong);
+    until_status_says(k, admin, "\"worker\":\"w-own\",\"key\":\"mallory\",\"owner\":\"w1\"");
+    until_status_says(k, admin, "\"unissued\":1,");
+    until_status_says(k, admin, "\"strangers\":2,");
+    assert_true(status_says(k, admin, "\"init\":{\"queued\":0,\"leased\":1,"));
+    assert_false(wait_for(other, 0)); /* no lane leads there */
+    say_end(k, push, "w-own", "init:a", token);
+    until_status_says(k, admin, "\"run\":{\"queued\":1,");
+}
+
 /* ---- removed keys ----------------------------------------------------------------------------------- */
 
 static void a_removed_keys_open_connections_are_worth_nothing(void **state)
@@ -385,6 +453,7 @@ int main(int argc, char **argv)
         TEST(another_trainers_stream_cannot_be_fetched_acknowledged_or_cancelled),
         TEST(a_key_of_the_wrong_role_or_of_nobody_is_not_let_in),
         TEST(a_lane_is_opened_to_a_workers_key_and_to_no_other),
+        TEST(a_workers_key_neither_ends_nor_takes_the_jobs_of_anothers),
         TEST(a_removed_keys_open_connections_are_worth_nothing),
         TEST(nobody_takes_over_anothers_identity),
     };

@@ -173,6 +173,51 @@ static void a_trouble_of_no_job_is_refused(void **state)
     }
 }
 
+/* ---- leases ------------------------------------------------------------------------------------- */
+
+static struct effect lease_of(const char *job, uint64_t token, const char *worker, const char *key)
+{
+    return (struct effect){.kind = PERSIST_LEASE,
+                           .lease = {.job = S(job), .token = token, .worker = S(worker), .key = S(key)}};
+}
+
+static void the_newest_lease_of_each_job_is_told_and_swept_with_it(void **state)
+{
+    struct world *world = *state;
+    const struct effect effects[] = {
+        group("a", "train", 2), lease_of("init:a", 1ull << 32, "i1", "node1"), init_of("a", S(""), S("")),
+        lease_of("run:a/0", (1ull << 32) + 1, "r1", ""), lease_of("run:a/1", (1ull << 32) + 2, "r1", ""),
+        lease_of("run:a/1", UINT64_MAX >> 1, "r2", "node2"), run_of("a/0", S("r")),
+        lease_of("eval:a/0", (1ull << 32) + 4, "e1", "node3")};
+    commit(world, effects, sizeof(effects) / sizeof(*effects));
+    reopen(world);
+    const char *told = restored(world);
+    assert_non_null(strstr(told, " eval:a/0 leased 4294967300 to e1 of node3\n a/1 open\n"
+                                 " run:a/1 leased 9223372036854775807 to r2 of node2\n"));
+    assert_non_null(strstr(told, " init:a leased 4294967296 to i1 of node1\n"));
+    assert_null(strstr(told, "r1"));
+    const struct effect last[] = {end_of("train", 1, "a", "a/0"), end_of("train", 2, "a", "a/1"), ack("train", 2)};
+    commit(world, last, 3);
+    do_all_chores(world);
+    assert_int_equal(ledger_ask(world->ledger, LEDGER_ALL_LEASES, NULL, 0, NULL), 0);
+}
+
+static void of_a_run_that_is_to_be_done_again_nothing_is_left(void **state)
+{
+    struct world *world = *state;
+    struct effect again = {.kind = PERSIST_AGAIN, .rollout = S("a/0")};
+    const struct effect effects[] = {group("a", "train", 1), init_of("a", S(""), S("")), run_of("a/0", S("first")), again};
+    commit(world, effects, 4);
+    reopen(world);
+    assert_non_null(strstr(restored(world), " a/0 again\n"));
+    commit_one(world, end_of("train", 1, "a", "a/0")); /* it was cancelled meanwhile */
+    struct msg_trajectory got;
+    assert_int_equal(ledger_read_begin(world->ledger, NULL), 0);
+    assert_int_equal(ledger_load_trajectory(world->ledger, S("train"), 1, &got, NULL), 0);
+    assert_false(got.has_record);
+    assert_int_equal(ledger_read_end(world->ledger, NULL), 0);
+}
+
 /* ---- tombs ---------------------------------------------------------------------------------------- */
 
 static struct effect tomb(const char *name, const char *owner, uint64_t wall_ms, bool present)
@@ -209,6 +254,8 @@ int main(void)
         TEST(a_jobs_trouble_replaces_the_rollouts_earlier_one_of_any_stage),
         TEST(an_ended_rollouts_troubles_are_not_told_and_swept_with_it),
         TEST(a_trouble_of_no_job_is_refused),
+        TEST(the_newest_lease_of_each_job_is_told_and_swept_with_it),
+        TEST(of_a_run_that_is_to_be_done_again_nothing_is_left),
         TEST(tombs_come_back_until_they_are_dropped_or_old),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

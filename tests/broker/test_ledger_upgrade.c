@@ -119,7 +119,8 @@ static void version_1_gets_what_later_ones_know(void **state)
     assert_int_equal(groups, 5);
 }
 
-#define AS_VERSION_9 "DROP TABLE past_groups; PRAGMA user_version = 9;"
+#define AS_VERSION_10 "DROP TABLE leases; PRAGMA user_version = 10;"
+#define AS_VERSION_9 AS_VERSION_10 "DROP TABLE past_groups; PRAGMA user_version = 9;"
 #define AS_VERSION_8 AS_VERSION_9 "ALTER TABLE engines DROP COLUMN credentials; PRAGMA user_version = 8;"
 #define AS_VERSION_7 AS_VERSION_8 "DELETE FROM meta WHERE name = 'versions'; PRAGMA user_version = 7;"
 #define AS_VERSION_6 AS_VERSION_7 "ALTER TABLE engines DROP COLUMN version_number; PRAGMA user_version = 6;"
@@ -271,6 +272,20 @@ static void version_2_knew_troubles_and_not_which_dispatches_they_were_of(void *
                                             " spent=0 'once, twice'\n"));
 }
 
+/* Nobody can prove that it holds a job: what is at work at the upgrade is done again. */
+static void version_10_did_not_know_who_has_which_job(void **state)
+{
+    struct world *world = *state;
+    struct effect lease = {.kind = PERSIST_LEASE, .lease = {.job = S("init:a"), .token = 7, .worker = S("i1")}};
+    const struct effect effects[] = {group("a", "train", 1), lease};
+    commit(world, effects, 2);
+    take_back(world, AS_VERSION_10);
+    open_ledger(world);
+    assert_null(strstr(restored(world), "leased"));
+    commit_one(world, lease);
+    assert_non_null(strstr(restored(world), " init:a leased 7 to i1 of \n"));
+}
+
 /* Every table's columns, in the order of their names. */
 static char *columns_of(struct world *world)
 {
@@ -311,6 +326,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(version_1_restores_what_it_held_and_goes_on),
         TEST(version_1_gets_what_later_ones_know),
+        TEST(version_10_did_not_know_who_has_which_job),
         TEST(version_9_knew_the_last_groups_by_name_and_forgot_all_others),
         TEST(version_8_kept_an_engines_credentials_in_its_url),
         TEST(version_7_did_not_keep_the_highest_number_apart),

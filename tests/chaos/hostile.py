@@ -57,6 +57,17 @@ def message(wire, fields):
     return msgpack.packb(wire) + msgpack.packb(fields)
 
 
+LANES = ("tcp://192.0.2.1:9", "tcp://127.0.0.1;127.0.0.2:9", "tcp://eth0;127.0.0.1:9", "tcp://nobody.invalid:9",
+         "tcp://127.0.0.1:0", "tcp://[::1]:9", "ipc:///run/nobody", "ipc://@nobody", "tcp://*:*")
+
+
+def beat_of(dice, lane):
+    """Whole, but for where it wants the broker to connect, and what it says that it holds."""
+    return {"worker": f"hostile-{dice.randrange(4)}", "stage": dice.choice(("init", "run", "eval")), "slots": 1,
+            "lane": lane, "host": "nowhere", "progress": 1, "draining": True, "epoch": 1,
+            "jobs": [["run:g/0", dice.getrandbits(63)], ["init:g", 1]]}
+
+
 def broken_messages(dice):
     """Nearly messages: cut, mistyped, of the wrong side, in too many frames, of another time."""
     whole = message("group.submit", {"tag": 1, "group": "g", "stream": "s", "samples": 1, "task": "{}"})
@@ -67,7 +78,8 @@ def broken_messages(dice):
             [message("result.ack", {"job": "run:g/0", "token": 1})],
             [message("job.result", {"worker": "w", "job": "eval:g/0", "token": 2**63, "outcome": "ok", "ms": 1,
                                     "reward": 1.0})],
-            [message("worker.beat", {"worker": "w", "stage": "run", "slots": 0, "lane": "tcp://1.2.3.4:1"})]]
+            [message("worker.beat", {"worker": "w", "stage": "run", "slots": 0, "lane": "tcp://1.2.3.4:1"})],
+            *([message("worker.beat", beat_of(dice, lane))] for lane in LANES)]
 
 
 def at_all(dice, front, sink, feed):

@@ -13,6 +13,7 @@ from harness import BROKER, SLUICE, SOURCE, WORKER, free_ports, memory_bound, wa
 
 sys.path.insert(0, os.path.join(SOURCE, "client", "python"))
 try:
+    import msgpack
     import sluice
     import zmq
 except ImportError:
@@ -195,6 +196,66 @@ class Keys(unittest.TestCase):
                 done = place.ask(root, "status", "--json")
                 return '"stage":"run"' in done.stdout.replace(" ", "")
             wait_until(is_there, 20, "the worker is let in")
+
+
+class Lanes(unittest.TestCase):
+    """A worker's key makes the broker connect to that worker, and to nowhere else."""
+
+    def listen(self, host):
+        one = socket.socket()
+        self.addCleanup(one.close)
+        one.bind((host, 0))
+        one.listen(8)
+        return one, one.getsockname()[1]
+
+    def beat(self, place, name, lane):
+        sink = zmq.Context.instance().socket(zmq.PUSH)
+        self.addCleanup(sink.close, 0)
+        sink.connect(f"tcp://127.0.0.1:{place.port + 1}")
+        sink.send(msgpack.packb("worker.beat") + msgpack.packb(
+            {"worker": name, "stage": "run", "slots": 1, "lane": lane, "host": "here", "progress": 1, "draining": False,
+             "epoch": 0, "jobs": []}))
+
+    def assert_heard(self, listener):
+        listener.settimeout(20)
+        listener.accept()[0].close()
+
+    def assert_not_heard(self, listener):
+        listener.setblocking(False)
+        self.assertRaises(BlockingIOError, listener.accept)
+
+    def test_a_lane_leads_nowhere_but_to_its_worker(self):
+        with Place(keys=False) as place:
+            elsewhere, port = self.listen("127.0.0.2")
+            path = os.path.join(place.root, "secret.sock")
+            unix = socket.socket(socket.AF_UNIX)
+            self.addCleanup(unix.close)
+            unix.bind(path)
+            unix.listen(8)
+            lanes = (f"tcp://127.0.0.2:{port}", f"tcp://127.0.0.1;127.0.0.2:{port}", f"tcp://lo;127.0.0.2:{port}",
+                     f"ipc://{path}", f"tcp://127.0.0.1:0{port}0000000")
+            for number, lane in enumerate(lanes):
+                self.beat(place, f"w{number}", lane)
+                wait_until(lambda n=number: f"lane of worker w{n} cannot be opened" in place.log("broker"), 20, lane)
+            self.assertIn("give the broker --lanes 127.0.0.2, or the worker --advertise 127.0.0.1", place.log("broker"))
+            own, own_port = self.listen("127.0.0.1")
+            self.beat(place, "good", f"tcp://127.0.0.1:{own_port}")
+            self.assert_heard(own)
+            self.beat(place, "named", f"tcp://nobody.invalid:{own_port}")  # itself, by whatever name
+            self.assert_heard(own)
+            self.assert_not_heard(elsewhere)
+            self.assert_not_heard(unix)
+
+    def test_a_lane_may_lead_where_the_operator_says(self):
+        with Place(keys=False, options=("--lanes", "192.0.2.0/24,127.0.0.2")) as place:
+            elsewhere, port = self.listen("127.0.0.2")
+            self.beat(place, "w", f"tcp://127.0.0.2:{port}")
+            self.assert_heard(elsewhere)
+
+    def test_a_list_of_lanes_that_cannot_be_read_is_refused(self):
+        done = subprocess.run([BROKER, "--lanes", "10.0.0.0/8,10.0.0.0/99"], capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--lanes: '10.0.0.0/99' is no address, no range of addresses", done.stderr)
 
 
 class Plaintext(unittest.TestCase):
