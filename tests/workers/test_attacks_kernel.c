@@ -56,11 +56,40 @@ FIBER_TEST(who_watches_files_without_end_is_refused_at_65536)
     expect_unharmed(&neighbour);
 }
 
+/* The user's tens of thousands are for all sandboxes. */
+FIBER_TEST(timers_and_signals_end_at_the_sandboxs_own_1024)
+{
+    struct sandbox_plan plan = host_plan();
+    struct sandbox *neighbour = open_neighbour(), *sandbox = open_attacked(&plan);
+    assert_in_range(hold(sandbox, "timers", "EAGAIN"), 1, 1024);
+    assert_in_range(hold(sandbox, "signals", "EAGAIN"), 0, 1024);
+    expect_works(sandbox);
+    sandbox_close(&sandbox);
+    sandbox = open_attacked(&plan); /* another one has as many, whatever the first had */
+    assert_in_range(hold(sandbox, "timers", "EAGAIN"), 1000, 1024);
+    sandbox_close(&sandbox);
+    expect_unharmed(&neighbour);
+}
+
+FIBER_TEST(what_is_counted_for_the_whole_machine_or_user_is_refused)
+{
+    static const char *const refused[][2] = {
+        {"events", "ENOSYS"}, {"pipe", "EPERM"}, {"lease", "EPERM"}, {"favour", "EROFS"}};
+    struct sandbox_plan plan = host_plan();
+    struct sandbox *sandbox = open_attacked(&plan);
+    for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++)
+        assert_int_equal(hold(sandbox, refused[i][0], refused[i][1]), 0);
+    expect_works(sandbox);
+    sandbox_close(&sandbox);
+}
+
 static int group(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(who_opens_ptys_without_end_gets_64_and_leaves_the_others_theirs,
                                         set_up, tear_down),
+        cmocka_unit_test_setup_teardown(timers_and_signals_end_at_the_sandboxs_own_1024, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_counted_for_the_whole_machine_or_user_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(who_watches_files_without_end_is_refused_at_65536, set_up,
                                         tear_down),
     };

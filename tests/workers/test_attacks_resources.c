@@ -53,6 +53,25 @@ FIBER_TEST(memory_shared_by_mmap_is_killed) { expect_memory_breach("shared"); }
 FIBER_TEST(memory_of_segments_that_no_page_table_shows_is_killed) { expect_memory_breach("segments"); }
 FIBER_TEST(memory_of_detached_segments_is_killed) { expect_memory_breach("detached"); }
 
+FIBER_TEST(data_in_socket_pairs_is_killed) { expect_memory_breach("sockets"); }
+FIBER_TEST(data_in_sockets_of_the_loopback_is_killed) { expect_memory_breach("datagrams"); }
+
+/* The tools' own tmpfs: 64 MiB, which are the sandbox's memory. */
+FIBER_TEST(what_lies_among_the_outputs_counts_as_memory)
+{
+    struct sandbox_plan plan = small_plan();
+    struct sandbox_output output;
+    struct fail fail = {0};
+    plan.memory_mib = 48;
+    struct sandbox *neighbour = open_neighbour(), *sandbox = open_attacked(&plan);
+    int code = sandbox_command(sandbox, "head -c 60M /dev/zero > /run/sluice/out/x; sleep 60", BREACH_MS, 1000, &output, &fail);
+    if (code == 0)
+        fail_msg("the sandbox lives: %s", output.text);
+    assert_string_equal(sandbox_breach(sandbox), "memory");
+    sandbox_close(&sandbox);
+    expect_unharmed(&neighbour);
+}
+
 /* Files of a tmpfs are the disk's: written through a mapping, its end is SIGBUS at 64 MiB. */
 FIBER_TEST(memory_of_a_tmpfs_is_the_disks)
 {
@@ -271,6 +290,9 @@ static int group(void)
         TEST(memory_shared_by_mmap_is_killed),
         TEST(memory_of_segments_that_no_page_table_shows_is_killed),
         TEST(memory_of_detached_segments_is_killed),
+        TEST(data_in_socket_pairs_is_killed),
+        TEST(data_in_sockets_of_the_loopback_is_killed),
+        TEST(what_lies_among_the_outputs_counts_as_memory),
         TEST(memory_of_a_tmpfs_is_the_disks),
         TEST(forks_end_at_the_limit),
         TEST(threads_end_at_the_limit),

@@ -36,9 +36,12 @@ struct room_limits room_limits(const struct room_plan *plan)
                  {RLIMIT_NOFILE, ROOM_FILES_MAX},
                  /* holes count: data is bounded by the disk too, or watched and better bounded here */
                  {RLIMIT_FSIZE, (is_watched ? plan->wanted.disk_mib : plan->wanted.file_mib) << 20},
+                 /* where the sandbox has a user namespace, of it alone (Linux 5.14) */
+                 {RLIMIT_SIGPENDING, ROOM_SIGNALS_MAX},
+                 {RLIMIT_MSGQUEUE, ROOM_QUEUES_MAX},
                  {RLIMIT_NPROC, plan->wanted.processes + 1}}, /* pid 1 counts too */
         /* without a namespace of its own, all processes of the user would count */
-        .count = tier_is_apart(plan->tier) ? 4 : 3,
+        .count = tier_is_apart(plan->tier) ? 6 : 3,
     };
 }
 
@@ -77,9 +80,11 @@ static const uint32_t denied_calls[] = {
 };
 
 /* Answered as by a kernel without them. clone3 hides its flags from filters (libc falls back
- * to clone); memory of the others is in no process's account: 32,000 message queues hold 32 GiB. */
+ * to clone); io_setup takes of 65,536 events of the whole machine; memory of the others is in no
+ * process's account: 32,000 message queues hold 32 GiB. */
 static const uint32_t unknown_calls[] = {
     __NR_clone3,
+    __NR_io_setup,
     __NR_memfd_create,
     __NR_msgget,
     __NR_msgsnd,
@@ -93,6 +98,13 @@ static const uint32_t denied_ioctls[] = {TIOCSTI, TIOCLINUX};
 
 static const uint32_t new_namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET |
                                        CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
+
+/* Pipes of other sizes are paid for by all of the user's; leases and notes on directories hold for a file of the
+ * host's, too. */
+static const uint32_t denied_commands[] = {F_SETPIPE_SZ, F_SETLEASE, F_NOTIFY};
+
+/* Passed over, as the kernel passes over what is above the machine's limit. */
+static const uint32_t buffer_options[] = {SO_SNDBUF, SO_RCVBUF, SO_SNDBUFFORCE, SO_RCVBUFFORCE};
 
 /* Of one set; the kernel's own limit is 32,000, in each of as many sets. */
 static const uint32_t semaphores_max = 64;
@@ -118,6 +130,13 @@ static const struct filter_argument argument_rules[] = {
     NOT_OF_FIRST(__NR_sched_setattr, 0),
 };
 
+/* In every tier. */
+static const struct filter_argument shared_rules[] = {
+    {__NR_fcntl, 1, BPF_JEQ, denied_commands, COUNT(denied_commands), SECCOMP_RET_ERRNO | EPERM, SECCOMP_RET_ALLOW},
+    {__NR_setsockopt, 2, BPF_JEQ, buffer_options, COUNT(buffer_options), SECCOMP_RET_ERRNO, SECCOMP_RET_ALLOW, true, 1,
+     SOL_SOCKET},
+};
+
 /* Made once, for all rooms: room_prepare_filter. */
 static struct filter filter;
 
@@ -133,6 +152,7 @@ void room_deny_calls(struct filter_rules *rules, bool is_server)
         if (!is_server || !is_of_servers(denied_calls[i]))
             filter_add(rules, &denied_calls[i], 1, SECCOMP_RET_ERRNO | EPERM);
     filter_add(rules, unknown_calls, COUNT(unknown_calls), SECCOMP_RET_ERRNO | ENOSYS);
+    filter_add_arguments(rules, shared_rules, COUNT(shared_rules));
 }
 
 static void make_filter(bool is_server)

@@ -14,6 +14,7 @@
 #include "workers/sandbox/gauge.h"
 #include "workers/sandbox/init_inside.h"
 #include "workers/sandbox/plan.h"
+#include "workers/sandbox/socket_memory.h"
 
 enum { STACK_PAGES = 16 };
 
@@ -73,16 +74,34 @@ static void keep_ours(struct init *init, int *control, int *births)
     close_range(ROOM_CONTROL_FD + (unsigned)count, ~0U, 0);
 }
 
+static void open_own(const struct init *init, int own[OWN_COUNT])
+{
+    const int proc = init->room.proc;
+    const enum tier tier = init->plan.tier;
+    own[OWN_PROC] = openat(proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    own[OWN_DISK] = init->room.disk < 0 ? -1 : fcntl(init->room.disk, F_DUPFD_CLOEXEC, 0);
+    own[OWN_SEGMENTS] = openat(proc, "sysvipc/shm", O_RDONLY | O_CLOEXEC);
+    own[OWN_OUTPUTS] = tier_is_apart(tier) ? fcntl(init->room.outputs, F_DUPFD_CLOEXEC, 0) : -1;
+    own[OWN_SOCKETS] = tier_has_root(tier) ? openat(proc, "net/sockstat", O_RDONLY | O_CLOEXEC) : -1;
+    own[OWN_ASK] = tier_has_root(tier) ? socket_memory_open() : -1;
+}
+
 /* Also the proof that the spawner still lives: it may have died before the prctl. */
 static void say_born(const struct init *init, int births)
 {
     struct wire_head head = {.verb = WIRE_BORN, .id = init->plan.id};
-    AUTO_CLOSE int proc = openat(init->room.proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    AUTO_CLOSE int segments = openat(init->room.proc, "sysvipc/shm", O_RDONLY | O_CLOEXEC);
-    int fds[] = {proc, init->room.disk, segments}; /* the others of their own: both sides seek */
-    size_t count = init->room.disk < 0 ? 1 : segments < 0 ? 2 : 3;
-    if (proc < 0 || wire_send(births, &head, (struct slice){0}, fds, count) < 0)
+    int own[OWN_COUNT], fds[OWN_COUNT];
+    size_t count = 0;
+    open_own(init, own);
+    for (unsigned i = 0; i < OWN_COUNT; i++)
+        if (own[i] >= 0) {
+            head.number[0] |= 1 << i;
+            fds[count++] = own[i];
+        }
+    if (own[OWN_PROC] < 0 || wire_send(births, &head, (struct slice){0}, fds, count) < 0)
         _exit(1);
+    for (size_t i = 0; i < count; i++)
+        close(fds[i]);
     close(births);
 }
 

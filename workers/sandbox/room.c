@@ -348,7 +348,7 @@ static bool has_own_pid_max(void)
     return major > 6 || (major == 6 && minor >= 14);
 }
 
-/* The last that is written there where root owns it. */
+/* The last that is written there: its files are the sandbox's user's, or root's, and oom_score_adj is one of them. */
 static int finish_proc(const struct room_plan *plan, const struct room *room, struct fail *fail)
 {
     struct mount_attr read_only = {.attr_set = MOUNT_ATTR_RDONLY};
@@ -356,8 +356,7 @@ static int finish_proc(const struct room_plan *plan, const struct room *room, st
     snprintf(pids, sizeof(pids), "%lu", 301 + (unsigned long)plan->wanted.processes);
     if (!plan->is_floor && has_own_pid_max()) /* it would hold for the sandboxes on it too */
         write_text(room->proc, "sys/kernel/pid_max", pids);
-    if (plan->is_host_root &&
-        mount_setattr(room->proc, "", AT_EMPTY_PATH, &read_only, sizeof(read_only)) < 0)
+    if (mount_setattr(room->proc, "", AT_EMPTY_PATH, &read_only, sizeof(read_only)) < 0)
         return refuse(fail, "/proc read-only");
     return 0;
 }

@@ -19,6 +19,8 @@
 #include "workers/sandbox/wire.h"
 
 enum { ROOM_LAYERS_MAX = 64, ROOM_UID = 1000, ROOM_FILES_MAX = 4096, ROOM_PATH_SIZE = 768, ROOM_SETTINGS_MAX = 3 };
+/* Of one sandbox: signals that wait and timers (of the machine's tens of thousands for a user), bytes of message queues. */
+enum { ROOM_SIGNALS_MAX = 1024, ROOM_QUEUES_MAX = 819200 };
 /* Descriptors that a way of making rooms needs from before: they follow control and births. */
 enum { ROOM_CONTROL_FD = 3, ROOM_BIRTHS_FD, ROOM_BROUGHT_FD, ROOM_BROUGHT_MAX = 3 };
 
@@ -93,7 +95,7 @@ struct room_limits {
     struct {
         int what; /* RLIMIT_... */
         uint64_t most;
-    } each[4];
+    } each[6];
     size_t count;
 };
 struct room_limits room_limits(const struct room_plan *plan);

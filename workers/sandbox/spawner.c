@@ -44,7 +44,7 @@ static bool makes_spares(const struct spawner_state *state)
 static struct spare *find_wanted(struct spawner_state *state, const struct floor **ret_floor)
 {
     for (size_t i = 0; i < state->count; i++)
-        if (state->tenants[i].proc < 0)
+        if (state->tenants[i].own[OWN_PROC] < 0)
             return NULL;
     *ret_floor = NULL;
     if (state->spare.is_wanted)
@@ -89,9 +89,10 @@ static void take_breach(struct spawner_state *state, const struct wire_head *hea
 /* From now on it has descriptors of its own. */
 static void let_live(const struct spawner_state *state, struct tenant *tenant, struct wire_message *said)
 {
-    int *const its[] = {&tenant->proc, &tenant->disk, &tenant->segments};
-    for (size_t i = 0; i < said->fd_count && i < 3; i++)
-        *its[i] = shelf_put(take_fd(&said->fds[i]));
+    size_t next = 0;
+    for (unsigned i = 0; i < OWN_COUNT && next < said->fd_count; i++)
+        if (said->head.number[0] >> i & 1)
+            tenant->own[i] = shelf_put(take_fd(&said->fds[next++]));
     cleanup_close(&tenant->its_end);
     tenant->its_end = -1;
     if (tenant->server < 0)
@@ -105,7 +106,7 @@ static void take_birth(struct spawner_state *state)
     if (state->asked.head.verb == WIRE_BREACH)
         take_breach(state, &state->asked.head);
     for (size_t i = 0; i < state->count && state->asked.fd_count > 0; i++)
-        if (state->tenants[i].id == state->asked.head.id && state->tenants[i].proc < 0)
+        if (state->tenants[i].id == state->asked.head.id && state->tenants[i].own[OWN_PROC] < 0)
             let_live(state, &state->tenants[i], &state->asked);
     wire_close_fds(&state->asked);
 }
@@ -124,9 +125,8 @@ static void drop_tenant(struct spawner_state *state, struct tenant *tenant)
 {
     leave_group(state, tenant);
     cpus_load(&state->cpus, &tenant->cpus, -1);
-    cleanup_close(&tenant->proc);
-    cleanup_close(&tenant->disk);
-    cleanup_close(&tenant->segments);
+    for (unsigned i = 0; i < OWN_COUNT; i++)
+        cleanup_close(&tenant->own[i]);
     cleanup_close(&tenant->its_end);
     disks_remove(&spawner_disks, tenant->id);
     if (tenant->floor)
@@ -157,7 +157,7 @@ static bool end_unserved(struct spawner_state *state, pid_t server)
     for (size_t i = 0; i < state->count; i++)
         if (state->tenants[i].server == server) {
             state->tenants[i].server = -1;
-            if (state->tenants[i].proc >= 0)
+            if (state->tenants[i].own[OWN_PROC] >= 0)
                 kill(state->tenants[i].pid, state->way->end_signal);
             return true;
         }
@@ -200,7 +200,7 @@ static void watch(struct spawner_state *state)
     for (size_t i = 0; i < state->count; i++) {
         struct tenant *tenant = &state->tenants[i];
         enum limit_id breach =
-            tenant->proc < 0 || tenant->breached ? LIMIT_COUNT : tenant_look(tenant, &state->sight);
+            tenant->own[OWN_PROC] < 0 || tenant->breached ? LIMIT_COUNT : tenant_look(tenant, &state->sight);
         if (breach != LIMIT_COUNT)
             end_for(state, tenant, breach);
     }

@@ -11,12 +11,13 @@
 #include "workers/sandbox/floor.h"
 #include "workers/sandbox/gauge.h"
 #include "workers/sandbox/proc.h"
+#include "workers/sandbox/wire.h"
 
 struct tenant {
     uint32_t id;
     pid_t pid, first; /* first: the same as those inside know it */
     pid_t server;     /* of its file system; 0: none, -1: it is gone */
-    int proc, disk, segments; /* -1 until it is born; see proc.h */
+    int own[OWN_COUNT];       /* each -1 until it is born, or where it has none */
     int its_end;              /* as in spare.h; -1 once it is born */
     uint64_t file_mib;
     cpu_set_t cpus;

@@ -28,12 +28,23 @@ enum wire_verb {
     WIRE_DONE,     /* the answer to `id`: numbers code (0 or negative errno), result; text a sentence */
     WIRE_EXITED,   /* pid 1 -> worker: `id` of the start, number[0] status (0..255, 256 + signal) */
     WIRE_BREACH,   /* spawner -> worker: `id` of the room, text the limit's name */
-    WIRE_BORN,     /* a new pid 1 -> spawner: `id` of the room; descriptors of its /proc, its disk and, if any, sysvipc/shm */
+    WIRE_BORN,     /* a new pid 1 -> spawner: `id` of the room; number[0] bits 1 << enum wire_own, a descriptor each */
     WIRE_RENAME,   /* worker -> pid 1: number[0] 1: text from\0to\0; 0: text path\0, which is removed */
     WIRE_STATE,    /* worker -> pid 1: one file's descriptor, number[0] an enum wire_state, number[1] a mode; answers its value */
     WIRE_KILL_COMMAND, /* worker -> pid 1: numbers a shell's pid, ticks since boot: sandbox_kill_command */
     WIRE_CONFIRM,  /* worker -> pid 1: whether its file systems answer; number[0] makes a name that nobody has asked for */
     WIRE_TERMINAL, /* worker -> pid 1: answers with the master's descriptor and N of /dev/pts/N */
+};
+
+/* What a sandbox has of its own and is looked at through. */
+enum wire_own {
+    OWN_PROC,     /* its /proc */
+    OWN_DISK,     /* the file system that takes what it writes */
+    OWN_SEGMENTS, /* sysvipc/shm */
+    OWN_OUTPUTS,  /* /run/sluice/out, where that is a tmpfs */
+    OWN_SOCKETS,  /* net/sockstat */
+    OWN_ASK,      /* socket_memory_open() */
+    OWN_COUNT
 };
 
 enum wire_state { STATE_MODE, STATE_SIZE, STATE_LINKS, STATE_CHANGE_MODE };

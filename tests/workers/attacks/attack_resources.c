@@ -1,11 +1,13 @@
 /* Taking memory, processes and files until something stops it. */
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -69,6 +71,46 @@ static void take_file(const char *path)
     say(path, -1);
 }
 
+/* Unread data, as much as two buffers hold that were asked to be large: 40 pairs to a process. */
+static void take_pairs(void)
+{
+    static const char data[4096];
+    const int large = 8 << 20;
+    int ends[2];
+    for (int i = 0; i < 40 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0; i++)
+        for (int k = 0; k < 2; k++) {
+            setsockopt(ends[k], SOL_SOCKET, SO_SNDBUF, &large, sizeof(large));
+            while (write(ends[k], data, sizeof(data)) > 0)
+                ;
+        }
+}
+
+static void take_sockets(void)
+{
+    for (int i = 0; i < 30; i++)
+        if (fork() == 0) {
+            take_pairs();
+            for (;;)
+                pause();
+        }
+}
+
+/* Over the loopback, each to its own port, from one socket. */
+static void take_datagrams(void)
+{
+    static const char data[32768];
+    const int from = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+    for (int i = 0; i < 1500; i++) {
+        struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        socklen_t size = sizeof(at);
+        int to = socket(AF_INET, SOCK_DGRAM, 0);
+        if (to < 0 || bind(to, (struct sockaddr *)&at, size) < 0 || getsockname(to, (struct sockaddr *)&at, &size) < 0)
+            return;
+        for (int k = 0; k < 16; k++)
+            sendto(from, data, sizeof(data), 0, (struct sockaddr *)&at, size);
+    }
+}
+
 static void wait_for_the_end(void)
 {
     for (;;)
@@ -88,6 +130,10 @@ void attack_memory(const char *kind)
         take_segments(false);
     else if (strcmp(kind, "detached") == 0)
         take_segments(true);
+    else if (strcmp(kind, "sockets") == 0)
+        take_sockets();
+    else if (strcmp(kind, "datagrams") == 0)
+        take_datagrams();
     else
         take_file(kind);
     wait_for_the_end();
