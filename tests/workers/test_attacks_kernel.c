@@ -1,7 +1,9 @@
 /* What the kernel counts for the whole machine: a sandbox has its part, and others go on. */
 #include "tests/workers/attack_world.h"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/file.h>
 
 enum { LIMIT_MS = 30000 };
 
@@ -83,6 +85,32 @@ FIBER_TEST(what_is_counted_for_the_whole_machine_or_user_is_refused)
     sandbox_close(&sandbox);
 }
 
+/* The user's number: it cannot be told apart by sandboxes, but neither the worker nor first processes meet it. */
+FIBER_TEST(descriptors_on_their_way_end_and_others_go_on)
+{
+    struct sandbox_plan plan = host_plan();
+    struct sandbox *neighbour = open_neighbour(), *sandbox = open_attacked(&plan);
+    assert_in_range(hold(sandbox, "flights", "ETOOMANYREFS"), 1, 4400);
+    expect_works(sandbox);
+    sandbox_close(&sandbox);
+    expect_unharmed(&neighbour);
+}
+
+FIBER_TEST(the_hosts_own_files_are_neither_locked_nor_listened_to)
+{
+    struct sandbox_plan plan = host_plan();
+    struct sandbox *sandbox = open_attacked(&plan);
+    char *heard = NULL;
+    assert_int_equal(hold(sandbox, "lock", "0"), 1);
+    assert_int_equal(hold(sandbox, "news", "0"), 1);
+    AUTO_CLOSE int hosts = open("/usr/bin/factor", O_RDONLY | O_CLOEXEC);
+    assert_int_equal(flock(hosts, LOCK_EX | LOCK_NB), 0);
+    run_text(sandbox, "touch /tmp/go; until test -e /tmp/heard; do sleep 0.01; done; cat /tmp/heard", &heard);
+    assert_string_equal(heard, "0\n");
+    free(heard);
+    sandbox_close(&sandbox);
+}
+
 static int group(void)
 {
     const struct CMUnitTest tests[] = {
@@ -90,6 +118,8 @@ static int group(void)
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(timers_and_signals_end_at_the_sandboxs_own_1024, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_counted_for_the_whole_machine_or_user_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(descriptors_on_their_way_end_and_others_go_on, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_hosts_own_files_are_neither_locked_nor_listened_to, set_up, tear_down),
         cmocka_unit_test_setup_teardown(who_watches_files_without_end_is_refused_at_65536, set_up,
                                         tear_down),
     };

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -107,22 +108,53 @@ int image_hide_secrets(const char *image, int stock, int root, struct fail *fail
 
 static const uint64_t attributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 
-static int mount_one(int tree, const char *name)
+/* Something is mounted in the directory `host`: as far as can be told, yes. */
+static bool has_mounts_in(const char *host)
 {
-    char host[32];
+    const size_t len = strlen(host);
+    char line[PATH_MAX + 512], at[PATH_MAX];
+    AUTO_FCLOSE FILE *mounts = fopen("/proc/self/mountinfo", "re");
+    if (!mounts)
+        return true;
+    while (fgets(line, sizeof(line), mounts))
+        if (sscanf(line, "%*s %*s %*s %*s %4095s", at) == 1 && strncmp(at, host, len) == 0 && at[len] == '/')
+            return true;
+    return false;
+}
+
+/*
+ * As an overlay of nothing over it, whose files are not the host's own: who locks one, or asks to be told of what is
+ * opened there, has to do with sandboxes alone. That shows nothing of what is mounted in the directory, so one with
+ * mounts in it is shown itself.
+ */
+static bool mount_apart(int stock, const char *host, const char *place)
+{
+    char options[64];
+    snprintf(options, sizeof(options), "lowerdir=%s:empty,userxattr", host);
+    return !has_mounts_in(host) && fchdir(stock) == 0 &&
+           mount("overlay", place, "overlay", MS_RDONLY | MS_NOSUID | MS_NODEV, options) == 0;
+}
+
+static int mount_one(int stock, int tree, const char *name)
+{
+    char host[32], place[48];
     mode_t type = host_type(name);
     snprintf(host, sizeof(host), "/%s", name);
+    snprintf(place, sizeof(place), "tree/%s", name);
     if (S_ISLNK(type))
         return copy_symlink(tree, name);
-    return !S_ISDIR(type) ? 0
-           : mkdirat(tree, name, 0755) < 0 ? -1 : room_attach_clone(AT_FDCWD, host, attributes, tree, name);
+    if (!S_ISDIR(type))
+        return 0;
+    if (mkdirat(tree, name, 0755) < 0)
+        return -1;
+    return mount_apart(stock, host, place) ? 0 : room_attach_clone(AT_FDCWD, host, attributes, tree, name);
 }
 
 int host_image_mount(int stock, struct fail *fail)
 {
     AUTO_CLOSE int tree = openat(stock, "tree", O_PATH | O_DIRECTORY | O_CLOEXEC);
     for (size_t i = 0; i < SYSTEM_DIRS; i++)
-        if (mount_one(tree, system_dirs[i]) < 0)
+        if (mount_one(stock, tree, system_dirs[i]) < 0)
             return refuse(fail, system_dirs[i]);
     return hide_secrets(stock, tree, "/", fail);
 }
