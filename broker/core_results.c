@@ -84,6 +84,21 @@ static void task_fault(struct core *core, struct job *job, const struct msg_job_
     job_fail(core, job, &failure);
 }
 
+static bool is_agents_end(struct job *job)
+{
+    return job->stage == STAGE_EVAL && job_rollout(job)->run_outcome == OUTCOME_AGENT;
+}
+
+/* What the agent left when its run was cut short is not known: there is nothing to score and nothing to learn from.
+ * Of any other run that is no word of an evaluator's. */
+static void eval_agent(struct core *core, struct job *job, const struct msg_job_result *in)
+{
+    if (is_agents_end(job))
+        job_end(core, job, &(struct ending){.outcome = OUTCOME_AGENT, .detail = in->detail, .eval_ms = in->ms});
+    else
+        task_fault(core, job, in);
+}
+
 static void infra_fault(struct core *core, struct job *job, const struct msg_job_result *in)
 {
     struct failure failure = failure_of(job, in, OUTCOME_INFRA);
@@ -123,7 +138,7 @@ static void (*const transitions[STAGE_COUNT][OUTCOME_COUNT])(struct core *, stru
     /*              ok        agent       task        infra        cancelled */
     [STAGE_INIT] = {init_ok,  task_fault, task_fault, infra_fault, given_back},
     [STAGE_RUN]  = {run_done, run_done,   task_fault, infra_fault, given_back},
-    [STAGE_EVAL] = {eval_ok,  task_fault, task_fault, infra_fault, given_back},
+    [STAGE_EVAL] = {eval_ok,  eval_agent, task_fault, infra_fault, given_back},
 };
 
 /* ---- job.result -------------------------------------------------------------------- */
@@ -132,9 +147,10 @@ static void (*const transitions[STAGE_COUNT][OUTCOME_COUNT])(struct core *, stru
  * The good work of any dispatch of this run counts, and what it says of the task, but this only once; only the
  * dispatch at hand can fail otherwise.
  */
-static bool counts(const struct job *job, const struct issued *issued, enum outcome outcome)
+static bool counts(struct job *job, const struct issued *issued, enum outcome outcome)
 {
-    if (transitions[job->stage][outcome] == task_fault)
+    if (transitions[job->stage][outcome] == task_fault ||
+        (transitions[job->stage][outcome] == eval_agent && !is_agents_end(job)))
         return !issued->is_spent;
     if (outcome != OUTCOME_INFRA && outcome != OUTCOME_CANCELLED)
         return true;

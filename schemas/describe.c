@@ -206,9 +206,11 @@ static const char tasks_intro[] =
     "  \"sampling\": {\"temperature\": 1.0, \"max_tokens\": 512},\n"
     "  \"eval\": {\n"
     "    \"kind\": \"command\",\n"
-    "    \"command\": \"python3 /eval/test.py\",\n"
-    "    \"files\": {\"/eval/test.py\": \"import subprocess, sys\\nout = subprocess.run(['python3', "
-    "'add.py', '20', '22'], capture_output=True).stdout\\nsys.exit(out != b'42\\\\n')\\n\"}\n"
+    "    \"command\": \"python3 -I /eval/test.py\",\n"
+    "    \"reward_file\": \"/tmp/reward\",\n"
+    "    \"files\": {\"/eval/test.py\": \"import subprocess\\nout = subprocess.run(['python3', "
+    "'add.py', '20', '22'], capture_output=True).stdout\\nwith open('/tmp/reward', 'w') as file:\\n    "
+    "print(1 if out == b'42\\\\n' else 0, file=file)\\n\"}\n"
     "  },\n"
     "  \"limits\": {\"run_s\": 300, \"command_s\": 20},\n"
     "  \"samples\": 8,\n"
@@ -228,11 +230,30 @@ static const char tasks_notes[] =
     "that are not go in as `base64`.\n\n"
     "## Scoring\n\n"
     "| `eval.kind` | reward |\n|---|---|\n"
-    "| `command` | `eval.command` runs in a fresh sandbox that holds the image, what init left, what the agent left, and `eval.files`, which the agent never saw. Exit status 0 is 1.0, 1 to 125 is 0.0; with `eval.reward_file`, exit status 0 takes the reward from that file. Anything else is a broken evaluator: outcome `task`, no reward. |\n"
+    "| `command` | `eval.command` runs in a fresh sandbox that holds the image, what init left, what the agent left, and `eval.files`, which the agent never saw. Exit status 0 and a number in `eval.reward_file` are the reward; without one, the exit status says it ([below](#reward-file-or-exit-status)). Anything else is a broken evaluator: outcome `task`, no reward. |\n"
     "| `math` | 1.0 when the agent's last `\\boxed{}` equals `eval.answer`, else 0.0. |\n"
     "| `none` | Nothing is judged: the trajectory is trainable and has no reward; the trainer scores it. |\n\n"
     "A field of another kind than the task's own is refused, so that an `eval.command` without\n"
     "`eval.kind` does not go unnoticed.\n\n"
+    "A run whose files are not known, since a limit killed its sandbox or since they cannot be packed, is not scored by\n"
+    "`command`: its outcome is `agent`, it has no reward and is not trainable. `math` and `none` do not look at files.\n\n"
+    "### Reward file or exit status\n\n"
+    "**Use `eval.reward_file`.** An exit status cannot tell a script that found the agent wrong from one that broke: both\n"
+    "exit with 1. A script that writes its number last, and only when it has judged, has written none where it broke, and\n"
+    "then there is no reward. In bash: `[[ $(<answer.txt) == hello ]]; echo $(($? == 0)) > /tmp/reward`. That takes every\n"
+    "status but 0 for a 0, so behind another program than bash itself name those that mean it:\n"
+    "`cmp -s a b; case $? in 0) echo 1;; [12]) echo 0;; esac > /tmp/reward`. (An empty file is a broken evaluator, too.)\n\n"
+    "Without a reward file, exit status 0 is 1.0 and 1 is 0.0, or what else `eval.verdict_statuses` names. `grep` and `cmp`\n"
+    "exit with 2 where a file is missing, and `pytest` where tests cannot be imported: where that is the agent's doing,\n"
+    "say `\"verdict_statuses\": [0, 1, 2]`. What else is broken, the detail names:\n\n"
+    "| end | what it is |\n|---|---|\n"
+    "| a status that `verdict_statuses` does not name; a signal, a timeout, a limit | broken |\n"
+    "| 126, 127, 128 + n | broken: a program that cannot be executed, a command that was not found, signal n in what it ran |\n"
+    "| 2, and bash's `syntax error` on standard error | broken |\n"
+    "| `python3: No module named ...` as the last line of standard error | broken |\n"
+    "| a traceback of Python as the last of standard error | broken, where all its frames are of `eval.files`, of the system (`/usr`, `/lib`, `/bin`, `/sbin`, `/opt`) or of no file; 0.0 where one is of another file, since that may be the agent's code that failed, and where the exception is `AssertionError`, as a bare `assert` gives it |\n\n"
+    "So an agent that removes what the grader imports makes it break, and has no reward: with a reward file, and the agent's\n"
+    "code in a process of its own ([sandbox.md](sandbox.md#what-an-evaluator-can-trust)), it has a 0.\n\n"
     "## Samples\n\n"
     "A submit makes one group of n rollouts, named `<group>/0` to `<group>/<n-1>`. `samples` is n where\n"
     "the submit does not say. With a `sampling.seed`, sample k is sampled with seed + k.\n\n"
@@ -263,6 +284,7 @@ static const char *task_type_words(enum task_type type)
         [TASK_RECORDED] = "list",
         [TASK_ARGUMENTS] = "object",
         [TASK_GRANTS] = "list of strings", [TASK_EVAL_GRANTS] = "list of strings",
+        [TASK_STATUSES] = "list of integers",
         [TASK_METADATA] = "object",
     };
     return words[type];
@@ -282,6 +304,7 @@ static const char *task_unit(const struct task_row *row)
     case TASK_RECORDED:
     case TASK_GRANTS:
     case TASK_EVAL_GRANTS:
+    case TASK_STATUSES:
     case TASK_TOOLS:      return " elements";
     default:              return " bytes";
     }

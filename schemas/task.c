@@ -40,6 +40,7 @@ static bool check_eval(const struct task *task, struct refusal *no)
     } rules[] = {
         {"eval.command", "command", task->eval_command, true},
         {"eval.reward_file", "command", task->eval_reward_file, false},
+        {"eval.verdict_statuses", "command", task->eval_status_count > 0, false},
         {"eval.files", "command", task->eval_file_count > 0, false},
         {"eval.trust", "command", strcmp(task->eval_trust, "none") != 0, false},
         {"eval.network", "command", task->eval_grant_count > 0, false},
@@ -55,6 +56,10 @@ static bool check_eval(const struct task *task, struct refusal *no)
                           "%s goes with eval.kind %s, and this task's is %s", rules[i].field,
                           rules[i].kind, task->eval_kind);
     }
+    if (task->eval_status_count > 0 && task->eval_reward_file)
+        return refuse(no, REFUSAL_AMBIGUOUS, "eval.verdict_statuses",
+                      "only one of eval.reward_file and eval.verdict_statuses may be given: where there is a reward file, "
+                      "status 0 alone is a verdict");
     return true;
 }
 

@@ -21,6 +21,7 @@ enum {
     TASK_TOOLS_MAX = 16,
     TASK_SCRIPT_MAX = 1024,
     TASK_GRANTS_MAX = 8,
+    TASK_STATUSES_MAX = 16,
     TASK_GRANT_SIZE = 33 /* of a grant's name, with its NUL */
 };
 
@@ -105,7 +106,9 @@ struct task {
 
     char *eval_kind;      /* "command", "math" or "none" (no reward) */
     char *eval_command;   /* command: run by bash -c in a fresh sandbox */
-    char *eval_reward_file; /* command: holds a number; NULL: exit status 0 is 1.0, 1 to 125 is 0.0, other is broken */
+    char *eval_reward_file; /* command: holds a number; NULL: the exit status is the verdict */
+    uint8_t eval_statuses[TASK_STATUSES_MAX]; /* command: those that are verdicts */
+    size_t eval_status_count;                 /* 0: none were given, and 0 and 1 are */
     char *eval_trust;              /* "none" or "image" */
     struct task_file *eval_files; /* written only into the evaluator's sandbox */
     size_t eval_file_count;

@@ -244,3 +244,37 @@ bool task_read_eval_grants(const struct task_place *place, const json_t *value)
     struct task *task = place->base;
     return read_grant_list(place, value, &task->eval_grants, &task->eval_grant_count);
 }
+
+/* ---- exit statuses ------------------------------------------------------------------------------ */
+
+static bool read_status(const struct task_place *place, const json_t *value, uint8_t *ret)
+{
+    static const struct task_row status_row = {.type = TASK_UINT, .min = 0, .max = 125};
+    struct task_place element = *place;
+    uint64_t status = 0;
+    element.row = &status_row;
+    element.base = &status;
+    bool good = task_read_value(&element, value);
+    *ret = (uint8_t)status;
+    return good;
+}
+
+bool task_read_statuses(const struct task_place *place, const json_t *value)
+{
+    struct task *task = place->base;
+    bool has_zero = false;
+    if (!place_check_list(place, value))
+        return false;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        struct task_place element = place_of_element(place, i);
+        if (!read_status(&element, json_array_get(value, i), &task->eval_statuses[i]))
+            return false;
+        has_zero |= task->eval_statuses[i] == 0;
+        for (size_t k = 0; k < i; k++)
+            if (task->eval_statuses[k] == task->eval_statuses[i])
+                return refuse(place->no, REFUSAL_BAD_TASK, element.shown, "%s is given twice", element.shown);
+    }
+    task->eval_status_count = json_array_size(value);
+    return has_zero || refuse(place->no, REFUSAL_BAD_TASK, place->shown,
+                              "%s must have 0: no other status is a reward of 1", place->shown);
+}

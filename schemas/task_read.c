@@ -239,6 +239,7 @@ bool task_read_value(const struct task_place *place, const json_t *value)
         [TASK_SETUP] = task_read_setup,
         [TASK_GRANTS] = task_read_grants,
         [TASK_EVAL_GRANTS] = task_read_eval_grants,
+        [TASK_STATUSES] = task_read_statuses,
         [TASK_TOOLS] = task_read_tools,
         [TASK_TOOL] = task_read_tool,
         [TASK_SCRIPT] = task_read_script,

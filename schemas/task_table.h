@@ -27,6 +27,7 @@ enum task_type {
     TASK_SETUP,
     TASK_GRANTS,
     TASK_EVAL_GRANTS,
+    TASK_STATUSES,
     TASK_TOOLS,
     TASK_TOOL,
     TASK_SCRIPT,

@@ -57,8 +57,10 @@ MUTANTS = [
     ("the policy goes on while a rollout runs", "workers/agents/age.c", "return most >= 0 && behind > (uint64_t)most;", "return most >= 0 && behind == UINT64_MAX;", "system/policy: test_a_rollout_that_the_policy_leaves_behind_is_stopped_begun_again_or_marked"),
     ("the policy goes on while a rollout runs", "broker/core_results.c", "if (failure.fault == FAULT_STALE && job->stage == STAGE_RUN)", "if (false)", "broker/test_core_policy: one_that_is_stale_and_refreshed_begins_again_at_once_and_uses_up_nothing"),
     ("engine is another model after its restart", "workers/agents/dialogue.c", "if (engine_serves(engine, dialogue->identity))", "if (true)", "system/faults_engines: test_an_engine_that_comes_back_as_another_model_does_not_go_on_with_the_old_ones_tokens"),
-    ("evaluator broken", "workers/kinds/eval_command.c", "FAILED_MAX = 125", "FAILED_MAX = 255", "system/faults_disks: test_an_evaluator_that_breaks_gives_no_reward_whatever_way_it_breaks"),
+    ("evaluator broken", "workers/kinds/eval_command.c", "if (verdict.is_broken)", "if (false)", "system/faults_disks: test_an_evaluator_that_breaks_gives_no_reward_whatever_way_it_breaks"),
     ("engine answers 500 for good", "broker/core_trouble.c", "if (*count >= (is_task ? core->settings.task_budget : core->settings.infra_budget)) {", "if (false) {", "broker/test_core_groups: infra_is_tried_again_with_back_off_up_to_its_budget"),
+    ("a layer or the image goes away under a sandbox", "workers/kinds/stage_confirm.c", "if (code == 0 || code == -ECANCELED)", "if (true)", "workers/test_whole: a_verdict_over_layers_that_were_removed_is_none"),
+    ("cache directory removed, replaced or mounted over under a worker", "workers/cache_watch.c", "if (then.st_nlink == 0)", "if (false)", "workers/test_worker_cache: a_worker_whose_cache_was_removed_gives_its_jobs_back_and_begins_anew"),
     # disks
     ("ledger damaged", "broker/ledger_wal.c", "if (count_unread_commits(log, &first) < 2)", "if (true)", "broker/test_ledger_damage: a_log_damaged_before_its_last_commit_is_said"),
     ("store layer damaged", "workers/layer_dir.c", "if (strcmp(found, unpack->digest) != 0)", "if (false)", "workers/test_layer: a_layer_that_is_damaged_or_absent_is_refused_by_name"),

@@ -71,13 +71,14 @@ static const char ends_intro[] =
     "\n## What ends a rollout\n\n"
     "A rollout whose agent ended it has outcome `ok`. Otherwise `detail` of its trajectory starts with a\n"
     "word of this table. Outcome `agent` is the model's own doing: the trajectory is trainable, and what it\n"
-    "left is scored.\n\n"
+    "left is scored, where that is known.\n\n"
     "| detail | outcome | agents | meaning |\n|---|---|---|---|\n";
 
 static const char ends_rest[] =
     "| `time` | `agent` | all | `limits.run_s` is used up, and not by an engine that was silent. |\n"
     "| `context` | `agent` | bash, tools, chat | The prompt fills the context (the engine's, or `limits.context_tokens`), or leaves no room in it; outcome `task` where the task's own messages do. |\n"
-    "| the name of a limit, as `memory` | `agent` | bash, tools, replay | The sandbox used more than its limit and was ended. |\n"
+    "| the name of a limit, as `memory` | `agent` | bash, tools, replay | The sandbox used more than its limit and was ended, with its files: where `eval.command` would look at them there is no reward, and the trajectory is not trainable. |\n"
+    "| `the files cannot be packed` | `agent` | all with a sandbox | They are beyond what a layer holds ([layers.md](layers.md)): likewise. |\n"
     "| `cancelled` | `cancelled` | all | As it says. |\n"
     "| anything else | `infra`, `task` | all | The engine, the node or the task's image failed: [faults.md](faults.md). |\n";
 

@@ -14,6 +14,7 @@
 #include "workers/sandbox/sandbox.h"
 
 enum { LAYER_INLINE_MAX = 65536 };
+#define LAYER_UNKNOWN "unknown" /* in place of a digest: what a run left could not be kept */
 
 struct layers {
     const char *store, *cache; /* existing directories */

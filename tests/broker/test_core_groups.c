@@ -207,6 +207,20 @@ static void a_broken_evaluator_gives_no_reward_whatever_it_says(void **state)
     }
 }
 
+static void a_run_that_left_nothing_known_ends_as_the_agents_without_a_reward_and_is_not_trainable(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    world_reach_eval(world, "g", "agent");
+    world_beat(world, "e1", "eval", 1, NULL);
+    struct msg_job_result lie = {.reward = 1.0, .has_reward = true, .detail = TEXT("nothing was scored")};
+    world_result_with(world, "e1", "eval:g/0", token_of(world, "eval:g/0"), "agent", lie);
+    const struct seen *end = expect_end(world, "g/0", OUTCOME_AGENT);
+    assert_false(end->end.trainable || end->end.has_reward);
+    assert_non_null(strstr(end->end_detail, "nothing was scored"));
+    world_close(world);
+}
+
 static void a_reward_of_any_stage_but_eval_is_ignored(void **state)
 {
     (void)state;
@@ -428,6 +442,7 @@ int main(void)
         cmocka_unit_test(the_outcome_of_the_run_becomes_that_of_the_rollout),
         cmocka_unit_test(an_eval_without_a_reward_is_trainable_and_has_none),
         cmocka_unit_test(a_broken_evaluator_gives_no_reward_whatever_it_says),
+        cmocka_unit_test(a_run_that_left_nothing_known_ends_as_the_agents_without_a_reward_and_is_not_trainable),
         cmocka_unit_test(a_reward_of_any_stage_but_eval_is_ignored),
         cmocka_unit_test(a_failing_init_ends_every_rollout_of_its_group),
         cmocka_unit_test(a_run_that_ends_by_the_tasks_fault_keeps_its_record),

@@ -76,13 +76,13 @@ FIBER_TEST(runs_of_a_group_start_from_the_same_layer_and_not_from_each_other)
     end_job(&b);
 }
 
-FIBER_TEST(an_agent_over_its_memory_ends_as_agent_without_a_layer)
+FIBER_TEST(an_agent_over_its_memory_ends_as_agent_and_what_it_left_is_not_known)
 {
     const char *json =
         "{\"task\":\"t\",\"prompt\":\"x=x; while :; do x=$x$x; done\",\"limits\":{\"memory_mib\":64}}";
     struct job run = run_stage(STAGE_RUN, json, NULL, NULL, NULL);
     expect(&run, OUTCOME_AGENT, "memory limit");
-    assert_string_equal(run.result.layer.digest, "");
+    assert_string_equal(run.result.layer.digest, LAYER_UNKNOWN);
     end_job(&run);
 }
 
@@ -219,14 +219,30 @@ FIBER_TEST(the_exit_status_is_the_reward_and_others_are_a_broken_evaluator)
 {
     expect_reward(COMMAND("echo good"), 1.0, "the evaluator exited with 0: good");
     expect_reward(COMMAND("echo bad; false"), 0.0, "the evaluator exited with 1: bad");
-    expect_reward(COMMAND("grep word no-such-file"), 0.0, "the evaluator exited with 2");
-    expect_no_reward(COMMAND("echo odd; exit 126"), OUTCOME_TASK, "broken, it exited with 126: odd");
+    expect_no_reward(COMMAND("grep word no-such-file"), OUTCOME_TASK,
+                     "broken, it exited with 2, which is no verdict (eval.verdict_statuses): grep: no-such-file");
+    expect_reward("{\"task\":\"t\",\"agent\":{\"kind\":\"none\"},\"eval\":{\"kind\":\"command\",\"command\":\"grep word "
+                  "no-such-file\",\"verdict_statuses\":[0,1,2]}}", 0.0, "the evaluator exited with 2");
+    expect_no_reward(COMMAND("echo odd; exit 126"), OUTCOME_TASK,
+                     "broken, it exited with 126, a program that cannot be executed: odd");
     expect_no_reward(COMMAND("no-such-program"), OUTCOME_TASK, "exited with 127");
     expect_no_reward(COMMAND("kill -9 $$"), OUTCOME_TASK, "was killed by signal 9");
     expect_no_reward(COMMAND("echo slow; sleep 100"), OUTCOME_TASK,
                      "was stopped after");
     expect_no_reward(COMMAND_WITHIN("\"memory_mib\":64", "x=x; while :; do x=$x$x; done"),
                      OUTCOME_TASK, "memory limit");
+}
+
+#define PYTHON(code) "{\"task\":\"t\",\"agent\":{\"kind\":\"none\"},\"files\":{\"theirs.py\":\"1 / 0\"},\"eval\":{\"kind\":\"command\",\"command\":" \
+                     "\"python3 -I /eval/check.py\",\"files\":{\"/eval/check.py\":\"" code "\"}}}"
+
+/* What it printed comes after the traceback: it was in a buffer. */
+FIBER_TEST(an_evaluator_that_breaks_with_status_1_gives_no_reward)
+{
+    expect_no_reward(PYTHON("print('looking')\\nimport no_such_module\\n"), OUTCOME_TASK,
+                     "broken, it exited with 1, an uncaught exception of Python (ModuleNotFoundError: No module named 'no_such_module')");
+    expect_reward(PYTHON("print('looking')\\nassert 1 == 2, 'wrong'\\n"), 0.0, "exited with 1");
+    expect_reward(PYTHON("exec(compile(open('theirs.py').read(), '/workspace/theirs.py', 'exec'))\\n"), 0.0, "ZeroDivisionError");
 }
 
 #define REWARD(agent, command)                                                                              \
@@ -343,7 +359,7 @@ static int group(void)
         TEST(a_set_up_that_fails_is_the_tasks_fault_and_says_how),
         TEST(a_file_that_cannot_be_written_is_the_tasks_fault),
         TEST(runs_of_a_group_start_from_the_same_layer_and_not_from_each_other),
-        TEST(an_agent_over_its_memory_ends_as_agent_without_a_layer),
+        TEST(an_agent_over_its_memory_ends_as_agent_and_what_it_left_is_not_known),
         TEST(an_agent_out_of_time_ends_as_agent_and_what_it_left_is_kept),
         TEST(a_tree_too_deep_to_pack_is_the_agents_fault),
         TEST(files_without_rights_are_packed_all_the_same),
@@ -353,6 +369,7 @@ static int group(void)
         TEST(the_agent_does_not_see_the_evaluators_files),
         TEST(what_an_agent_leaves_in_the_evaluators_places_decides_nothing),
         TEST(the_exit_status_is_the_reward_and_others_are_a_broken_evaluator),
+        TEST(an_evaluator_that_breaks_with_status_1_gives_no_reward),
         TEST(a_reward_file_holds_one_finite_number_or_the_evaluator_is_broken),
         TEST(a_reward_file_that_the_agent_wrote_does_not_count),
         TEST(an_image_of_ones_own_with_merged_usr_keeps_its_programs),

@@ -73,6 +73,34 @@ FIBER_TEST(an_agent_within_its_limits_has_no_breach)
     end_job(&run);
 }
 
+#define KEPT "\"files\":{\"keep\":\"x\"},\"eval\":{\"kind\":\"command\",\"command\":\"test -e keep\"}," SMALL "}"
+
+/* What was there before the agent came would get 1. */
+static void expect_unscored(const char *json, const char *words)
+{
+    struct job init = run_stage(STAGE_INIT, json, NULL, NULL, NULL);
+    struct job run = run_stage(STAGE_RUN, json, &init.result.layer, NULL, NULL);
+    expect(&run, OUTCOME_AGENT, words);
+    assert_string_equal(run.result.layer.digest, LAYER_UNKNOWN);
+    struct job eval = run_stage(STAGE_EVAL, json, &init.result.layer, &run.result.layer, run.result.answer);
+    expect(&eval, OUTCOME_AGENT, "what the agent left is not known, and nothing was scored");
+    assert_false(eval.result.has_reward);
+    end_job(&init);
+    end_job(&run);
+    end_job(&eval);
+}
+
+FIBER_TEST(a_tree_that_cannot_be_packed_is_not_scored_as_the_one_of_before)
+{
+    expect_unscored("{\"task\":\"t\",\"prompt\":\"rm keep; mkdir -p $(printf 'd/%.0s' {1..300})\"," KEPT,
+                    "the files cannot be packed");
+}
+
+FIBER_TEST(an_agent_that_is_killed_for_a_limit_is_not_scored_by_what_was_there_before)
+{
+    expect_unscored("{\"task\":\"t\",\"prompt\":\"rm keep; head -c 400M /dev/zero | tail\"," KEPT, "memory limit");
+}
+
 FIBER_TEST(what_set_up_reached_is_the_tasks)
 {
     expect_init("{\"task\":\"t\",\"prompt\":\"p\",\"setup\":[\"cat /dev/zero > f\"]," SMALL "}",
@@ -104,6 +132,8 @@ static int group(void)
         TEST(an_agent_that_was_killed_for_its_memory_has_that_in_its_record),
         TEST(the_time_of_the_stage_is_a_limit_of_the_agents),
         TEST(an_agent_within_its_limits_has_no_breach),
+        TEST(a_tree_that_cannot_be_packed_is_not_scored_as_the_one_of_before),
+        TEST(an_agent_that_is_killed_for_a_limit_is_not_scored_by_what_was_there_before),
         TEST(what_set_up_reached_is_the_tasks),
         TEST(what_an_evaluator_reached_is_the_tasks),
     };

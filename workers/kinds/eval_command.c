@@ -15,11 +15,11 @@
 #include "common/cleanup.h"
 #include "workers/kinds/evaluator.h"
 #include "workers/kinds/stage_room.h"
+#include "workers/kinds/verdict.h"
 #include "workers/offload.h"
 #include "workers/tree.h"
 
-/* What lies above FAILED_MAX is the shell's own: 126 cannot run, 127 not found, 128 + a signal. */
-enum { OUTPUT_MAX = 16384, TAIL_MAX = 1200, NUMBER_MAX = 64, FAILED_MAX = 125 };
+enum { OUTPUT_MAX = 16384, TAIL_MAX = 1200, NUMBER_MAX = 64 };
 
 /* ---- the evaluator's own layer ------------------------------------------------------------ */
 
@@ -109,6 +109,11 @@ static int open_room(struct job *job, struct stage_room *room, struct fail *fail
 
 /* ---- judging ------------------------------------------------------------------------------ */
 
+struct ended {
+    struct sandbox_output output;
+    struct sandbox_errors errors;
+};
+
 /* One finite number and nothing else but blanks around it. */
 static bool parse_reward(char *text, double *ret)
 {
@@ -153,20 +158,30 @@ static void judge_file(struct job *job, struct stage_room *room)
         evaluator_reward(job, reward, "the reward file says %g", reward);
 }
 
-static void judge(struct job *job, struct stage_room *room, const struct sandbox_output *output)
+static void judge_status(struct job *job, const struct ended *ended, const char *how, const char *tail)
+{
+    struct verdict verdict;
+    verdict_read(job->task, ended->output.status, ended->errors.text, &verdict);
+    if (verdict.is_broken)
+        job_end(job, OUTCOME_TASK, "the evaluator is broken, it %s, %s: %s", how, verdict.why, tail);
+    else
+        evaluator_reward(job, verdict.reward, "the evaluator %s%s%s", how, *tail ? ": " : "", tail);
+}
+
+static void judge(struct job *job, struct stage_room *room, const struct ended *ended)
 {
     char how[160];
+    const struct sandbox_output *output = &ended->output;
     const char *tail = stage_output_tail(output, TAIL_MAX);
     stage_describe_end(room, output, how, sizeof(how));
-    bool ended = !output->timed_out && output->status < 256;
+    bool is_whole = !output->timed_out && output->status < 256;
     if (sandbox_breach(room->sandbox))
         job_end(job, OUTCOME_TASK, "the evaluator went over its %s limit",
                 sandbox_breach(room->sandbox));
-    else if (ended && output->status == 0 && job->task->eval_reward_file)
+    else if (is_whole && output->status == 0 && job->task->eval_reward_file)
         judge_file(job, room);
-    else if (ended && output->status <= FAILED_MAX && !job->task->eval_reward_file)
-        evaluator_reward(job, output->status == 0 ? 1.0 : 0.0, "the evaluator %s%s%s", how,
-                         *tail ? ": " : "", tail);
+    else if (is_whole && !job->task->eval_reward_file)
+        judge_status(job, ended, how, tail);
     else
         job_end(job, OUTCOME_TASK, "the evaluator is broken, it %s: %s", how, tail);
 }
@@ -174,19 +189,23 @@ static void judge(struct job *job, struct stage_room *room, const struct sandbox
 static void command_run(struct job *job)
 {
     struct stage_room room = {.is_evaluators = true};
-    struct sandbox_output output = {0};
+    struct ended ended = {.output = {0}};
     struct fail fail = {0};
+    if (slice_is(job->start.run_layer_digest, LAYER_UNKNOWN)) {
+        job_end(job, OUTCOME_AGENT, "what the agent left is not known, and nothing was scored");
+        return;
+    }
     int code = open_room(job, &room, &fail);
     job_begin_work(job);
     if (code == 0)
-        code = sandbox_command(room.sandbox, job->task->eval_command,
-                               stage_command_ms(job->task->limits.command_s), OUTPUT_MAX, &output,
-                               &fail);
+        code = sandbox_command_apart(room.sandbox, job->task->eval_command,
+                                     stage_command_ms(job->task->limits.command_s), OUTPUT_MAX, &ended.output,
+                                     &ended.errors, &fail);
     if (code == 0)
-        judge(job, &room, &output);
+        judge(job, &room, &ended);
     else
         stage_end_failed(job, &room, BLAME_EVALUATOR, code, &fail);
-    free(output.text);
+    free(ended.output.text);
     stage_confirm(job, &room);
     stage_room_close(&room);
 }
@@ -194,6 +213,6 @@ static void command_run(struct job *job)
 const struct evaluator evaluator_command = {
     .name = "command",
     .doc =
-        "Runs eval.command in a fresh sandbox: exit status 0 is 1, 1 to 125 is 0; or what the reward file says.",
+        "Runs eval.command in a fresh sandbox: the reward is what the reward file says; or exit status 0 is 1 and 1 is 0.",
     .run = command_run,
 };

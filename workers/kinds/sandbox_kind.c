@@ -83,6 +83,8 @@ static bool pack(struct job *job, struct stage_room *room, enum blame_who who)
                  JOB_PACK_MS / 1000);
     else if (code < 0)
         stage_end_failed(job, room, who, code, &fail);
+    if (code < 0 && job->result.outcome == OUTCOME_AGENT)
+        strcpy(job->result.layer.digest, LAYER_UNKNOWN); /* or what was there before would be scored */
     return code == 0;
 }
 
@@ -166,6 +168,7 @@ static void say_end(struct job *job, const struct agent_run *run, struct blame b
 static void say_breach(struct job *job, const struct agent_run *run, const char *breach)
 {
     char words[64];
+    strcpy(job->result.layer.digest, LAYER_UNKNOWN);
     snprintf(words, sizeof(words), "%s limit", breach);
     say_end(job, run, blame_get(BLAME_AGENT, BLAME_LIMIT), words);
 }

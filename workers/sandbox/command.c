@@ -20,8 +20,9 @@ enum {
 struct command {
     struct sandbox *sandbox;
     pid_t pid;
-    int pipe;
-    struct loop_watch *watch;
+    int pipes[2]; /* both streams, or its output and its errors */
+    struct loop_watch *watches[2];
+    struct sandbox_errors *errors; /* NULL: not apart */
     struct output output;
     struct loop *loop;
     bool timed_out;
@@ -29,28 +30,57 @@ struct command {
     char script[64]; /* its file among the commands; "" when it is an argument */
 };
 
+/* Its end is kept. */
+static void add_errors(struct sandbox_errors *errors, const uint8_t *bytes, size_t len)
+{
+    const size_t most = sizeof(errors->text) - 1;
+    if (len > most) {
+        bytes += len - most;
+        len = most;
+    }
+    const size_t gone = errors->len + len > most ? errors->len + len - most : 0;
+    memmove(errors->text, errors->text + gone, errors->len - gone);
+    memcpy(errors->text + errors->len - gone, bytes, len);
+    errors->len += len - gone;
+    errors->text[errors->len] = '\0';
+    for (char *at = errors->text; (at = memchr(at, '\0', (size_t)(errors->text + errors->len - at)));)
+        *at = '?'; /* it is text */
+}
+
 /* False at the end of the pipe. */
-static bool read_some(struct command *command)
+static bool read_some(struct command *command, size_t which)
 {
     uint8_t chunk[16384];
     for (size_t done = 0; done < READ_MAX;) {
-        ssize_t got = read(command->pipe, chunk, sizeof(chunk));
+        ssize_t got = read(command->pipes[which], chunk, sizeof(chunk));
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
             return got < 0 && errno == EAGAIN;
         output_append(&command->output, chunk, (size_t)got);
+        if (which == 1)
+            add_errors(command->errors, chunk, (size_t)got);
         done += (size_t)got;
     }
     return true;
 }
 
+static void read_or_stop(struct command *command, size_t which)
+{
+    if (!read_some(command, which))
+        loop_unwatch(command->loop, &command->watches[which]);
+}
+
 static void on_output(void *arg, uint32_t events)
 {
-    struct command *command = arg;
     (void)events;
-    if (!read_some(command))
-        loop_unwatch(command->loop, &command->watch);
+    read_or_stop(arg, 0);
+}
+
+static void on_errors(void *arg, uint32_t events)
+{
+    (void)events;
+    read_or_stop(arg, 1);
 }
 
 /* ---- start -------------------------------------------------------------------------- */
@@ -70,23 +100,32 @@ static int write_script(struct command *command, const char *text, struct fail *
     return 0;
 }
 
+/* The end to write to, or negative errno. */
+static int make_pipe(struct command *command, size_t which, struct fail *fail)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return fail_set(fail, -errno, "pipe: %s", strerror(errno));
+    command->pipes[which] = ends[0];
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    return ends[1];
+}
+
 static int start(struct command *command, const char *text, struct fail *fail)
 {
     char path[PATH_MAX];
-    int ends[2];
     int code = strlen(text) > INLINE_MAX ? write_script(command, text, fail) : 0;
     if (code < 0)
         return code;
     snprintf(path, sizeof(path), "%s/%s", sandbox_run_path(command->sandbox), command->script);
     const char *inline_argv[] = {"/bin/bash", "-c", text, NULL};
     const char *script_argv[] = {"/bin/bash", path, NULL};
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return fail_set(fail, -errno, "pipe: %s", strerror(errno));
-    AUTO_CLOSE int write_end = ends[1];
-    command->pipe = ends[0];
-    fcntl(command->pipe, F_SETFL, O_NONBLOCK);
+    AUTO_CLOSE int output_end = make_pipe(command, 0, fail);
+    AUTO_CLOSE int errors_end = output_end >= 0 && command->errors ? make_pipe(command, 1, fail) : -1;
+    if (output_end < 0 || (command->errors && errors_end < 0))
+        return output_end < 0 ? output_end : errors_end;
     struct sandbox_exec exec = {.argv = command->script[0] ? script_argv : inline_argv,
-                                .fds = (int[]){write_end, write_end},
+                                .fds = (int[]){output_end, command->errors ? errors_end : output_end},
                                 .targets = (int[]){1, 2},
                                 .fd_count = 2};
     return sandbox_start(command->sandbox, &exec, &command->pid, fail);
@@ -123,8 +162,9 @@ static int finish(struct command *command, int64_t timeout_ms, struct fail *fail
         code = await_end(command, clock_ms() + KILLED_MS, fail);
     if (code == 0)
         return fail_set(fail, -EIO, "the command cannot be killed");
-    if (code > 0 && command->watch)
-        read_some(command);
+    for (size_t i = 0; i < 2; i++)
+        if (code > 0 && command->watches[i])
+            read_some(command, i);
     return code < 0 ? code : 0;
 }
 
@@ -135,29 +175,40 @@ static int run(struct command *command, const char *text, int64_t timeout_ms, st
         sandbox_kill_all_later(command->sandbox); /* it was asked for, and may run by now */
     if (code < 0)
         return code;
-    command->watch =
-        loop_watch(command->loop, command->pipe, EPOLLIN, on_output, command);
-    code = command->watch ? finish(command, timeout_ms, fail)
-                          : fail_set(fail, -ENOMEM, "out of memory");
+    command->watches[0] = loop_watch(command->loop, command->pipes[0], EPOLLIN, on_output, command);
+    if (command->errors)
+        command->watches[1] = loop_watch(command->loop, command->pipes[1], EPOLLIN, on_errors, command);
+    const bool is_watched = command->watches[0] && (command->watches[1] || !command->errors);
+    code = is_watched ? finish(command, timeout_ms, fail) : fail_set(fail, -ENOMEM, "out of memory");
     if (code < 0) {
         sandbox_forget_exit(command->sandbox, command->pid);
         sandbox_kill_all_later(command->sandbox);
     }
-    loop_unwatch(command->loop, &command->watch);
+    for (size_t i = 0; i < 2; i++)
+        loop_unwatch(command->loop, &command->watches[i]);
     return code;
 }
 
 int sandbox_command(struct sandbox *sandbox, const char *text, int64_t timeout_ms,
                     size_t output_max, struct sandbox_output *ret, struct fail *fail)
 {
-    struct command command = {.sandbox = sandbox, .pipe = -1, .loop = fiber_loop()};
+    return sandbox_command_apart(sandbox, text, timeout_ms, output_max, ret, NULL, fail);
+}
+
+int sandbox_command_apart(struct sandbox *sandbox, const char *text, int64_t timeout_ms, size_t output_max,
+                          struct sandbox_output *ret, struct sandbox_errors *ret_errors, struct fail *fail)
+{
+    struct command command = {.sandbox = sandbox, .pipes = {-1, -1}, .errors = ret_errors, .loop = fiber_loop()};
+    if (ret_errors)
+        *ret_errors = (struct sandbox_errors){.len = 0};
     int64_t began_us = clock_us();
     sandbox_hold(sandbox);
     output_init(&command.output, output_max);
     int code = run(&command, text, timeout_ms, fail);
     if (command.script[0])
         unlinkat(sandbox_commands_dir(sandbox), command.script, 0);
-    cleanup_close(&command.pipe);
+    cleanup_close(&command.pipes[0]);
+    cleanup_close(&command.pipes[1]);
     if (code < 0) {
         sandbox_release(sandbox);
         output_finish(&command.output);

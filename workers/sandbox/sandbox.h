@@ -163,6 +163,13 @@ void sandbox_count_command(struct sandbox *sandbox, const struct sandbox_output 
                            size_t output_max);
 int sandbox_command(struct sandbox *sandbox, const char *command, int64_t timeout_ms,
                     size_t output_max, struct sandbox_output *ret, struct fail *fail);
+/* The same, and the end of what it wrote to its standard error, which is in the output, too, as it came. */
+struct sandbox_errors {
+    size_t len;
+    char text[8192 + 1]; /* NUL-terminated */
+};
+int sandbox_command_apart(struct sandbox *sandbox, const char *command, int64_t timeout_ms, size_t output_max,
+                          struct sandbox_output *ret, struct sandbox_errors *ret_errors, struct fail *fail);
 
 /*
  * Kills all processes, then packs what was written (the overlay's upper directory) as a tar
