@@ -12,6 +12,18 @@ enum {
     KEEPALIVE_S = 30
 };
 
+/* Its connection is in a cache of its own. */
+struct http_line {
+    CURLSH *share;
+    uint64_t connects, requests;
+};
+
+/* What is asked for. */
+struct asked {
+    const char *url, *header, *body; /* header, body: NULL: none */
+    struct http_line *line;          /* NULL: any connection */
+};
+
 /* One request in flight; on its fiber's stack, or in the list of those that no fiber waits for. */
 struct request {
     struct request *next; /* of the loose */
@@ -136,9 +148,9 @@ static bool add_headers(struct request *request, const struct http *http, const 
     return true;
 }
 
-static bool request_init(struct request *request, struct http *http, const char *url,
-                         const char *header, const char *body)
+static bool request_init(struct request *request, struct http *http, const struct asked *asked)
 {
+    const char *header = asked->header, *body = asked->body;
     CURL *easy = request->easy = curl_easy_init();
     if (!easy || (header && !add_headers(request, http, header)))
         return false;
@@ -150,6 +162,8 @@ static bool request_init(struct request *request, struct http *http, const char 
         if (!header)
             curl_easy_setopt(easy, CURLOPT_HTTPHEADER, http->headers);
     }
+    if (asked->line && curl_easy_setopt(easy, CURLOPT_SHARE, asked->line->share) != CURLE_OK)
+        return false;
     curl_easy_setopt(easy, CURLOPT_PRIVATE, request);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, request->words);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
@@ -166,7 +180,8 @@ static bool request_init(struct request *request, struct http *http, const char 
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)http->limits.connect_ms);
     curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, (long)IDLE_S);
     return curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_URL, url) == CURLE_OK && http_log_in(http, easy, url);
+           curl_easy_setopt(easy, CURLOPT_URL, asked->url) == CURLE_OK &&
+           http_log_in(http, easy, asked->url);
 }
 
 static const struct {
@@ -230,25 +245,29 @@ static void read_reply(CURL *easy, struct http_reply *reply)
     reply->retry_after_s = retry_after_s;
 }
 
-int http_request(struct http *http, const char *url, const char *body, size_t body_max,
-                 struct http_reply *reply, struct fail *fail)
+static void note_line(struct http_line *line, CURL *easy)
 {
-    return http_request_with(http, url, NULL, body, body_max, reply, fail);
+    long connects = 0;
+    curl_easy_getinfo(easy, CURLINFO_NUM_CONNECTS, &connects);
+    line->connects += (uint64_t)connects;
+    line->requests++;
 }
 
-int http_request_with(struct http *http, const char *url, const char *header, const char *body,
-                      size_t body_max, struct http_reply *reply, struct fail *fail)
+static int request_run(struct http *http, const struct asked *asked, size_t body_max,
+                       struct http_reply *reply, struct fail *fail)
 {
     struct request request = {.fiber = fiber_current(), .body_max = body_max};
     *reply = (struct http_reply){0};
     int error = -ENOMEM;
-    if (!request_init(&request, http, url, header, body) ||
+    if (!request_init(&request, http, asked) ||
         curl_multi_add_handle(http->multi, request.easy) != CURLM_OK)
         fail_set(fail, error, "out of memory");
     else
         error = request_await(&request, &http->limits, fail);
     if (error == 0)
         read_reply(request.easy, reply);
+    if (request.easy && asked->line)
+        note_line(asked->line, request.easy);
     if (request.easy) {
         curl_multi_remove_handle(http->multi, request.easy); /* unfinished: its connection closes */
         curl_easy_cleanup(request.easy);
@@ -256,10 +275,65 @@ int http_request_with(struct http *http, const char *url, const char *header, co
     curl_slist_free_all(request.headers);
     if (error < 0) {
         buffer_finish(&request.body);
-        return fail_wrap(fail, "%s", url), error;
+        return fail_wrap(fail, "%s", asked->url), error;
     }
     reply->body = request.body;
     return 0;
+}
+
+int http_request(struct http *http, const char *url, const char *body, size_t body_max,
+                 struct http_reply *reply, struct fail *fail)
+{
+    const struct asked asked = {.url = url, .body = body};
+    return request_run(http, &asked, body_max, reply, fail);
+}
+
+int http_request_with(struct http *http, const char *url, const char *header, const char *body,
+                      size_t body_max, struct http_reply *reply, struct fail *fail)
+{
+    const struct asked asked = {.url = url, .header = header, .body = body};
+    return request_run(http, &asked, body_max, reply, fail);
+}
+
+int http_request_on(struct http *http, struct http_line *line, const char *url, const char *body,
+                    size_t body_max, struct http_reply *reply, struct fail *fail)
+{
+    const struct asked asked = {.url = url, .body = body, .line = line};
+    return request_run(http, &asked, body_max, reply, fail);
+}
+
+/* ---- lines ------------------------------------------------------------------------------ */
+
+struct http_line *http_line_open(void)
+{
+    struct http_line *line = calloc(1, sizeof(*line));
+    if (!line)
+        return NULL;
+    line->share = curl_share_init();
+    if (!line->share ||
+        curl_share_setopt(line->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_CONNECT) != CURLSHE_OK)
+        http_line_close(&line);
+    return line;
+}
+
+void http_line_close(struct http_line **line)
+{
+    struct http_line *old = take_ptr(line);
+    if (!old)
+        return;
+    if (old->share)
+        curl_share_cleanup(old->share);
+    free(old);
+}
+
+uint64_t http_line_connects(const struct http_line *line)
+{
+    return line->connects;
+}
+
+uint64_t http_line_requests(const struct http_line *line)
+{
+    return line->requests;
 }
 
 /* ---- what no fiber waits for -------------------------------------------------------------- */
@@ -326,7 +400,8 @@ void http_forget(struct http *http, const char *url, const char *body)
                                   : NULL;
     if (!request)
         return;
-    if (request_init(request, http, url, NULL, body) &&
+    const struct asked asked = {.url = url, .body = body};
+    if (request_init(request, http, &asked) &&
         curl_easy_setopt(request->easy, CURLOPT_COPYPOSTFIELDS, body) == CURLE_OK)
         loose_send(http, request, HTTP_FORGET_MS);
     else
@@ -339,7 +414,8 @@ bool http_get_later(struct http *http, const char *url, size_t body_max, int64_t
     struct request *request = loose_start(http, body_max, answered, arg);
     if (!request)
         return false;
-    if (request_init(request, http, url, NULL, NULL))
+    const struct asked asked = {.url = url};
+    if (request_init(request, http, &asked))
         return loose_send(http, request, timeout_ms);
     loose_end(http, request);
     return false;

@@ -51,6 +51,20 @@ int http_request_with(struct http *http, const char *url, const char *header, co
                       size_t body_max, struct http_reply *reply, struct fail *fail);
 
 /*
+ * A line: what is asked over it goes over one connection, and over a new one in its place where that was closed. One request
+ * at a time; closed before `http` is destroyed. NULL: out of memory.
+ */
+struct http_line;
+struct http_line *http_line_open(void);
+void http_line_close(struct http_line **line); /* NULL-safe */
+/* How many connections were made for it so far, and how many requests were sent over it. */
+uint64_t http_line_connects(const struct http_line *line);
+uint64_t http_line_requests(const struct http_line *line);
+/* As http_request, over the line (NULL: over any connection). */
+int http_request_on(struct http *http, struct http_line *line, const char *url, const char *body,
+                    size_t body_max, struct http_reply *reply, struct fail *fail);
+
+/*
  * POSTs `body` and forgets it: for what is said to a server on the way out of a fiber that was
  * cancelled. Does not await; works on a fiber and off it. What comes of it nobody learns; it is
  * given up after HTTP_FORGET_MS, and not even begun when HTTP_FORGET_MAX of its kind are under way.

@@ -405,6 +405,51 @@ static void no_error_names_credentials(void **state)
     assert_null(strstr(a.fail.text, "SECRET"));
 }
 
+/* ---- lines -------------------------------------------------------------------------------- */
+
+static void ask_on(struct http_line *line, const char *path, int expected)
+{
+    char url[256];
+    struct http_reply reply;
+    snprintf(url, sizeof(url), "%s%s", base, path);
+    assert_int_equal(http_request_on(http, line, url, NULL, 1 << 20, &reply, NULL), expected);
+    buffer_finish(&reply.body);
+}
+
+static void assert_line(const struct http_line *line, uint64_t requests, uint64_t connects)
+{
+    assert_int_equal(http_line_requests(line), requests);
+    assert_int_equal(http_line_connects(line), connects);
+}
+
+static void ask_on_lines(void *arg)
+{
+    (void)arg;
+    struct http_line *one = http_line_open(), *other = http_line_open();
+    assert_true(one && other);
+    ask_on(one, "/", 0);
+    ask_on(other, "/", 0);
+    ask_on(one, "/", 0);
+    assert_line(one, 2, 1);
+    assert_line(other, 1, 1);
+    assert_int_equal(connections, 2);
+    ask_on(one, "/cut", -EIO); /* and the server closes it */
+    ask_on(one, "/", 0);
+    assert_line(one, 4, 2);
+    assert_int_equal(connections, 3);
+    http_line_close(&one);
+    http_line_close(&other);
+    assert_null(one);
+}
+
+static void a_line_has_one_connection_and_counts_those_in_its_place(void **state)
+{
+    (void)state;
+    living++;
+    fiber_start(loop, ask_on_lines, ask_ended, NULL);
+    run_all();
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -428,6 +473,7 @@ int main(void)
         TEST(when_to_come_back_is_read),
         TEST(past_the_deadline_the_connection_closes),
         TEST(a_cancel_closes_the_connection_at_once),
+        TEST(a_line_has_one_connection_and_counts_those_in_its_place),
         TEST(only_http_is_spoken),
         TEST(no_proxy_is_used),
         TEST(credentials_go_with_requests_to_their_url_and_to_no_other),
