@@ -83,7 +83,7 @@ def vllm_complete(engine, request, reply_ids):
         return too_long(engine, prompt, request["max_tokens"])
     tokens, finish = sample(engine, request, prompt, request["max_tokens"], request, reply_ids)
     ids = [id for id, _, _ in tokens]
-    said = engine.model.decode(ids[:-1] if finish == "stop" else ids, specials=True)
+    said = engine.decode(ids[:-1] if finish == "stop" else ids, specials=True)
     choice = {"index": 0, "text": said, "finish_reason": finish, "stop_reason": None,
               "logprobs": {"text_offset": [0] * len(ids), "token_logprobs": [p for _, p, _ in tokens],
                            "tokens": [f"token_id:{id}" for id in ids],
@@ -109,12 +109,12 @@ def tokenize(engine, request, reply_ids):
         text = request["prompt"]
     if "messages" in request and engine.script.get("tokenizes_messages") is False:
         return 400, {"error": {"message": "prompt: Field required", "type": "BadRequestError", "code": 400}}
-    ids = engine.model.encode(text, True)
+    ids = engine.encode(text, True)
     return 200, {"count": len(ids), "max_model_len": engine.context, "tokens": ids, "token_strs": None}
 
 
 def vllm_detokenize(engine, request, reply_ids):
-    return 200, {"prompt": engine.model.decode(request["tokens"], specials=True)}
+    return 200, {"prompt": engine.decode(request["tokens"], specials=True)}
 
 
 def vllm_version(engine, request, reply_ids):
@@ -147,7 +147,7 @@ def sglang_generate(engine, request, reply_ids):
             "output_token_logprobs": [[p, id, None] for id, p, _ in tokens]}
     if request["top_logprobs_num"]:
         meta["output_top_logprobs"] = [[[top, 7, None]] for _, _, top in tokens]
-    said = engine.model.decode(ids[:-1] if finish == "stop" else ids, specials=True)
+    said = engine.decode(ids[:-1] if finish == "stop" else ids, specials=True)
     return 200, {"text": said, "output_ids": ids, "meta_info": meta}
 
 
@@ -158,10 +158,14 @@ def sglang_info(engine, request, reply_ids):
 
 
 def sglang_detokenize(engine, request, reply_ids):
-    return 200, {"text": engine.model.decode(request["tokens"], specials=True)}
+    return 200, {"text": engine.decode(request["tokens"], specials=True)}
 
 
-SGLANG = {"/model_info": sglang_info, "/get_model_info": sglang_info, "/v1/models": vllm_models, "/tokenize": tokenize,
+def sglang_server(engine, request, reply_ids):
+    return 200, {"random_seed": engine.start(engine.seed)}
+
+
+SGLANG = {"/server_info": sglang_server, "/model_info": sglang_info, "/get_model_info": sglang_info, "/v1/models": vllm_models, "/tokenize": tokenize,
           "/detokenize": sglang_detokenize, "/generate": sglang_generate, "/abort_request": health, "/health": health}
 
 # A router in front of a vLLM, or another server of the protocol.

@@ -32,7 +32,10 @@ reply stands for what the file "version_path" of the script holds, when the requ
 joined by a '+', if that differs. With a "dialect" it speaks as another server does (scripted_dialects.py); a rule without
 a "path" is then of whichever route samples.
 With "credentials", "user:password", whoever does not give them (Basic) gets 401, and the log a line with path "denied".
-While the file "hold_path" is there, answers stop in mid-sequence. With "other_tokenizer", a and b are each other's ids. With "cache_path" /metrics tells how full its cache is: the number, of 1,
+While the file "hold_path" is there, answers stop in mid-sequence. With "other_tokenizer", a and b are each other's ids; with
+"swapped": [ID, ID], these two. Each start gives another media_marker (llama) or process_start_time_seconds (vllm) or random_seed
+(sglang) unless "start" says which one, or, with "start": null, none. "green" is another script, and "green_after" how many requests are answered before one by it:
+from then on it is all that is there, behind the same connections (the log says "green"). With "green_path" it is there while that file is. With "cache_path" /metrics tells how full its cache is: the number, of 1,
 that this file holds.
 """
 import argparse
@@ -40,6 +43,7 @@ import base64
 import json
 import os
 import re
+import secrets
 import select
 import socket
 import sys
@@ -55,6 +59,7 @@ SPECIALS = {"<|im_start|>": 256, "<|im_end|>": 257, "<|endoftext|>": 258, "<s>":
 NAMES = {id: name for name, id in SPECIALS.items()}
 ENDS = (257, 258)
 VOCABULARY = 260
+LOG_LOCK = threading.Lock()
 
 
 # ---- tokenizer and templates ---------------------------------------------------------------
@@ -157,25 +162,25 @@ def logprob(position, id):
     return -((position * 7919 + id * 104729) % 9973 + 1) / 1000
 
 
-def entry(position, id, top):
+def entry(position, id, top, word=token_bytes):
     def one(id):
-        return {"id": id, "token": "", "bytes": list(token_bytes(id)), "logprob": logprob(position, id)}
+        return {"id": id, "token": "", "bytes": list(word(id)), "logprob": logprob(position, id)}
 
     best = sorted(range(VOCABULARY), key=lambda id: -logprob(position, id))[:top]
     return dict(one(id), top_logprobs=[one(id) for id in best])
 
 
-def completion(request, reply_ids, off=0):
-    """The answer when the model would say reply_ids, were there no limit; forced ids scored as `off` places on."""
+def completion(request, reply_ids, off=0, word=token_bytes):
+    """The answer when the model would say reply_ids, were there no limit; forced ids scored as `off` places on, ids named by `word`."""
     prompt, limit = request["prompt"], request["n_predict"]
     forced = [id for id, bias in request.get("logit_bias", []) if bias > 100]
     ids = (forced or reply_ids)[:limit]
     entries, text = [], b""
     place = len(prompt) + (off if forced else 0)
     for i, id in enumerate(ids):
-        text += token_bytes(id)
+        text += word(id)
         if not is_cut(text):
-            entries.append(entry(place + i, id, request["n_probs"]))
+            entries.append(entry(place + i, id, request["n_probs"], word))
     answer = {
         "content": text.decode(errors="replace"),
         "tokens": ids,
@@ -252,11 +257,43 @@ class Engine:
         self.context = script.get("context", 4096)
         self.model = sys.modules[__name__]
         self.lingering = 0
+        self.mark = {}
+        self.began_s, self.marker, self.seed = time.time(), secrets.token_hex(16), secrets.randbelow(1 << 30)
+        self.swap = {}
+        if script.get("other_tokenizer") or "swapped" in script:
+            one, other = script.get("swapped", [97, 98])
+            self.swap = {one: other, other: one}
+        self.green = Engine(script["green"], log, None) if "green" in script else None
+        if self.green:
+            self.green.mark = {"green": True}
+        self.requests = 0
+
+    def now(self):
+        """Who is there for the next request."""
+        if not self.green:
+            return self
+        with self.lock:
+            self.requests += 1
+            is_green = self.requests > self.script.get("green_after", 1 << 60)
+        return self.green if is_green or os.path.exists(self.script.get("green_path", "/nowhere")) else self
+
+    def start(self, drawn):
+        """What is another with each start."""
+        return self.script.get("start", drawn)
+
+    def encode(self, text, specials):
+        return [self.swap.get(id, id) for id in encode(text, specials)]
+
+    def decode(self, ids, specials=False):
+        return decode([self.swap.get(id, id) for id in ids], specials)
+
+    def word(self, id):
+        return token_bytes(self.swap.get(id, id))
 
     def note(self, **line):
         if self.log:
-            with self.lock:
-                self.log.write(json.dumps(line) + "\n")
+            with LOG_LOCK:
+                self.log.write(json.dumps(dict(line, **self.mark)) + "\n")
                 self.log.flush()
 
     def admits(self, header):
@@ -271,7 +308,7 @@ class Engine:
         prompt, asked = scripted_dialects.prompt_of(request), scripted_dialects.tokens_of(request)
         with self.lock:
             call = self.calls[path] = self.calls.get(path, 0) + 1
-            user, turn = last_turns(prompt) if prompt is not None else ("", 0)
+            user, turn = last_turns([self.swap.get(id, id) for id in prompt]) if prompt is not None else ("", 0)
             for i, rule in enumerate(self.script.get("rules", [])):
                 if ((rule["path"] == path if "path" in rule else prompt is not None) and rule.get("call", call) == call
                         and rule.get("tokens", asked) == asked and rule.get("if", "") in user and self.used.get(i, 0) < rule.get("times", 1 << 60)):
@@ -294,7 +331,7 @@ class Engine:
         if "{version}" in text:
             before, now = rule["version"], rule["now"]
             text = text.replace("{version}", now if before == now else before + "+" + now)
-        return encode(text, False) + [SPECIALS[rule.get("end", "<|im_end|>")]]
+        return self.encode(text, False) + [SPECIALS[rule.get("end", "<|im_end|>")]]
 
     def version(self):
         with open(self.script["version_path"], encoding="utf-8") as file:
@@ -320,15 +357,16 @@ class Engine:
         if path == "/props" and not self.script.get("other_server"):
             return 200, {"default_generation_settings": {"n_ctx": context}, "total_slots": 1, "eos_token": "<|im_end|>",
                          "model_path": self.script.get("model", "model.gguf"),
+                         "media_marker": self.start(f"<__media_{self.marker}__>"),
                          "chat_template": self.script.get("template", "chatml")}
+        if path == "/v1/models" and not self.script.get("other_server"):
+            return 200, {"data": [{"id": "scripted", "meta": {"n_vocab": VOCABULARY}}]}
         if path == "/tokenize":
             inside = self.breaks("specials_inside") and request["content"] not in SPECIALS
-            ids = encode(request["content"], request.get("parse_special", True) or self.breaks("specials") or inside)
-            if self.script.get("other_tokenizer"):
-                ids = [{97: 98, 98: 97}.get(id, id) for id in ids]
+            ids = self.encode(request["content"], request.get("parse_special", True) or self.breaks("specials") or inside)
             return 200, {"tokens": (self.prefix() if request.get("add_special") else []) + ids}
         if path == "/detokenize":
-            text = decode(request["tokens"], specials=True)
+            text = self.decode(request["tokens"], specials=True)
             return 200, {"content": text.upper() if self.breaks("ids") else text}
         if path == "/slots":
             return 200, [{"id": i, "is_processing": i < self.lingering} for i in range(4)]
@@ -338,7 +376,7 @@ class Engine:
         if path == "/completion":
             if len(request["prompt"]) >= context and not self.breaks("too_long"):
                 return 400, STATUSES["long"]
-            return 200, completion(request, self.reply(rule, turn), 5 if self.breaks("scores") else 0)
+            return 200, completion(request, self.reply(rule, turn), 5 if self.breaks("scores") else 0, self.word)
         return 404, {"error": {"code": 404, "message": "File Not Found", "type": "not_found_error"}}
 
     def forward(self, path, body):
@@ -418,14 +456,18 @@ class Handler(BaseHTTPRequestHandler):
         engine.note(path=self.path, request=request, status=0, answer="gone")
 
     def tell_metrics(self, engine):
-        with open(engine.script["cache_path"], encoding="utf-8") as file:
-            part = file.read().strip()
-        name = METRICS[engine.script.get("dialect", "llama")]
-        return self.send(200, f'# TYPE {name} gauge\n{name}{{engine="0"}} {part}\n'.encode())
+        dialect, lines = engine.script.get("dialect", "llama"), ""
+        if dialect == "vllm" and engine.start(engine.began_s) is not None:
+            lines = f"process_start_time_seconds {engine.start(engine.began_s)}\n"
+        if "cache_path" in engine.script:
+            with open(engine.script["cache_path"], encoding="utf-8") as file:
+                part = file.read().strip()
+            lines += f'# TYPE {METRICS[dialect]} gauge\n{METRICS[dialect]}{{engine="0"}} {part}\n'
+        return self.send(200, lines.encode()) if lines else False
 
     def handle_script(self, engine, request):
-        if self.path == "/metrics" and "cache_path" in engine.script:
-            return self.tell_metrics(engine)
+        if self.path == "/metrics" and self.tell_metrics(engine) is not False:
+            return None
         rule, turn = engine.rule(self.path, request)
         if "version_path" in engine.script:
             rule = dict(rule, version=engine.version())
@@ -457,7 +499,7 @@ class Handler(BaseHTTPRequestHandler):
         return self.send(status, b"<html>not JSON" if fault == "garbage" else body)
 
     def handle_any(self):
-        engine = self.server.engine
+        engine = self.server.engine.now()
         body = self.rfile.read(int(self.headers.get("Content-Length", 0))) or None
         if not engine.admits(self.headers.get("Authorization")):
             engine.note(path="denied", request=self.path, status=401, answer=None)

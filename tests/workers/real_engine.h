@@ -62,14 +62,18 @@ static inline void real_engine_exec(int port, const char *template)
     _exit(127);
 }
 
-static inline void real_engine_start(struct real_engine *engine, const char *template)
+static inline void real_engine_start_at(struct real_engine *engine, int port, const char *template)
 {
-    int port = real_engine_port();
     snprintf(engine->url, sizeof(engine->url), "http://127.0.0.1:%d", port);
     engine->pid = fork();
     assert_true(engine->pid >= 0);
     if (engine->pid == 0)
         real_engine_exec(port, template);
+}
+
+static inline void real_engine_start(struct real_engine *engine, const char *template)
+{
+    real_engine_start_at(engine, real_engine_port(), template);
 }
 
 static inline void real_engine_stop(struct real_engine *engine)

@@ -137,18 +137,28 @@ static void an_engine_that_says_when_to_come_back_is_not_asked_before(void **sta
     world_close(&world);
 }
 
-static void an_engine_too_busy_to_say_what_it_serves_is_not_at_fault(void **state)
+static void an_engine_that_is_slow_to_say_who_it_is_is_not_at_fault(void **state)
 {
     (void)state;
-    open_world("{'rules': [{'path': '/props', 'call': 1}, {'path': '/props', 'fault': 'hang'},"
-               "{'path': '/completion', 'replies': ['```bash\\nsleep 3\\n```', 'TASK_DONE']}]}");
-    struct attempt attempt = {
-        .json = "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'bash'}}"};
+    open_world("{'rules': [{'path': '/props', 'call': 4, 'delay_ms': 2500}, {'reply': 'at last'}]}");
+    struct attempt attempt = {.json = CHAT("x")};
     attempt_run(&world, &attempt);
-    assert_ended(&attempt, OUTCOME_OK, "2 turns");
-    json_t *log = world_log(&world);
-    assert_true(log_count(log, "/props") > 1); /* it was asked, and did not say */
-    json_decref(log);
+    assert_ended(&attempt, OUTCOME_OK, "1 turn");
+    assert_record_is_the_log(&attempt.record, &world); /* nothing was sampled twice */
+    attempt_finish(&attempt);
+    world_close(&world);
+}
+
+static void what_an_engine_samples_that_does_not_say_who_it_is_counts_nothing(void **state)
+{
+    (void)state;
+    open_world("{'rules': [{'path': '/props', 'call': 1}, {'path': '/props', 'call': 2}, {'path': '/props', 'call': 3},"
+               "{'path': '/props', 'call': 4}, {'path': '/props', 'fault': 'hang'}, {'reply': 'who says so?'}]}");
+    struct attempt attempt = {.json = CHAT("x"), .deadline_ms = 3000};
+    attempt_run(&world, &attempt);
+    assert_ended(&attempt, OUTCOME_INFRA, "gave no answer for the last");
+    assert_int_equal(attempt.run.fault, FAULT_ENGINE);
+    assert_int_equal(count_turns(&attempt.record, "assistant"), 0);
     attempt_finish(&attempt);
     world_close(&world);
 }
@@ -199,17 +209,23 @@ static void an_engine_that_comes_back_the_same_costs_the_rollout_nothing(void **
     world_close(&world);
 }
 
-static void a_rollout_does_not_go_on_with_another_model_or_template(void **state)
+static void a_rollout_does_not_go_on_with_another_model_template_or_tokenizer(void **state)
 {
     (void)state;
-    static const char *const others[] = {
-        "{'model': 'b', " COMMANDS "}",
-        "{'model': 'a', 'template': 'trim', " COMMANDS "}",
+    static const struct {
+        const char *script, *words;
+    } others[] = {
+        {"{'model': 'b', " COMMANDS "}", "its name, path or vocabulary is another"},
+        {"{'model': 'a', 'template': 'trim', " COMMANDS "}", "its chat template is another"},
+        {"{'model': 'a', 'other_tokenizer': true, " COMMANDS "}", "its tokenizer is another"},
+        /* two words that stand in no sample */
+        {"{'model': 'a', 'swapped': [1, 2], " COMMANDS "}", "its name, path or vocabulary is another"},
     };
     for (size_t i = 0; i < COUNT(others); i++) {
         struct attempt attempt = {0};
-        run_over_a_restart(&attempt, "{'model': 'a', " COMMANDS "}", others[i]);
+        run_over_a_restart(&attempt, "{'model': 'a', " COMMANDS "}", others[i].script);
         assert_ended(&attempt, OUTCOME_INFRA, "serves another model than the rollout began with");
+        assert_ended(&attempt, OUTCOME_INFRA, others[i].words);
         assert_int_equal(attempt.run.fault, FAULT_ENGINE);
         const struct record_trace *trace = &attempt.record.traces[0];
         assert_int_equal(trace->turn_count, 2); /* what the first one sampled is kept, and no more */
@@ -226,9 +242,10 @@ static int group(void)
         TEST(an_engine_that_dies_in_the_middle_of_a_call_is_told_as_gone),
         TEST(a_slow_engine_is_not_at_fault),
         TEST(an_engine_that_says_when_to_come_back_is_not_asked_before),
-        TEST(an_engine_too_busy_to_say_what_it_serves_is_not_at_fault),
+        TEST(an_engine_that_is_slow_to_say_who_it_is_is_not_at_fault),
+        TEST(what_an_engine_samples_that_does_not_say_who_it_is_counts_nothing),
         TEST(an_engine_that_comes_back_the_same_costs_the_rollout_nothing),
-        TEST(a_rollout_does_not_go_on_with_another_model_or_template),
+        TEST(a_rollout_does_not_go_on_with_another_model_template_or_tokenizer),
     };
     return cmocka_run_group_tests_name("engine_trouble", tests, NULL, NULL);
 }

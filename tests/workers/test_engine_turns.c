@@ -3,7 +3,7 @@
 #include "tokenizer_file.h"
 
 #include "workers/engines/encoding.h"
-#include "workers/engines/knowing.h"
+#include "workers/engines/proving.h"
 
 static struct world world;
 

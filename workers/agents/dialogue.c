@@ -13,6 +13,39 @@
 /* A call that outlasts the longest answered one this many times is the engine's fault. */
 enum { STALL_FACTOR = 4, STALL_SLACK_S = 1 };
 
+/* ---- who it began with ------------------------------------------------------------------- */
+
+/* What of it is another, for people. */
+static const char *what_changed(const struct dialogue *dialogue)
+{
+    const struct record *record = dialogue->run->record;
+    struct engine_about now = {0};
+    if (!engine_recall(dialogue->run->engine, &now))
+        return "it does not say what";
+    if (strcmp(now.tokenizer_digest, record->tokenizer_digest) != 0)
+        return "its tokenizer is another";
+    return strcmp(now.template_digest, record->template_digest) != 0 ? "its chat template is another"
+                                                                     : "its name, path or vocabulary is another";
+}
+
+/*
+ * `error` is what an engine's function returned last. What it told was told by who the engine's facts tell of now
+ * (proving.h): ids and verdicts of another mean something else, and so do other log-probabilities.
+ */
+static int refuse_another(const struct dialogue *dialogue, int error, struct fail *fail)
+{
+    const struct engine *engine = dialogue->run->engine;
+    const bool is_told = error == 0 || error == -EINVAL || error == -E2BIG || error == -ENOTSUP;
+    if (error == -ESTALE || (is_told && !engine_serves(engine, dialogue->identity)))
+        return fail_set(fail, -ESTALE, "%s serves another model than the rollout began with: %s",
+                        engine_url(engine), what_changed(dialogue));
+    if (is_told && strcmp(engine_logprobs_mode(engine), dialogue->run->record->logprobs_mode) != 0)
+        return fail_set(fail, -ESTALE, "%s gives log-probabilities of another kind (%s) than the rollout began with (%s)",
+                        engine_url(engine), engine_logprobs_mode(engine),
+                        dialogue->run->record->logprobs_mode);
+    return error;
+}
+
 /* ---- opening ----------------------------------------------------------------------------- */
 
 static int out_of_memory(struct fail *fail)
@@ -76,8 +109,8 @@ static int open_with(struct dialogue *dialogue, const struct task_message *messa
     if (error == 0)
         error = describe(dialogue, fail);
     if (error == 0)
-        error =
-            engine_render(dialogue->run->engine, messages, count, count, &dialogue->ids, fail);
+        error = refuse_another(dialogue, engine_render(dialogue->run->engine, messages, count, count,
+                                                       &dialogue->ids, fail), fail);
     return error < 0 ? error : record_prompt(dialogue, "", 0, fail);
 }
 
@@ -127,26 +160,6 @@ void dialogue_close(struct dialogue *dialogue)
     engine_stay(&dialogue->stay, NULL, 0);
     tokens_finish(&dialogue->ids);
     history_finish(&dialogue->history);
-}
-
-/* ---- the model it began with ------------------------------------------------------------- */
-
-/* After a call: an engine that was restarted with another model meanwhile read our ids as its own. */
-static int refuse_another_model(const struct dialogue *dialogue, struct fail *fail)
-{
-    const struct engine *engine = dialogue->run->engine;
-    if (engine_serves(engine, dialogue->identity))
-        return 0;
-    return fail_set(fail, -ESTALE, "%s serves another model than the rollout began with",
-                    engine_url(engine));
-}
-
-/* Before a call: what the engine serves now, by its own word. */
-static int confirm_model(const struct dialogue *dialogue, struct fail *fail)
-{
-    struct engine_about about;
-    int error = engine_describe(dialogue->run->engine, &about, fail);
-    return error < 0 ? error : refuse_another_model(dialogue, fail);
 }
 
 /* ---- a turn ------------------------------------------------------------------------------ */
@@ -201,15 +214,18 @@ static int generate(struct dialogue *dialogue, struct generation *ret, struct fa
     const uint64_t left = limit > dialogue->sampled ? limit - dialogue->sampled : 1;
     if (limit > 0 && left < room)
         room = left;
-    int error = confirm_model(dialogue, fail);
+    int error = refuse_another(dialogue, 0, fail); /* it is known already, sometimes */
     if (error == 0)
         error = age_check(&run->age, run->task, engine_policy_number(run->engine), fail);
     if (error == 0)
-        error = engine_generate(run->engine, &dialogue->ids, &run->task->sampling,
-                                max_tokens < room ? max_tokens : room, run->sample, ret, fail);
+        error = refuse_another(
+            dialogue,
+            engine_generate(run->engine, &dialogue->ids, &run->task->sampling,
+                            max_tokens < room ? max_tokens : room, run->sample, ret, fail),
+            fail);
     if (error == 0) /* it may have waited for a new version */
         error = age_check(&run->age, run->task, ret->policy_number, fail);
-    return error < 0 ? error : refuse_another_model(dialogue, fail);
+    return error;
 }
 
 int dialogue_sample(struct dialogue *dialogue, struct fail *fail)
@@ -268,8 +284,10 @@ static int start_trace(struct dialogue *dialogue, const char *reason, double sec
     char words[sizeof(((struct record_trace *)0)->reason)];
     const struct slice fits = text_cut(reason, sizeof(words) - 1);
     snprintf(words, sizeof(words), "%.*s", SLICE_ARG(fits));
-    int error = engine_render(dialogue->run->engine, history->messages, history->count,
-                              history->text_from, &ids, fail);
+    int error = refuse_another(dialogue,
+                               engine_render(dialogue->run->engine, history->messages,
+                                             history->count, history->text_from, &ids, fail),
+                               fail);
     if (error == 0)
         error = check_room(dialogue, words, ids.count, fail);
     if (error < 0) {
@@ -299,7 +317,7 @@ static int go_on(struct dialogue *dialogue, const struct telling *telling, doubl
     struct tokens bridge = {0};
     int error = dialogue->is_cut
                     ? fail_set(fail, -ENOTSUP, "cut: the reply before ended by its length")
-                    : engine_bridge(run->engine, telling, &bridge, fail);
+                    : refuse_another(dialogue, engine_bridge(run->engine, telling, &bridge, fail), fail);
     if (error == -ENOTSUP) {
         const struct fail why = *fail;
         error = start_trace(dialogue, why.text, seconds, fail);
@@ -325,11 +343,7 @@ int dialogue_bridge(struct dialogue *dialogue, enum tell_role role, const struct
         if (!history_add(&dialogue->history, tell_role_word(role), contents[i]))
             return out_of_memory(fail);
     dialogue->call_start_ms = clock_ms();
-    int error = confirm_model(dialogue, fail);
-    if (error == 0)
-        error = go_on(dialogue, &telling, seconds, fail);
-    if (error == 0)
-        error = refuse_another_model(dialogue, fail);
+    int error = go_on(dialogue, &telling, seconds, fail);
     if (error == 0)
         dialogue->call_start_ms = 0;
     return error;
@@ -338,7 +352,7 @@ int dialogue_bridge(struct dialogue *dialogue, enum tell_role role, const struct
 int dialogue_marks_tools(struct dialogue *dialogue, const char *mark, bool *ret, struct fail *fail)
 {
     dialogue->call_start_ms = clock_ms();
-    int error = engine_marks_tools(dialogue->run->engine, mark, ret, fail);
+    int error = refuse_another(dialogue, engine_marks_tools(dialogue->run->engine, mark, ret, fail), fail);
     if (error == 0)
         dialogue->call_start_ms = 0;
     return error;

@@ -4,8 +4,8 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "workers/agents/dialogue.h"
-#include "workers/engines/knowing.h"
 #include "workers/engines/moving.h"
+#include "workers/engines/proving.h"
 
 enum { MOVE_ASK_MS = 5000 }; /* an engine that does not say within it what it serves is not gone to */
 
@@ -20,7 +20,7 @@ static bool serves_alike(const struct dialogue *dialogue, struct engine *to)
     if (to->policy.is_paused)
         return false;
     fiber_push_deadline(clock_ms() + MOVE_ASK_MS);
-    const int error = engine_confirm(to, NULL);
+    const int error = engine_act(to, NULL, NULL, NULL);
     fiber_pop_deadline();
     return error == 0 && strcmp(facts->identity, dialogue->identity) == 0 &&
            strcmp(facts->logprobs_mode, record->logprobs_mode) == 0 &&

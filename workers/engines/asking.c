@@ -31,12 +31,6 @@ struct action {
     struct generation generation; /* of generate */
 };
 
-static int act_describe(void *arg, struct fail *fail)
-{
-    struct action *action = arg;
-    return engine_confirm(action->engine, fail);
-}
-
 static void tell_about(const struct engine_facts *facts, struct engine_about *ret)
 {
     ret->context_tokens = facts->context_tokens;
@@ -49,8 +43,7 @@ static void tell_about(const struct engine_facts *facts, struct engine_about *re
 
 int engine_describe(struct engine *engine, struct engine_about *ret, struct fail *fail)
 {
-    struct action action = {.engine = engine};
-    int error = engine_try(engine, act_describe, &action, fail);
+    int error = engine_try(engine, NULL, NULL, fail);
     if (error == 0)
         tell_about(&engine->facts, ret);
     return error;
@@ -113,9 +106,6 @@ static int act_render(void *arg, struct fail *fail)
 {
     struct action *action = arg;
     action->ids.count = 0;
-    int error = engine_learn(action->engine, fail);
-    if (error < 0)
-        return error;
     return action->text_from < action->message_count
                ? rendering_render(action->engine, action->messages, action->message_count,
                                   action->text_from, &action->ids, fail)
@@ -130,9 +120,7 @@ static int find_frame(struct action *action, enum tell_role role, const struct f
     const struct frame *frame;
     action->unfit = (struct fail){0};
     *ret = NULL;
-    int error = engine_learn(action->engine, fail);
-    if (error == 0)
-        error = engine_learn_tokenizer(action->engine, fail);
+    int error = engine_learn_tokenizer(action->engine, fail);
     if (error == 0)
         error = engine_learn_frame(action->engine, role, &frame, fail);
     if (error < 0)
@@ -150,9 +138,7 @@ static int act_marks_tools(void *arg, struct fail *fail)
     const struct frame *frame;
     const char *turn;
     action->is_marked = false;
-    int error = engine_learn(action->engine, fail);
-    if (error == 0)
-        error = engine_learn_tool_turn(action->engine, &turn, fail);
+    int error = engine_learn_tool_turn(action->engine, &turn, fail);
     if (error < 0 || !strstr(turn, action->mark))
         return error;
     error = find_frame(action, TELL_TOOL, &frame, fail);
@@ -252,9 +238,6 @@ static int act_generate(void *arg, struct fail *fail)
     struct action *action = arg;
     struct engine *engine = action->engine;
     generation_finish(&action->generation);
-    int error = engine_learn(engine, fail);
-    if (error < 0)
-        return error;
     uint64_t context = engine->facts.context_tokens, prompt = action->prompt->count;
     if (prompt >= context)
         return fail_set(fail, -E2BIG, "a prompt of %llu tokens leaves no room in a context of %llu",
@@ -309,9 +292,6 @@ static int act_score(void *arg, struct fail *fail)
 {
     struct rescoring *rescoring = arg;
     struct engine *engine = rescoring->engine;
-    int error = engine_learn(engine, fail);
-    if (error < 0)
-        return error;
     uint64_t context = engine->facts.context_tokens, count = rescoring->scoring->count;
     if (count > context)
         return fail_set(fail, -E2BIG, "%llu tokens do not fit a context of %llu",

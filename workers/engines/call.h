@@ -20,6 +20,7 @@ enum { CALL_ANSWER_MAX = 1 << 24 };
 
 struct call {
     struct http *http;
+    struct http_line *line; /* NULL: any connection */
     const char *base, *path;
     json_t *body;       /* NULL: `text` */
     const char *text;   /* JSON that is written already; NULL too: GET */

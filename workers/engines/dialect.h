@@ -8,6 +8,7 @@
 
 #include "workers/engines/bridge.h"
 #include "workers/engines/engine.h"
+#include "workers/engines/lines.h"
 #include "workers/engines/looking.h"
 #include "workers/engines/once.h"
 #include "workers/engines/policy.h"
@@ -19,13 +20,32 @@ enum { METADATA_TIMEOUT_MS = 30000, GENERATION_TIMEOUT_MS = 600000, GENERATION_T
 /* How to read text: special tokens' names as such or as plain text. */
 enum tokenize_mode { TOKENIZE_PLAIN, TOKENIZE_SPECIALS };
 
+/*
+ * What a server is recognized by, in a request or two: the digest of what it says of itself. Two that have the
+ * same are the same server, or, where has_start is not set, as like as could be seen.
+ */
+struct engine_mark {
+    char text[80];
+    bool has_start; /* it holds something that is another whenever a server is started */
+};
+enum { ENGINE_MARKS_MAX = 16 };
+
+/* What a server says of its start, where that costs it something; asked at most once in START_EVERY_MS. */
+enum { START_EVERY_MS = 2000 };
+struct engine_start {
+    char text[64];
+    bool is_told;     /* it is another with each start */
+    int64_t asked_ms; /* 0: ask now */
+};
+
 /* Of one server; set by describe. */
 struct engine_facts {
     uint64_t context_tokens; /* of one request, sampled tokens included */
     char template_digest[80];
-    char tokenizer_digest[80]; /* tokenizer_digest.h; by knowing.c */
+    char tokenizer_digest[80]; /* tokenizer_digest.h */
     char model_digest[80]; /* of what else must stay the same under a rollout */
-    char identity[80];     /* of these three; by knowing.c */
+    char sketch_digest[80]; /* of a conversation in its template's ids; "": its template's text says all */
+    char identity[80];      /* of all these; by knowing.c */
     char logprobs_mode[32]; /* of the record: "raw", "processed", "unknown" */
     char model[256];        /* its name, as requests give it where the dialect does; "": it has none */
     char note[256];         /* how it is spoken to, for people: its version, the route */
@@ -41,8 +61,8 @@ struct dialect {
     const char *name, *doc;
     /* -ENOTSUP: some other kind of server. *ret is empty before, engine_facts_finish after. */
     int (*describe)(struct engine *engine, struct engine_facts *ret, struct fail *fail);
-    /* Of what it serves now, the facts' model_digest. */
-    int (*identify)(struct engine *engine, char model_digest[80], struct fail *fail);
+    /* Who is there now; before describe, too. Never of engine->facts. -ENOTSUP as describe. */
+    int (*identify)(struct engine *engine, struct engine_mark *ret, struct fail *fail);
     /* The chat template's text for these messages and the generation prompt. */
     int (*apply_template)(struct engine *engine, const struct task_message *messages, size_t count,
                           struct buffer *ret, struct fail *fail);
@@ -73,7 +93,14 @@ struct engine {
     struct once described, framed[TELL_ROLES], shown;
     char *tool_turn; /* how its template writes one; "": not at all */
     struct engine_facts facts;
-    int64_t looked_ms; /* when it last said what it serves */
+    uint64_t number; /* of the facts: another whenever they become those of somebody else; 0: none yet */
+    uint64_t doubts; /* whether it is still who it was (proving.h) */
+    struct engine_mark marks[ENGINE_MARKS_MAX]; /* that those facts' servers gave; the newest ones */
+    size_t mark_count;
+    bool has_start; /* its marks tell one start from another */
+    struct engine_start start;
+    unsigned sketch; /* spelling.h: the conversation that its template takes */
+    struct engine_lines busy, idle;
     int64_t pause_ms;  /* what its last refusal asked for; 0: nothing */
     struct engine_use use, told; /* using.h */
     bool is_told;

@@ -5,6 +5,7 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "workers/engines/proving.h"
 #include "workers/tokenizer/tokenizer.h"
 
 /* ---- those of a worker ------------------------------------------------------------------- */
@@ -132,7 +133,7 @@ static int learn(void *arg, struct fail *fail)
 int engine_learn_tokenizer(struct engine *engine, struct fail *fail)
 {
     const bool has_any = engine->tokenizers && engine->tokenizers->count > 0;
-    return has_any ? once_run(&engine->compared, learn, engine, fail) : 0;
+    return has_any ? engine_learn_once(engine, &engine->compared, learn, engine, fail) : 0;
 }
 
 int engine_encode(struct engine *engine, struct slice text, enum tokenize_mode mode,

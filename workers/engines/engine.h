@@ -4,7 +4,7 @@
  *   -EAGAIN    busy, starting or overloaded: try again later     (infra)
  *   -EIO, -ECONNREFUSED, -ETIMEDOUT: gone or broken              (infra)
  *   -EPROTO    an answer that is not what the dialect promises   (infra)
- *   -ESTALE    another model than before (dialogue.h)            (infra)
+ *   -ESTALE    it became another while it was asked (proving.h)  (infra)
  *   -E2BIG     the prompt does not fit the context               (agent)
  *   -EINVAL    it will never take this request                   (task)
  *   -ENOTSUP   engine_bridge alone: a new trace is needed
@@ -54,14 +54,14 @@ struct engine_about {
     char template_digest[80]; /* "sha256:..." */
     char tokenizer_digest[80]; /* of what it makes of a sample; "": it cannot be asked */
     char model_digest[80];    /* of what else must stay the same under a rollout: its name or path, say */
-    char identity[80];        /* of these three: token ids of another mean something else */
+    char identity[80];        /* of all three: token ids of another mean something else */
     char model[256];          /* its name as the engine tells it, cut to fit; "": it tells none */
 };
-/* What it serves; asked again when the last answer is older than 2 s. */
+/* What it serves, by its own word now. */
 int engine_describe(struct engine *engine, struct engine_about *ret, struct fail *fail);
 /* The same as it was last told, without asking. False: it has not told yet. */
 bool engine_recall(const struct engine *engine, struct engine_about *ret);
-/* Whether that was it when the engine was last asked. */
+/* Whether that is who answered last: right behind a call that returned, who answered that. */
 bool engine_serves(const struct engine *engine, const char *identity);
 
 /*

@@ -34,6 +34,7 @@ static void engine_destroy(struct engine *engine)
         free(frame);
     }
     engine_facts_finish(&engine->facts);
+    lines_finish(engine);
     free(engine->tool_turn);
     free(engine->url);
     free(engine);
@@ -59,6 +60,8 @@ static struct engine *engine_create(const struct engines *engines, const char *u
         return NULL;
     engine->http = engines->http;
     engine->tokenizers = engines->tokenizers;
+    TAILQ_INIT(&engine->busy);
+    TAILQ_INIT(&engine->idle);
     engine->url = strndup(url, len);
     if (!engine->url)
         free(take_ptr(&engine));

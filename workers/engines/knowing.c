@@ -4,10 +4,11 @@
 #include <stdlib.h>
 
 #include "common/cleanup.h"
-#include "common/clock.h"
 #include "common/digest.h"
 #include "workers/engines/framing.h"
-#include "workers/engines/tokenizer_digest.h"
+#include "workers/engines/proving.h"
+
+enum { PORTRAITS_MAX = 4 };
 
 static const struct dialect *const dialects[] = {&dialect_llama, &dialect_sglang, &dialect_vllm,
                                                 &dialect_openai};
@@ -19,43 +20,51 @@ void engine_facts_finish(struct engine_facts *facts)
     *facts = (struct engine_facts){0};
 }
 
-static void take_facts(struct engine *engine, const struct dialect *dialect,
-                       struct engine_facts *facts)
-{
-    if (strcmp(facts->model_digest, engine->facts.model_digest) != 0) {
-        once_reset(&engine->shown);
-        for (size_t role = 0; role < TELL_ROLES; role++)
-            once_reset(&engine->framed[role]);
-    }
-    engine_facts_finish(&engine->facts);
-    engine->dialect = dialect;
-    engine->facts = *facts;
-    engine->looked_ms = clock_ms();
-}
+/* ---- describing -------------------------------------------------------------------------- */
 
-/* Model, template and tokenizer: who has all three the same is the same. */
+struct portrait {
+    const struct dialect *dialect;
+    struct engine_facts facts;
+    struct engine_mark mark; /* that it gave last */
+    bool is_whole;           /* and first: it was one server all the time */
+};
+
+/* Model, template and tokenizer: who has all of them the same is the same. */
 static int sum_up(struct engine_facts *facts, struct fail *fail)
 {
-    char text[3 * DIGEST_SIZE + 3];
-    const int len = snprintf(text, sizeof(text), "%s\n%s\n%s\n", facts->model_digest,
-                             facts->template_digest, facts->tokenizer_digest);
+    char text[4 * DIGEST_SIZE + 4];
+    const int len =
+        snprintf(text, sizeof(text), "%s\n%s\n%s\n%s\n", facts->model_digest,
+                 facts->template_digest, facts->tokenizer_digest, facts->sketch_digest);
     return digest_of(slice_of(text, (size_t)len), facts->identity)
                ? 0
                : fail_set(fail, -ENOMEM, "out of memory");
 }
 
-static int describe(void *arg, struct fail *fail)
+static int portray_as(struct engine *engine, const struct dialect *dialect, struct portrait *ret,
+                      struct fail *fail)
 {
-    struct engine *engine = arg;
+    struct engine_mark before = {0};
+    engine_facts_finish(&ret->facts);
+    *ret = (struct portrait){.dialect = dialect};
+    engine->start.asked_ms = 0;
+    engine->sketch = 0;
+    int error = dialect->identify(engine, &before, fail);
+    if (error == 0)
+        error = dialect->describe(engine, &ret->facts, fail);
+    if (error == 0)
+        error = sum_up(&ret->facts, fail);
+    engine->start.asked_ms = 0;
+    if (error == 0)
+        error = dialect->identify(engine, &ret->mark, fail);
+    ret->is_whole = error == 0 && strcmp(before.text, ret->mark.text) == 0;
+    return error;
+}
+
+static int portray(struct engine *engine, struct portrait *ret, struct fail *fail)
+{
     for (size_t i = 0; i < sizeof(dialects) / sizeof(*dialects); i++) {
-        struct engine_facts facts = {0};
-        int error = dialects[i]->describe(engine, &facts, fail);
-        if (error == 0) {
-            take_facts(engine, dialects[i], &facts); /* which the tokenizer may need */
-            error = tokenizer_digest_learn(engine, dialects[i], engine->facts.tokenizer_digest, fail);
-            return error < 0 ? error : sum_up(&engine->facts, fail);
-        }
-        engine_facts_finish(&facts);
+        int error = portray_as(engine, dialects[i], ret, fail);
         if (error != -ENOTSUP)
             return error;
     }
@@ -63,27 +72,64 @@ static int describe(void *arg, struct fail *fail)
     return -ENOTSUP;
 }
 
+bool engine_has_mark(const struct engine *engine, const struct engine_mark *mark)
+{
+    for (size_t i = 0; i < engine->mark_count && i < ENGINE_MARKS_MAX; i++)
+        if (strcmp(engine->marks[i].text, mark->text) == 0)
+            return true;
+    return false;
+}
+
+/* Nothing that was learnt of the one before is of this one. */
+static void forget(struct engine *engine)
+{
+    engine->number++;
+    engine->mark_count = 0;
+    once_reset(&engine->shown);
+    for (size_t role = 0; role < TELL_ROLES; role++)
+        once_reset(&engine->framed[role]);
+}
+
+static void take_portrait(struct engine *engine, struct portrait *portrait)
+{
+    if (engine->dialect != portrait->dialect ||
+        strcmp(engine->facts.identity, portrait->facts.identity) != 0)
+        forget(engine);
+    once_reset(&engine->compared);
+    engine_facts_finish(&engine->facts);
+    engine->dialect = portrait->dialect;
+    engine->facts = portrait->facts;
+    engine->has_start = portrait->mark.has_start;
+    engine->marks[engine->mark_count++ % ENGINE_MARKS_MAX] = portrait->mark;
+    engine_note_proof(engine);
+}
+
+/* One whole portrait, or, where several servers of one address take turns, two in a row that agree. */
+static int describe(void *arg, struct fail *fail)
+{
+    struct engine *engine = arg;
+    struct portrait portrait = {0};
+    char last[sizeof(portrait.facts.identity)] = "";
+    for (int i = 0; i < PORTRAITS_MAX; i++) {
+        int error = portray(engine, &portrait, fail);
+        if (error == 0 && (portrait.is_whole || strcmp(portrait.facts.identity, last) == 0)) {
+            take_portrait(engine, &portrait);
+            return 0;
+        }
+        memcpy(last, portrait.facts.identity, sizeof(last));
+        engine_facts_finish(&portrait.facts);
+        if (error < 0)
+            return error;
+    }
+    return fail_set(fail, -EAGAIN, "%s: who answers there changes from call to call", engine->url);
+}
+
 int engine_learn(struct engine *engine, struct fail *fail)
 {
     return once_run(&engine->described, describe, engine, fail);
 }
 
-int engine_confirm(struct engine *engine, struct fail *fail)
-{
-    char digest[80] = "";
-    bool is_known = engine->described.state == ONCE_DONE;
-    if (is_known && clock_ms() - engine->looked_ms >= LOOK_EVERY_MS) {
-        engine->looked_ms = clock_ms(); /* others need not look meanwhile */
-        fiber_push_deadline(clock_ms() + LOOK_WAIT_MS);
-        int error = engine->dialect->identify(engine, digest, NULL);
-        fiber_pop_deadline();
-        if (error == -ETIMEDOUT)
-            engine->looked_ms += LOOK_REST_MS;
-        if (error == 0 && strcmp(digest, engine->facts.model_digest) != 0)
-            engine_doubt(engine);
-    }
-    return engine_learn(engine, fail);
-}
+/* ---- frames ------------------------------------------------------------------------------ */
 
 struct framing {
     struct engine *engine;
@@ -115,7 +161,7 @@ int engine_learn_frame(struct engine *engine, enum tell_role role, const struct 
                        struct fail *fail)
 {
     struct framing framing = {engine, role};
-    int error = once_run(&engine->framed[role], frame, &framing, fail);
+    int error = engine_learn_once(engine, &engine->framed[role], frame, &framing, fail);
     if (error < 0)
         return error;
     *ret = engine->frames;
@@ -145,13 +191,7 @@ static int show_tool_turn(void *arg, struct fail *fail)
 
 int engine_learn_tool_turn(struct engine *engine, const char **ret, struct fail *fail)
 {
-    int error = once_run(&engine->shown, show_tool_turn, engine, fail);
+    int error = engine_learn_once(engine, &engine->shown, show_tool_turn, engine, fail);
     *ret = error == 0 ? engine->tool_turn : "";
     return error;
-}
-
-void engine_doubt(struct engine *engine)
-{
-    once_reset(&engine->described);
-    once_reset(&engine->compared);
 }

@@ -1,7 +1,7 @@
 /*
- * knowing.h - what a worker knows of an engine, found out once for all its rollouts, and when that
- * is doubted: after it was away, and whenever a look at what it serves says something else.
- * Everything here tries once; awaits.
+ * knowing.h - what a worker knows of an engine, found out once for all its rollouts, and anew when
+ * somebody else is there (proving.h). What was learnt belongs to one identity: a server that changes while it is
+ * being learnt is learnt again, and nothing of the one before is kept for another. Everything here tries once; awaits.
  */
 #ifndef SLUICE_WORKERS_KNOWING_H
 #define SLUICE_WORKERS_KNOWING_H
@@ -10,13 +10,8 @@
 
 /* Sets the dialect and the facts. */
 int engine_learn(struct engine *engine, struct fail *fail);
-/*
- * As engine_learn, and has a look whether it still serves the same if the last one was
- * LOOK_EVERY_MS ago. That it does not answer within LOOK_WAIT_MS means nothing: it is busy, and is
- * left alone for LOOK_REST_MS.
- */
-enum { LOOK_EVERY_MS = 2000, LOOK_WAIT_MS = 2000, LOOK_REST_MS = 30000 };
-int engine_confirm(struct engine *engine, struct fail *fail);
+/* Whether a server that the facts tell of gave this mark. */
+bool engine_has_mark(const struct engine *engine, const struct engine_mark *mark);
 /* The frame of its template for this role, which may be unfit; good for as long as the engine. */
 int engine_learn_frame(struct engine *engine, enum tell_role role, const struct frame **ret,
                        struct fail *fail);
@@ -25,7 +20,4 @@ int engine_learn_frame(struct engine *engine, enum tell_role role, const struct 
  * reply; "" where it has none. Borrowed until the fiber gives way.
  */
 int engine_learn_tool_turn(struct engine *engine, const char **ret, struct fail *fail);
-/* It may come back as another: asks anew next time. */
-void engine_doubt(struct engine *engine);
-
 #endif

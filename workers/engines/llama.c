@@ -10,7 +10,8 @@
  *   the forced token's own text is cut there is none again; then another token is forced and the
  *   wanted one found among top_logprobs. The engine computes these in another batch than when it
  *   sampled, so they can differ in the last digits.
- * - model_path and chat_template of /props, with the names of bos and eos, say which model it is.
+ * - model_path and chat_template of /props, with the names of bos and eos and the vocabulary
+ *   (llama_vocabulary.h), say which model it is; media_marker is another with each start.
  * - a request longer than a slot's context is refused with a type; one that fits but asks for
  *   too many tokens is cut, so we ask only for what fits.
  */
@@ -19,15 +20,19 @@
 
 #include "common/cleanup.h"
 #include "common/digest.h"
+#include "schemas/tokenizer_sample.h"
 #include "workers/engines/dialect.h"
 #include "workers/engines/ends.h"
 #include "workers/engines/llama_reply.h"
+#include "workers/engines/llama_vocabulary.h"
 #include "workers/engines/served.h"
+#include "workers/engines/tokenizer_digest.h"
 #include "workers/text.h"
 
 enum {
     ANSWER_TOKEN_BYTES = 1 << 10, /* a token of the answer with its entry; usually 200 */
-    FORCE_BIAS = 10000            /* far above any logit */
+    FORCE_BIAS = 10000,           /* far above any logit */
+    MARKER_MIN = 16               /* letters of chance in a media_marker */
 };
 
 /* ---- text and ids ------------------------------------------------------------------------ */
@@ -84,10 +89,37 @@ static int llama_apply_template(struct engine *engine, const struct task_message
 
 /* ---- what kind of server it is ----------------------------------------------------------- */
 
-static int digest_model(const json_t *props, char ret[80], struct fail *fail)
+/* Older servers have none, or always the same; people may set one. */
+static bool has_start(const json_t *props)
 {
-    static const char *const names[] = {"model_path", "chat_template", "bos_token", "eos_token"};
-    return digest_members(props, names, sizeof(names) / sizeof(*names), ret, fail);
+    static const char begin[] = "<__media_", end[] = "__>";
+    const json_t *marker = json_object_get(props, "media_marker");
+    const size_t len = json_string_length(marker), begins = sizeof(begin) - 1, ends = sizeof(end) - 1;
+    const char *text = json_string_value(marker);
+    return len >= begins + MARKER_MIN + ends && memcmp(text, begin, begins) == 0 &&
+           memcmp(text + len - ends, end, ends) == 0;
+}
+
+/* What its props say of the model, and the vocabulary. */
+static int digest_model(const json_t *props, const char *vocabulary, char ret[80],
+                        struct fail *fail)
+{
+    static const char *const names[] = {"model_path", "chat_template", "bos_token", "eos_token",
+                                        "vocabulary"};
+    AUTO_JSON json_t *all = json_copy((json_t *)props);
+    if (!all || json_object_set_new(all, "vocabulary", json_string(vocabulary)) < 0)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    return digest_members(all, names, sizeof(names) / sizeof(*names), ret, fail);
+}
+
+/* The ids of the text that tokenizers are known by. */
+static int sample_digest(struct engine *engine, char ret[80], struct fail *fail)
+{
+    struct tokens ids = {0};
+    int error = llama_tokenize(engine, slice_from_str(tokenizer_sample), TOKENIZE_PLAIN, &ids, fail);
+    error = tokenizer_digest_take(error, &ids, ret, fail);
+    tokens_finish(&ids);
+    return error;
 }
 
 /* The server's alias of it, or its file's name. */
@@ -100,19 +132,28 @@ static void name_model(const json_t *props, char ret[256])
     snprintf(ret, 256, "%.*s", (int)text_cut(name ? name : "", 255).len, name ? name : "");
 }
 
-static int llama_identify(struct engine *engine, char model_digest[80], struct fail *fail)
+static int llama_identify(struct engine *engine, struct engine_mark *ret, struct fail *fail)
 {
+    static const char *const names[] = {"model_path", "model_alias", "chat_template", "bos_token", "eos_token",
+                                        "build_info", "media_marker", "sample"};
     AUTO_JSON json_t *props = NULL;
+    char sample[80] = "";
     int error = served_get(engine, "/props", &props, fail);
-    return error < 0 ? error : digest_model(props, model_digest, fail);
+    if (error == 0)
+        ret->has_start = has_start(props);
+    if (error == 0 && !ret->has_start)
+        error = sample_digest(engine, sample, fail);
+    if (error < 0)
+        return error;
+    if (json_object_set_new(props, "sample", json_string(sample)) < 0)
+        return fail_set(fail, -ENOTSUP, "/props is no object");
+    return digest_members(props, names, sizeof(names) / sizeof(*names), ret->text, fail);
 }
 
 static int read_props(struct engine *engine, struct engine_facts *ret, json_t **props,
                       struct fail *fail)
 {
     int error = served_get(engine, "/props", props, fail);
-    if (error == 0)
-        error = digest_model(*props, ret->model_digest, fail);
     if (error < 0)
         return error;
     const json_t *settings = json_object_get(*props, "default_generation_settings");
@@ -170,10 +211,17 @@ static int read_end(struct engine *engine, const json_t *props, struct engine_fa
 static int llama_describe(struct engine *engine, struct engine_facts *ret, struct fail *fail)
 {
     AUTO_JSON json_t *props = NULL;
+    char vocabulary[80];
     int error = read_props(engine, ret, &props, fail);
     if (error == 0)
         error = read_prefix(engine, ret, fail);
-    return error < 0 ? error : read_end(engine, props, ret, fail);
+    if (error == 0)
+        error = read_end(engine, props, ret, fail);
+    if (error == 0)
+        error = sample_digest(engine, ret->tokenizer_digest, fail);
+    if (error == 0)
+        error = llama_vocabulary_read(engine, ret->plain_id, vocabulary, fail);
+    return error < 0 ? error : digest_model(props, vocabulary, ret->model_digest, fail);
 }
 
 /* ---- sampling ---------------------------------------------------------------------------- */

@@ -39,11 +39,16 @@ static int openai_describe(struct engine *engine, struct engine_facts *ret, stru
     return error;
 }
 
+static int openai_identify(struct engine *engine, struct engine_mark *ret, struct fail *fail)
+{
+    return served_mark(engine, "", ret, fail);
+}
+
 const struct dialect dialect_openai = {
     .name = "openai",
     .doc = "a server of OpenAI's protocol with token ids",
     .describe = openai_describe,
-    .identify = served_digest,
+    .identify = openai_identify,
     .apply_template = spelling_apply_template,
     .render = spelling_render,
     .tokenize = spelling_tokenize,

@@ -6,6 +6,7 @@
 
 #include "common/clock.h"
 #include "workers/engines/dialect.h"
+#include "workers/engines/proving.h"
 #include "workers/fiber.h"
 
 enum { SLICE_MS = 500 }; /* of waiting, after which its time is given back */
@@ -26,6 +27,13 @@ static void wake_all(const struct engine_policy *policy)
         fiber_wake(waiter->fiber);
 }
 
+static void end_pause(struct engine *engine)
+{
+    if (engine->policy.is_paused)
+        engine_doubt(engine); /* it may have been restarted in it */
+    engine->policy.is_paused = false;
+}
+
 uint64_t engine_policy_number(const struct engine *engine) { return engine->policy.number; }
 
 void engine_told(struct engine *engine, struct slice version, uint64_t number, struct slice calls,
@@ -34,6 +42,8 @@ void engine_told(struct engine *engine, struct slice version, uint64_t number, s
     struct engine_policy *policy = &engine->policy;
     snprintf(policy->version, sizeof(policy->version), "%.*s", SLICE_ARG(version));
     policy->number = number;
+    if (calls.len == 0)
+        end_pause(engine);
     policy->is_paused = calls.len > 0;
     policy->resume_ms = clock_ms() + resume_in_ms;
     if (slice_is(calls, "abort"))
@@ -44,10 +54,11 @@ void engine_told(struct engine *engine, struct slice version, uint64_t number, s
 
 /* ---- waiting ----------------------------------------------------------------------------- */
 
-static bool is_paused(struct engine_policy *policy)
+static bool is_paused(struct engine *engine)
 {
-    policy->is_paused &= clock_ms() < policy->resume_ms;
-    return policy->is_paused;
+    if (clock_ms() >= engine->policy.resume_ms)
+        end_pause(engine);
+    return engine->policy.is_paused;
 }
 
 static void forget_waiter(struct engine_policy *policy, struct engine_waiter *waiter)
@@ -72,12 +83,12 @@ static int wait_a_slice(int64_t resume_ms)
 int engine_await_resume(struct engine *engine, struct fail *fail)
 {
     struct engine_policy *policy = &engine->policy;
-    if (!is_paused(policy))
+    if (!is_paused(engine))
         return 0;
     struct engine_waiter waiter = {.next = policy->waiters, .fiber = fiber_current()};
     int code = 0;
     policy->waiters = &waiter;
-    while (code == 0 && is_paused(policy))
+    while (code == 0 && is_paused(engine))
         code = wait_a_slice(policy->resume_ms);
     forget_waiter(policy, &waiter);
     return code == 0 ? 0 : fail_set(fail, code, "while %s was paused", engine->url);

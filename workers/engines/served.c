@@ -4,16 +4,19 @@
 
 #include "common/cleanup.h"
 #include "common/digest.h"
+#include "workers/engines/spelling.h"
 
 int served_get(struct engine *engine, const char *path, json_t **ret, struct fail *fail)
 {
     struct call call = {.http = engine->http,
+                        .line = line_http(engine),
                         .base = engine->url,
                         .path = path,
                         .timeout_ms = METADATA_TIMEOUT_MS,
                         .ret_pause_ms = &engine->pause_ms};
-    int error = call_json(&call, ret, fail);
-    return error == -EPROTO ? fail_set(fail, -ENOTSUP, "no %s", path) : error;
+    struct fail why = {0};
+    int error = call_json(&call, ret, &why);
+    return error < 0 ? fail_set(fail, error == -EPROTO ? -ENOTSUP : error, "%s", why.text) : 0;
 }
 
 static int out_of_memory(struct fail *fail)
@@ -27,6 +30,7 @@ int served_post(struct engine *engine, const char *path, json_t *body, json_t **
     if (!body)
         return out_of_memory(fail);
     struct call call = {.http = engine->http,
+                        .line = line_http(engine),
                         .base = engine->url,
                         .path = path,
                         .body = body,
@@ -79,6 +83,7 @@ int served_sample(struct engine *engine, const struct served_call *sampling, str
     if (!sampling->text)
         return out_of_memory(fail);
     struct call call = {.http = engine->http,
+                        .line = line_http(engine),
                         .base = engine->url,
                         .path = sampling->path,
                         .text = sampling->text,
@@ -141,10 +146,16 @@ int served_model(struct engine *engine, struct engine_facts *facts, char *ret_di
     return ret_digest ? digest_model(model, ret_digest, fail) : 0;
 }
 
-int served_digest(struct engine *engine, char model_digest[80], struct fail *fail)
+int served_mark(struct engine *engine, const char *more, struct engine_mark *ret,
+                struct fail *fail)
 {
-    AUTO_JSON json_t *answer = NULL;
-    const json_t *model = NULL;
-    int error = get_model(engine, &answer, &model, fail);
-    return error < 0 ? error : digest_model(model, model_digest, fail);
+    struct engine_facts facts = {0};
+    char digest[80];
+    AUTO_BUFFER text = {0};
+    int error = served_model(engine, &facts, digest, fail);
+    if (error < 0)
+        return error;
+    buffer_printf(&text, "%s\n%llu\n%s\n", digest, (unsigned long long)facts.context_tokens, more);
+    error = spelling_mark(engine, facts.model, &text, fail);
+    return error == 0 && !digest_of(buffer_peek(&text), ret->text) ? out_of_memory(fail) : error;
 }

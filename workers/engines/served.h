@@ -38,8 +38,11 @@ int served_sample(struct engine *engine, const struct served_call *call, struct 
  */
 int served_model(struct engine *engine, struct engine_facts *facts, char *ret_digest,
                  struct fail *fail);
-/* That digest alone. */
-int served_digest(struct engine *engine, char ret_digest[80], struct fail *fail);
+/*
+ * For identify, of servers with this route: its digest, spelling_mark, and `more` ("" where there is nothing).
+ */
+int served_mark(struct engine *engine, const char *more, struct engine_mark *ret,
+                struct fail *fail);
 /* The digest of these members of an object. */
 int digest_members(const json_t *object, const char *const *names, size_t count, char ret[80],
                    struct fail *fail);

@@ -18,6 +18,7 @@
 #include <sys/random.h>
 
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "workers/engines/call.h"
 #include "workers/engines/dialect.h"
 #include "workers/engines/ends.h"
@@ -132,11 +133,36 @@ static int digest_info(const json_t *info, char model_digest[80], struct fail *f
     return digest_members(info, names, 2, model_digest, fail);
 }
 
-static int sglang_identify(struct engine *engine, char model_digest[80], struct fail *fail)
+/* The seed that a server draws at its start, unless it was given one. */
+static int ask_start(struct engine *engine, struct engine_start *ret, struct fail *fail)
 {
     AUTO_JSON json_t *info = NULL;
+    int error = served_get(engine, "/server_info", &info, fail);
+    if (error == -ENOTSUP)
+        error = served_get(engine, "/get_server_info", &info, fail);
+    if (error < 0 && error != -ENOTSUP)
+        return error;
+    const json_t *seed = json_object_get(info, "random_seed");
+    snprintf(ret->text, sizeof(ret->text), "%lld", (long long)json_integer_value(seed));
+    ret->asked_ms = clock_ms();
+    return 0;
+}
+
+static int sglang_identify(struct engine *engine, struct engine_mark *ret, struct fail *fail)
+{
+    AUTO_JSON json_t *info = NULL;
+    struct engine_start start = engine->start;
+    char digest[80], more[sizeof(digest) + sizeof(start.text)];
     int error = get_info(engine, &info, fail);
-    return error < 0 ? error : digest_info(info, model_digest, fail);
+    if (error == 0)
+        error = digest_info(info, digest, fail);
+    if (error == 0 && clock_ms() - start.asked_ms >= START_EVERY_MS)
+        error = ask_start(engine, &start, fail);
+    if (error < 0)
+        return error;
+    engine->start = start;
+    snprintf(more, sizeof(more), "%s %s", digest, start.text);
+    return served_mark(engine, more, ret, fail);
 }
 
 static int ask_one(struct engine *engine, const struct engine_facts *facts, double temperature,

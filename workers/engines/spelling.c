@@ -5,7 +5,9 @@
 
 #include "common/cleanup.h"
 #include "common/digest.h"
+#include "schemas/tokenizer_sample.h"
 #include "workers/engines/served.h"
+#include "workers/engines/tokenizer_digest.h"
 
 enum {
     NAME_MAX_BYTES = 63, /* of a special token's */
@@ -246,6 +248,56 @@ static int encode_plain(struct engine *engine, const struct engine_facts *facts,
     return encode_named(engine, facts, text, ret, fail);
 }
 
+/* ---- the sketch -------------------------------------------------------------------------- */
+
+/*
+ * Conversations in which templates and tokenizers differ: all roles, a thought, and the text that tokenizers are known by. Some
+ * templates refuse the first one.
+ */
+static const struct sketch {
+    struct task_message messages[5];
+    size_t count;
+} sketches[] = {
+    {{{(char *)"system", (char *)"Be brief."},
+      {(char *)"user", (char *)tokenizer_sample},
+      {(char *)"assistant", (char *)"<think>\n" FRAME_REPLY "\n</think>\n\n" FRAME_REPLY},
+      {(char *)"tool", (char *)FRAME_USER},
+      {(char *)"user", (char *)"  \n" FRAME_USER "\n  "}},
+     5},
+    {{{(char *)"user", (char *)tokenizer_sample},
+      {(char *)"assistant", (char *)"<think>\n" FRAME_REPLY "\n</think>\n\n" FRAME_REPLY},
+      {(char *)"user", (char *)"  \n" FRAME_USER "\n  "}},
+     3},
+};
+
+/* The ids of the first one that the template takes; none, where it refuses all. */
+static int draw_sketch(struct engine *engine, const struct engine_facts *facts, struct tokens *ret,
+                       struct fail *fail)
+{
+    int error = -EINVAL;
+    while (error == -EINVAL && engine->sketch < sizeof(sketches) / sizeof(*sketches)) {
+        const struct sketch *sketch = &sketches[engine->sketch];
+        ret->count = 0;
+        error = render(engine, facts, sketch->messages, sketch->count, ret, fail);
+        engine->sketch += error == -EINVAL;
+    }
+    return error == -EINVAL ? 0 : error;
+}
+
+int spelling_mark(struct engine *engine, const char *model, struct buffer *ret, struct fail *fail)
+{
+    struct engine_facts facts = {0};
+    struct tokens ids = {0};
+    snprintf(facts.model, sizeof(facts.model), "%s", model);
+    int error = draw_sketch(engine, &facts, &ids, fail);
+    if (error == -EPROTO || error == -ENOTSUP) /* describe says what it lacks */
+        error = 0;
+    buffer_printf(ret, "%u:", engine->sketch);
+    tokens_write(&ids, ret);
+    tokens_finish(&ids);
+    return error == 0 && ret->failed ? out_of_memory(fail) : error;
+}
+
 /* ---- learning ---------------------------------------------------------------------------- */
 
 /* Whether names with the joint in them come out as they do without: on names that are none. */
@@ -308,6 +360,21 @@ static int learn_joint(struct engine *engine, struct engine_facts *facts,
     return 0;
 }
 
+/* What the template does, in ids, and, where the server does not show it, in text. */
+static int learn_template(struct engine *engine, struct engine_facts *facts, struct fail *fail)
+{
+    AUTO_BUFFER text = {0};
+    struct tokens ids = {0};
+    int error = draw_sketch(engine, facts, &ids, fail);
+    if (error == 0 && ids.count > 0 && !facts->template_digest[0])
+        error = say(engine, facts, &ids, ids.count, &text, fail);
+    if (error == 0 && (!digest_of(slice_of(ids.ids, ids.count * sizeof(*ids.ids)), facts->sketch_digest) ||
+                       (!facts->template_digest[0] && !digest_of(buffer_peek(&text), facts->template_digest))))
+        error = out_of_memory(fail);
+    tokens_finish(&ids);
+    return error;
+}
+
 /* The special token that the template writes behind a reply ends a turn. */
 static int learn_end(struct engine *engine, struct engine_facts *facts, const struct tokens *turns,
                      struct fail *fail)
@@ -325,9 +392,15 @@ static int learn_end(struct engine *engine, struct engine_facts *facts, const st
         if (error == 0 && ids.count == 1 && !tokens_append(&facts->ends, ids.ids, 1))
             error = out_of_memory(fail);
     }
-    if (error == 0 && !facts->template_digest[0] &&
-        !digest_of(buffer_peek(&text), facts->template_digest))
-        error = out_of_memory(fail);
+    tokens_finish(&ids);
+    return error;
+}
+
+static int learn_digest(struct engine *engine, struct engine_facts *facts, struct fail *fail)
+{
+    struct tokens ids = {0};
+    int error = encode_plain(engine, facts, slice_from_str(tokenizer_sample), &ids, fail);
+    error = tokenizer_digest_take(error, &ids, facts->tokenizer_digest, fail);
     tokens_finish(&ids);
     return error;
 }
@@ -349,6 +422,10 @@ int spelling_learn(struct engine *engine, struct engine_facts *facts, struct fai
         error = learn_end(engine, facts, &turns, fail);
     if (error == 0)
         error = learn_joint(engine, facts, &turns, fail);
+    if (error == 0)
+        error = learn_template(engine, facts, fail);
+    if (error == 0)
+        error = learn_digest(engine, facts, fail);
     tokens_finish(&plain);
     tokens_finish(&turns);
     return error;

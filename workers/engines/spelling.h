@@ -17,10 +17,16 @@
 #include "workers/engines/dialect.h"
 
 /*
- * Sets plain_id, the ends of a turn that the template writes, the joint and, where it is empty,
- * template_digest (of what the template makes of a few messages). facts->model is set before.
+ * Sets plain_id, the ends of a turn that the template writes, the joint, tokenizer_digest and, where it is empty,
+ * template_digest (of what the template makes of a conversation). facts->model is set before.
  */
 int spelling_learn(struct engine *engine, struct engine_facts *facts, struct fail *fail);
+
+/*
+ * For identify: appends what template and tokenizer make of a conversation, one request; nothing where they are not
+ * offered. `model` is its name, or "".
+ */
+int spelling_mark(struct engine *engine, const char *model, struct buffer *ret, struct fail *fail);
 
 /* Of the engine's facts; the slots of a dialect. */
 int spelling_render(struct engine *engine, const struct task_message *messages, size_t count,

@@ -5,10 +5,9 @@
 #include "workers/engines/dialect.h"
 
 /*
- * One question to the engine; awaits. *ret is "" where the dialect cannot ask it, or the engine does
- * not take the text: not knowing is no fault.
+ * Of what came of asking for the sample's ids: 0 and the ids, or an error. `ret` is "" where it cannot be asked, or the
+ * engine does not take the text: not knowing is no fault. Other errors are returned.
  */
-int tokenizer_digest_learn(struct engine *engine, const struct dialect *dialect, char ret[80],
-                           struct fail *fail);
+int tokenizer_digest_take(int error, const struct tokens *ids, char ret[80], struct fail *fail);
 
 #endif

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "common/clock.h"
-#include "workers/engines/knowing.h"
+#include "workers/engines/proving.h"
 
 enum { BACKOFF_FIRST_MS = 250, BACKOFF_MAX_MS = 8000 };
 
@@ -35,7 +35,7 @@ int engine_try(struct engine *engine, int (*act)(void *arg, struct fail *fail), 
         struct fail now = {0};
         int code = engine_await_resume(engine, &now);
         if (code == 0)
-            code = act(arg, &now);
+            code = engine_act(engine, act, arg, &now);
         if (code == -ETIMEDOUT && fiber_is_late())
             return fail_set(fail, why.code ? why.code : code, "%s", why.code ? why.text : now.text);
         if (code == -ENOTSUP) /* it would be the same again */

@@ -11,7 +11,7 @@
 enum { ENGINE_PAUSE_MAX_MS = 10000 };
 
 /*
- * `act` until it succeeds, fails for good, or has failed ENGINE_TRIES times. When the fiber's time
+ * The act (proving.h; NULL: only who it is) until it succeeds, fails for good, or has failed ENGINE_TRIES times. When the fiber's time
  * runs out after failures, the failure is what is told, not the time: it was the engine's doing.
  */
 int engine_try(struct engine *engine, int (*act)(void *arg, struct fail *fail), void *arg,

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/digest.h"
 #include "workers/engines/call.h"
 #include "workers/engines/ends.h"
@@ -179,7 +180,23 @@ static int learn_template(struct engine *engine, struct engine_facts *facts, str
     return 0;
 }
 
-static int vllm_describe(struct engine *engine, struct engine_facts *ret, struct fail *fail)
+/* -ENOTSUP: there are none. */
+static int get_metrics(struct engine *engine, char **ret, struct fail *fail)
+{
+    AUTO_BUFFER text = {0};
+    struct call call = {.http = engine->http,
+                        .line = line_http(engine),
+                        .base = engine->url,
+                        .path = "/metrics",
+                        .timeout_ms = METADATA_TIMEOUT_MS};
+    int error = call_text(&call, &text, fail);
+    if (error < 0)
+        return error == -EPROTO ? fail_set(fail, -ENOTSUP, "no /metrics") : error;
+    *ret = buffer_take_str(&text);
+    return *ret ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+}
+
+static int get_version(struct engine *engine, char ret[32], struct fail *fail)
 {
     AUTO_JSON json_t *answer = NULL;
     int error = served_get(engine, "/version", &answer, fail);
@@ -188,6 +205,45 @@ static int vllm_describe(struct engine *engine, struct engine_facts *ret, struct
     const char *version = json_string_value(json_object_get(answer, "version"));
     if (!version)
         return fail_set(fail, -ENOTSUP, "/version says no version");
+    snprintf(ret, 32, "%.31s", version);
+    return 0;
+}
+
+/* Its release, and when its process was started, where /metrics says that: those are long. */
+static int ask_start(struct engine *engine, struct engine_start *ret, struct fail *fail)
+{
+    AUTO_FREE char *lines = NULL;
+    struct metric start;
+    char version[32] = "";
+    int error = get_version(engine, version, fail);
+    if (error == 0)
+        error = get_metrics(engine, &lines, fail);
+    if (error < 0 && (error != -ENOTSUP || !version[0]))
+        return error;
+    const bool has_start = lines && metrics_find(lines, "process_start_time_seconds", &start);
+    snprintf(ret->text, sizeof(ret->text), "%s %.17g", version, has_start ? start.most : 0);
+    ret->is_told = has_start;
+    ret->asked_ms = clock_ms();
+    return 0;
+}
+
+static int vllm_identify(struct engine *engine, struct engine_mark *ret, struct fail *fail)
+{
+    struct engine_start start = engine->start;
+    int error = clock_ms() - start.asked_ms < START_EVERY_MS ? 0 : ask_start(engine, &start, fail);
+    if (error < 0)
+        return error;
+    engine->start = start;
+    ret->has_start = start.is_told;
+    return served_mark(engine, start.text, ret, fail);
+}
+
+static int vllm_describe(struct engine *engine, struct engine_facts *ret, struct fail *fail)
+{
+    char version[32];
+    int error = get_version(engine, version, fail);
+    if (error < 0)
+        return error;
     error = served_model(engine, ret, ret->model_digest, fail);
     if (error == 0 && ret->context_tokens == 0)
         error = fail_set(fail, -ENOTSUP, "/v1/models has no max_model_len");
@@ -197,7 +253,7 @@ static int vllm_describe(struct engine *engine, struct engine_facts *ret, struct
         error = spelling_learn(engine, ret, fail);
     if (error == 0)
         error = vllm_learn_route(engine, ret, true, fail);
-    snprintf(ret->note, sizeof(ret->note), "%.60s, %s", version,
+    snprintf(ret->note, sizeof(ret->note), "%s, %s", version,
              ret->has_generate ? route_generate : route_complete);
     return error;
 }
@@ -254,17 +310,10 @@ int vllm_score(struct engine *engine, const struct tokens *ids, size_t from, flo
 
 static int vllm_count_calls(struct engine *engine, uint64_t *ret, struct fail *fail)
 {
-    AUTO_BUFFER text = {0};
-    struct call call = {.http = engine->http,
-                        .base = engine->url,
-                        .path = "/metrics",
-                        .timeout_ms = METADATA_TIMEOUT_MS};
-    int error = call_text(&call, &text, fail);
+    AUTO_FREE char *lines = NULL;
+    int error = get_metrics(engine, &lines, fail);
     if (error < 0)
-        return error == -EPROTO ? fail_set(fail, -ENOTSUP, "no /metrics") : error;
-    AUTO_FREE char *lines = buffer_take_str(&text);
-    if (!lines)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return error;
     struct metric running, waiting;
     if (!metrics_find(lines, "vllm:num_requests_running", &running) ||
         !metrics_find(lines, "vllm:num_requests_waiting", &waiting))
@@ -278,7 +327,7 @@ const struct dialect dialect_vllm = {
     .name = "vllm",
     .doc = "vLLM's server",
     .describe = vllm_describe,
-    .identify = served_digest,
+    .identify = vllm_identify,
     .apply_template = spelling_apply_template,
     .render = spelling_render,
     .tokenize = spelling_tokenize,

@@ -1,0 +1,44 @@
+/*
+ * lines.h - over what an engine is spoken to. All that one act (proving.h) hears comes over one line
+ * (workers/http.h), so that who is at its other end can be asked before and after. Lines in no act are kept, the
+ * last used first, while servers keep their connections too.
+ */
+#ifndef SLUICE_WORKERS_LINES_H
+#define SLUICE_WORKERS_LINES_H
+
+#include <stdint.h>
+
+#include <sys/queue.h>
+
+#include "workers/http.h"
+
+struct engine;
+struct fiber;
+
+enum { LINE_IDLE_MS = 5000 };
+
+/* That who is at a line's other end is who the engine's facts tell of: what was counted then. */
+struct line_proof {
+    uint64_t facts; /* the facts' number; 0: nothing is proven */
+    uint64_t doubts, connects, requests;
+};
+
+struct engine_line {
+    TAILQ_ENTRY(engine_line) links;
+    struct fiber *fiber; /* whose act it serves; NULL: nobody's */
+    struct http_line *http;
+    struct line_proof proof;
+    int64_t used_ms;
+};
+TAILQ_HEAD(engine_lines, engine_line);
+
+/* For the current fiber, until line_give_back. NULL: out of memory. */
+struct engine_line *line_take(struct engine *engine);
+void line_give_back(struct engine *engine, struct engine_line *line);
+/* The current fiber's; NULL: it is in no act. */
+struct engine_line *line_current(const struct engine *engine);
+/* What its requests go over; NULL: any connection. */
+struct http_line *line_http(const struct engine *engine);
+void lines_finish(struct engine *engine);
+
+#endif

@@ -1,0 +1,158 @@
+#include "workers/engines/proving.h"
+
+#include <errno.h>
+
+#include "workers/engines/knowing.h"
+
+enum { PROVE_TRIES = 4 };
+
+/* ---- proofs ------------------------------------------------------------------------------ */
+
+static struct line_proof proof_now(const struct engine *engine, const struct engine_line *line)
+{
+    return (struct line_proof){.facts = engine->number,
+                               .doubts = engine->doubts,
+                               .connects = http_line_connects(line->http),
+                               .requests = http_line_requests(line->http)};
+}
+
+void engine_note_proof(struct engine *engine)
+{
+    struct engine_line *line = line_current(engine);
+    if (line)
+        line->proof = proof_now(engine, line);
+}
+
+/* Who was there then is there still, for all that is known without asking. */
+static bool is_proven(const struct engine *engine, const struct engine_line *line)
+{
+    if (!line)
+        return true;
+    const struct line_proof now = proof_now(engine, line), *then = &line->proof;
+    return then->facts == now.facts && then->doubts == now.doubts && then->connects == now.connects;
+}
+
+/* Whoever refuses to say who it is, is at fault itself, not who asked. */
+static int as_fault(int error)
+{
+    return error == -EINVAL || error == -E2BIG ? -EPROTO : error;
+}
+
+/* 0 and *ret, whether who is there gave a mark that is known. */
+static int recognize(struct engine *engine, bool *ret, struct fail *fail)
+{
+    struct engine_mark mark = {0};
+    int error = engine->dialect->identify(engine, &mark, fail);
+    *ret = error == 0 && engine_has_mark(engine, &mark);
+    return error == -ENOTSUP ? 0 : as_fault(error); /* some other kind of server */
+}
+
+static int prove(struct engine *engine, bool afresh, struct fail *fail)
+{
+    for (int tries = 0; tries < PROVE_TRIES; tries++) {
+        bool is_known = engine->described.state == ONCE_DONE;
+        if (is_known && !afresh && is_proven(engine, line_current(engine)))
+            return 0;
+        int error = is_known ? recognize(engine, &is_known, fail) : 0;
+        if (error < 0)
+            return error;
+        if (is_known) {
+            engine_note_proof(engine);
+            return 0;
+        }
+        once_reset(&engine->described);
+        error = engine_learn(engine, fail);
+        if (error < 0)
+            return as_fault(error);
+        afresh = false;
+    }
+    return fail_set(fail, -EAGAIN, "%s: who answers there changes from call to call", engine->url);
+}
+
+void engine_doubt(struct engine *engine)
+{
+    engine->doubts++;
+    engine->start.asked_ms = 0;
+    if (!engine->has_start)
+        once_reset(&engine->described);
+}
+
+/* ---- acts -------------------------------------------------------------------------------- */
+
+/* What was heard since is of those facts still. */
+static int confirm(struct engine *engine, uint64_t number, const char *identity, struct fail *fail)
+{
+    const struct engine_line *line = line_current(engine);
+    int error = 0;
+    if (line && http_line_requests(line->http) != line->proof.requests)
+        error = prove(engine, true, fail);
+    if (error < 0 || engine->number == number)
+        return error;
+    const bool is_same = strcmp(engine->facts.identity, identity) == 0;
+    return fail_set(fail, is_same ? -EAGAIN : -ESTALE, "%s became another model, template or "
+                    "tokenizer while it was asked%s", engine->url, is_same ? ", and back" : "");
+}
+
+/* An answer as good as any, if it is of who was asked. */
+static bool is_verdict(int error)
+{
+    return error == 0 || error == -EINVAL || error == -E2BIG || error == -ENOTSUP;
+}
+
+static int run_act(struct engine *engine, int (*act)(void *arg, struct fail *fail), void *arg,
+                   struct fail *fail)
+{
+    char identity[sizeof(engine->facts.identity)];
+    memcpy(identity, engine->facts.identity, sizeof(identity));
+    const uint64_t number = engine->number;
+    struct fail unproven = {0};
+    const int code = act(arg, fail);
+    if (!is_verdict(code))
+        return code;
+    const int error = confirm(engine, number, identity, &unproven);
+    return error < 0 ? fail_set(fail, error, "%s", unproven.text) : code;
+}
+
+int engine_act(struct engine *engine, int (*act)(void *arg, struct fail *fail), void *arg,
+               struct fail *fail)
+{
+    struct engine_line *line = line_take(engine);
+    if (!line)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    int error = prove(engine, !act, fail);
+    if (error == 0 && act)
+        error = run_act(engine, act, arg, fail);
+    line_give_back(engine, line);
+    return error;
+}
+
+/* ---- what is learnt ---------------------------------------------------------------------- */
+
+struct lesson {
+    struct engine *engine;
+    int (*make)(void *arg, struct fail *fail);
+    void *arg;
+};
+
+/* It stays: what a server says of its start is asked for behind it, whatever that costs. */
+static int teach(void *arg, struct fail *fail)
+{
+    const struct lesson *lesson = arg;
+    int error = lesson->make(lesson->arg, fail);
+    lesson->engine->start.asked_ms = 0;
+    return error;
+}
+
+static int learn(void *arg, struct fail *fail)
+{
+    const struct lesson *lesson = arg;
+    int error = run_act(lesson->engine, teach, arg, fail);
+    return error == -ESTALE ? -EAGAIN : error; /* those who wait for it may have come later */
+}
+
+int engine_learn_once(struct engine *engine, struct once *once,
+                      int (*make)(void *arg, struct fail *fail), void *arg, struct fail *fail)
+{
+    struct lesson lesson = {engine, make, arg};
+    return once_run(once, learn, &lesson, fail);
+}

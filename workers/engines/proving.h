@@ -1,0 +1,34 @@
+/*
+ * proving.h - who an engine is while it is asked. Behind one address another server may stand at any moment:
+ * restarted with another model, or a proxy that was switched. So whatever is done with an engine is an *act*: it hears all over one
+ * line, and what it heard counts only if who is there was the same before and after it.
+ *
+ *   - Before an act that is proven by a mark (dialect.h), unless the line's connection is still the one over which it
+ *     was asked last, nothing was doubted since, and nothing else was learnt of the engine.
+ *   - After an act that sent anything, it is asked again.
+ *   - A mark that is not among those known makes everything be learnt anew (knowing.h). If that is somebody
+ *     else, the facts get another number, and acts that began under the old one end with -ESTALE.
+ *
+ * Everything here tries once; awaits.
+ */
+#ifndef SLUICE_WORKERS_PROVING_H
+#define SLUICE_WORKERS_PROVING_H
+
+#include "workers/engines/dialect.h"
+
+/*
+ * `act` (NULL: nothing, and the engine is asked who it is in any case). After 0 the engine's facts are those of who was
+ * asked. -ESTALE: it became another meanwhile. -EAGAIN: it did, and back, or is several that are not alike.
+ */
+int engine_act(struct engine *engine, int (*act)(void *arg, struct fail *fail), void *arg,
+               struct fail *fail);
+/* As once_run, with something that is learnt of who the facts tell of, in an act or in none. */
+int engine_learn_once(struct engine *engine, struct once *once,
+                      int (*make)(void *arg, struct fail *fail), void *arg, struct fail *fail);
+/* Who is there is not proven any more: a call failed, or a pause ended. */
+void engine_doubt(struct engine *engine);
+
+/* The current line's other end is proven to be who the facts tell of. */
+void engine_note_proof(struct engine *engine);
+
+#endif
