@@ -59,7 +59,7 @@ struct core *core_create(const struct core_settings *settings, uint64_t epoch, i
     list_init(&core->workers);
     list_init(&core->engines);
     core->random = core->groups.seed;
-    core->images.seed = core->tombs.seed = core->tomb_owners.seed = core->groups.seed;
+    core->claims.seed = core->images.seed = core->tombs.seed = core->tomb_owners.seed = core->groups.seed;
     list_init(&core->idle_images);
     list_init(&core->condemned);
     list_init(&core->sweeps);
@@ -113,6 +113,7 @@ void core_destroy(struct core **pointer)
     }
     free(core->losses.ring);
     free(core->strangers.ring);
+    claims_finish(core);
     effects_finish(core);
     free(core);
 }
@@ -194,6 +195,7 @@ void core_handle(struct core *core, int64_t now_ms, int64_t wall_ms, const struc
 static void end_adoption(struct core *core)
 {
     core->adopting = false;
+    claims_finish(core);
     for (unsigned stage = 0; stage < STAGE_COUNT; stage++) {
         struct queue *orphans = &core->queues[PLACE_ORPHAN][stage];
         while (orphans->count)

@@ -96,6 +96,7 @@ struct caller {
     struct slice name;  /* of its key; what it submits belongs to this name */
     bool is_admin;      /* sees what belongs to others */
     struct slice peer;  /* where its connection comes from: an IP address, or empty where that has none */
+    struct slice lane_refused; /* of a beat: why the broker does not connect to its lane, or empty */
 };
 
 /* What becomes of calls that are in flight when an engine is paused. */
@@ -138,6 +139,7 @@ enum effect_kind {
     SEND_RANGE,       /* stream.fetch: load from..limit, send each with tag, then `bytes` (the stream.head) */
     PUBLISH_TRAJECTORY, /* load stream/seq, publish on t/<stream>/ */
     PUBLISH_HEAD,     /* publish `bytes` on t/<stream>/ */
+    LANE_REFUSED,     /* worker's lane is not connected to; `detail` says why */
     LANE_OPEN,        /* connect a PUSH to worker's lane endpoint */
     LANE_SEND,        /* message bytes to a worker */
     LANE_JOB,         /* load payloads, send job.start to a worker */

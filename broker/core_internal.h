@@ -109,6 +109,7 @@ struct core {
     uint64_t slots[STAGE_COUNT];            /* of workers that are neither draining nor hung */
     struct losses losses;
     struct strangers strangers;
+    struct table claims; /* ids of workers and their keys from before the start, until the end of adoption */
     struct heap timers;                     /* jobs leased and delayed */
     struct heap free[STAGE_COUNT];          /* workers that may be given jobs, the freest first */
     struct worker *reserved[STAGE_COUNT];   /* NULL, or gets nothing until idle, for a solo job */

@@ -93,6 +93,7 @@ bool core_restore_lease(struct core *core, const struct core_lease *lease)
     if (!job || !makes_sense)
         return true;
     remember(core, job, lease->token, lease->key, lease->worker);
+    claims_note(core, lease->worker, lease->key);
     issued_spend(job, job_trouble(job)->spent);
     return !core->failed;
 }

@@ -2,6 +2,43 @@
 #include "broker/core_internal.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+
+/* ---- ids from before a restart -------------------------------------------------------- */
+
+struct claim {
+    uint8_t key_len, id_len;
+    uint8_t text[]; /* the id, and the name of its key */
+};
+
+static struct slice claim_key(const struct claim *claim) { return slice_of(claim->text + claim->id_len, claim->key_len); }
+
+void claims_note(struct core *core, struct slice id, struct slice key)
+{
+    if (!key.len || table_find(&core->claims, id))
+        return;
+    struct claim *claim = core_alloc(core, 1, sizeof(*claim) + id.len + key.len);
+    if (!claim)
+        return;
+    claim->id_len = (uint8_t)id.len;
+    claim->key_len = (uint8_t)key.len;
+    memcpy(claim->text, id.data, id.len);
+    memcpy(claim->text + id.len, key.data, key.len);
+    if (table_put(&core->claims, slice_of(claim->text, id.len), claim))
+        return;
+    core->failed = true;
+    free(claim);
+}
+
+void claims_finish(struct core *core)
+{
+    size_t at = 0;
+    for (struct claim *claim; (claim = table_next(&core->claims, &at));)
+        free(claim);
+    table_finish(&core->claims);
+}
+
+/* ---- whose an id is ------------------------------------------------------------------- */
 
 /* The name of the key that the id belongs to; `none` where it is nobody's. */
 static struct slice owner_of(const struct core *core, struct slice id, struct slice none)
@@ -13,7 +50,8 @@ static struct slice owner_of(const struct core *core, struct slice id, struct sl
     for (uint64_t n = 0; (loss = loss_nth(core, n)); n++)
         if (slice_is(id, loss->worker))
             return slice_from_str(loss->key);
-    return none;
+    const struct claim *claim = table_find(&core->claims, id);
+    return claim ? claim_key(claim) : none;
 }
 
 const struct stranger *stranger_nth(const struct core *core, uint64_t n)

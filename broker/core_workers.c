@@ -54,9 +54,19 @@ static void say_hello(struct core *core, const struct worker *worker)
     send_worker(core, worker, MSG_lane_hello, &hello);
 }
 
-static void open_lane(struct core *core, const struct worker *worker, const struct caller *caller)
+/* Or says why not: who has no lane is shown so, and gets no jobs. */
+static void open_lane(struct core *core, struct worker *worker, const struct caller *caller)
 {
     struct slice id = effect_copy(core, worker_id(worker));
+    set_text(core, &worker->unreached, caller->lane_refused);
+    worker->is_refused = caller->lane_refused.len > 0;
+    if (worker->is_refused) {
+        struct slice why = effect_copy(core, caller->lane_refused);
+        struct effect *refused = effect_push(core, LANE_REFUSED);
+        refused->worker = id;
+        refused->detail = why;
+        return;
+    }
     struct slice endpoint = effect_copy(core, slice_from_str(worker->lane));
     struct slice peer = effect_copy(core, caller->peer);
     struct effect *open = effect_push(core, LANE_OPEN);
@@ -325,10 +335,9 @@ static struct worker *meet(struct core *core, const struct call *call, enum stag
     }
     if (worker->hung)
         return worker;
-    if (set_text(core, &worker->lane, in->lane)) {
+    bool has_moved = set_text(core, &worker->lane, in->lane);
+    if (has_moved || (worker->is_refused && !call->caller->lane_refused.len)) {
         close_lane(core, worker);
-        free(worker->unreached);
-        worker->unreached = NULL;
         open_lane(core, worker, call->caller);
     } else if (in->epoch != core->epoch) {
         say_hello(core, worker);

@@ -69,9 +69,13 @@ struct call;
 
 /*
  * Whether the caller may speak as the worker of this id: an id belongs to the key that used it first, for as long as
- * its worker lives, and is remembered as lost. If not, it is noted. *ret: the worker, NULL where none lives.
+ * its worker lives, and is remembered as lost; after a restart, while jobs wait for adoption, to the key that had jobs
+ * under it. If not, it is noted. *ret: the worker, NULL where none lives.
  */
 bool worker_speaks(struct core *core, const struct call *call, struct slice id, struct worker **ret);
+/* An id and its key from the ledger. */
+void claims_note(struct core *core, struct slice id, struct slice key);
+void claims_finish(struct core *core);
 /* The n-th newest that is not older than lost_shown_ms, or NULL. */
 const struct stranger *stranger_nth(const struct core *core, uint64_t n);
 
@@ -90,7 +94,8 @@ struct worker {
     struct job *solo;      /* the one that runs alone, or NULL */
     char *key;             /* the name of its key; NULL where nobody is asked for one */
     char *lane, *host;
-    char *unreached;       /* why its lane does not lead to it yet, or NULL */
+    char *unreached;       /* why its lane does not lead to it yet, or NULL ... */
+    bool is_refused;       /* ... as it is not connected to, as things are */
     char *sandbox, *sandbox_why, *kernel, *trouble; /* of its node, as it says; each may be NULL */
     uint32_t sandboxes;
     enum stage stage;

@@ -297,6 +297,12 @@ static int find_address(const struct lanes *lanes, struct slice endpoint, struct
     return code ? code : lane_address_settle(ret, &lanes->rules, from, fail);
 }
 
+int lanes_judge(const struct lanes *lanes, struct slice endpoint, struct slice peer, struct fail *fail)
+{
+    struct lane_address address;
+    return find_address(lanes, endpoint, peer, &address, fail);
+}
+
 int lanes_open(struct lanes *lanes, struct slice worker, struct slice endpoint, struct slice peer,
                int64_t now_ms, struct fail *fail)
 {

@@ -31,6 +31,9 @@ void lanes_destroy(struct lanes **lanes);
 /* Readable (for poll) when lanes_take_broken may have news. */
 int lanes_fd(const struct lanes *lanes);
 
+/* Whether a lane to there would be opened, as far as that is known without looking: 0, or why not. */
+int lanes_judge(const struct lanes *lanes, struct slice endpoint, struct slice peer, struct fail *fail);
+
 /*
  * A lane that is open to the same worker already is closed first. `peer`: where the worker's connection comes from
  * (lane_address_settle). On failure the lane counts as broken. -EINVAL: not an endpoint; -EACCES: not one that the

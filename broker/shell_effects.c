@@ -149,6 +149,15 @@ static int do_publish_head(struct shell *shell, const struct effect *effect, str
 
 /* ---- lanes: what goes wrong with one is the core's to mend, by lanes_take_broken or a deadline -- */
 
+static int do_lane_refused(struct shell *shell, const struct effect *effect, struct fail *fail)
+{
+    (void)shell, (void)fail;
+    log_event(LOG_WARN, "broker.lane-refused",
+              "text=\"the lane of worker %.*s cannot be opened: %.*s\" action=no-jobs", SLICE_ARG(effect->worker),
+              SLICE_ARG(effect->detail));
+    return 0;
+}
+
 static int do_lane_open(struct shell *shell, const struct effect *effect, struct fail *fail)
 {
     (void)fail;
@@ -231,7 +240,7 @@ static int send_all(struct shell *shell, struct effects effects, struct fail *fa
     static int (*const performers[])(struct shell *, const struct effect *, struct fail *) = {
         [SEND_CLIENT] = do_send_client,   [SEND_TRAJECTORY] = do_send_trajectory,
         [SEND_RANGE] = do_send_range,     [PUBLISH_TRAJECTORY] = do_publish_trajectory,
-        [PUBLISH_HEAD] = do_publish_head, [LANE_OPEN] = do_lane_open,
+        [PUBLISH_HEAD] = do_publish_head, [LANE_REFUSED] = do_lane_refused, [LANE_OPEN] = do_lane_open,
         [LANE_SEND] = do_lane_send,       [LANE_JOB] = do_lane_job,
         [LANE_CLOSE] = do_lane_close,     [BACK_UP] = shell_back_up,
     };

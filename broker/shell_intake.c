@@ -177,12 +177,15 @@ static bool handle_letter(struct shell *shell, struct letter *letter, bool alone
     union any_message message;
     struct refusal no;
     const char *request = "";
-    struct caller caller;
+    struct caller caller = {0};
     if (!find_caller(shell, letter, is_client, &caller, &no) ||
         !read_message(letter, alone, is_client, &id, &message, &request, &no)) {
         refuse_letter(shell, letter, request, &no, is_client);
         return false;
     }
+    struct fail why;
+    if (id == MSG_worker_beat && lanes_judge(shell->lanes, message.worker_beat.lane, caller.peer, &why) != 0)
+        caller.lane_refused = slice_from_str(why.text);
     if (id != MSG_group_submit) {
         core_handle(shell->core, now_ms, wall_ms, &caller, id, &message, NULL, 0);
         return true;

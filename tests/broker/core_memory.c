@@ -138,6 +138,7 @@ static void restore(struct core *core)
         {.rollout = TEXT("old/2"), .group = TEXT("old"), .sample = 2, .ended = true, .seq = 1}};
     struct core_trouble trouble = {.job = TEXT("eval:old/1"), .attempt = 2, .infras = 1,
                                    .history = TEXT("+0 s infra on e7\n+3 s infra on e8")};
+    struct core_lease lease = {.job = TEXT("eval:old/1"), .token = 5, .worker = TEXT("e8"), .key = TEXT("node1")};
     bool whole = true;
     core_restore_clock(core, 1);
     GUARDED(whole = core_restore_stream(core, TEXT("train"), slice_of(NULL, 0), 1, 1) &&
@@ -146,7 +147,7 @@ static void restore(struct core *core)
     for (size_t i = 0; whole && i < 3; i++)
         GUARDED(whole = core_restore_rollout(core, &rows[i]));
     if (whole)
-        GUARDED(whole = core_restore_trouble(core, &trouble) &&
+        GUARDED(whole = core_restore_trouble(core, &trouble) && core_restore_lease(core, &lease) &&
                         core_restore_tomb(core, TEXT("h/1"), slice_of(NULL, 0), 1));
     assert_int_equal(whole, !has_failed);
 }

@@ -32,6 +32,7 @@ struct world {
     size_t handed_count;
     const char *name; /* of the client that speaks, or NULL: an admin without one */
     bool is_admin;    /* where it has a name */
+    const char *lane_refused; /* why the broker does not connect to the lanes of the next beats, or NULL */
     const char *key;  /* the name of the key of the worker that speaks, or NULL: nobody is asked for one */
     uint64_t priority; /* of the next submits; 0: not said (say 10 for 0) */
     uint64_t lease_ms; /* of the next submits; 0: none */
@@ -118,7 +119,8 @@ static inline void world_say(struct world *world, const char *client, enum messa
 {
     bool submits = id == MSG_group_submit;
     struct caller caller = {.route = TEXT(client), .name = TEXT(*client ? world->name : world->key),
-                            .is_admin = !world->name || world->is_admin};
+                            .is_admin = !world->name || world->is_admin,
+                            .lane_refused = TEXT(*client ? NULL : world->lane_refused)};
     uint64_t hash = 0;
     for (size_t i = 0; submits && i < ((const struct msg_group_submit *)in)->task.len; i++)
         hash = hash * 31 + ((const struct msg_group_submit *)in)->task.data[i];

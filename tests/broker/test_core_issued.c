@@ -336,6 +336,49 @@ static void a_lost_workers_id_is_its_keys_for_as_long_as_it_is_remembered(void *
     world_close(world);
 }
 
+static void after_a_restart_an_id_is_its_keys_until_adoption_ends(void **state)
+{
+    (void)state;
+    struct world *world = restart((struct core_rollout_row){0});
+    restore_lease(world, "run:h/0", before + 9, "r1", "node1");
+    world_settle(world);
+    world->key = "mallory"; /* it is there before r1 is */
+    world_beat(world, "r1", "run", 1, "run:h/0", before + 9, NULL);
+    assert_int_equal(world->seen_count, 0);
+    world->key = "node1";
+    world_beat(world, "r1", "run", 1, "run:h/0", before + 9, NULL);
+    expect(world, LANE_OPEN);
+    world_wait(world, 3000);
+    assert_int_equal(seen_count(world, LANE_JOB), 0); /* adopted */
+    world_result(world, "r1", "run:h/0", before + 9, "ok");
+    assert_int_equal(seen_count(world, PERSIST_RUN), 1);
+    world_close(world);
+}
+
+static void who_has_no_lane_is_shown_why_and_gets_no_jobs_until_it_may_have_one(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    world_reach_run(world, "g", 1);
+    world->lane_refused = "its lane is at 10.9.9.9";
+    world_beat(world, "r1", "run", 1, NULL);
+    assert_string_equal(expect(world, LANE_REFUSED)->detail, "its lane is at 10.9.9.9");
+    assert_int_equal(seen_count(world, LANE_OPEN) + seen_count(world, LANE_JOB), 0);
+    world_wait(world, 1000);
+    world_beat(world, "r1", "run", 1, NULL); /* said once */
+    assert_int_equal(seen_count(world, LANE_REFUSED) + seen_count(world, LANE_JOB), 0);
+    assert_non_null(strstr(status_of(world), "\"state\":\"unreached\""));
+    assert_non_null(strstr(status_of(world), "its lane is at 10.9.9.9"));
+    world->lane_refused = NULL; /* it comes from there by now */
+    world_beat(world, "r1", "run", 1, NULL);
+    expect(world, LANE_OPEN);
+    expect_job(world, "r1", "run:g/0");
+    world->lane_refused = "its lane is at 10.9.9.9"; /* somebody else's connection: the lane stays */
+    world_beat(world, "r1", "run", 1, "run:g/0", token_of(world, "run:g/0"), NULL);
+    assert_int_equal(seen_count(world, LANE_REFUSED) + seen_count(world, LANE_CLOSE), 0);
+    world_close(world);
+}
+
 static void workers_of_one_key_work_side_by_side(void **state)
 {
     (void)state;
@@ -392,6 +435,8 @@ int main(void)
         cmocka_unit_test(a_key_ends_no_job_of_anothers_whatever_id_it_says),
         cmocka_unit_test(another_keys_beat_under_a_workers_id_changes_nothing_and_is_shown),
         cmocka_unit_test(a_lost_workers_id_is_its_keys_for_as_long_as_it_is_remembered),
+        cmocka_unit_test(after_a_restart_an_id_is_its_keys_until_adoption_ends),
+        cmocka_unit_test(who_has_no_lane_is_shown_why_and_gets_no_jobs_until_it_may_have_one),
         cmocka_unit_test(workers_of_one_key_work_side_by_side),
         cmocka_unit_test(what_a_lease_on_disk_says_beyond_reason_is_passed_over),
     };
