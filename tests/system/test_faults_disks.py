@@ -1,6 +1,7 @@
 """Disks that fill, files that are damaged, images that are not there, evaluators that break."""
 import os
 import random
+import shutil
 import subprocess
 import unittest
 
@@ -148,6 +149,26 @@ class Store(Case):
 
     def test_a_layer_that_is_damaged_is_infra_without_a_reward(self):
         self.submit(lambda store: hostile.turn_bytes_over(random.Random(1), store))
+
+
+class Cache(Case):
+    def test_a_cache_that_is_removed_under_working_workers_costs_no_rollout_and_changes_no_reward(self):
+        """Evaluators that find nothing would say 0; those of a sandbox that is not whole are not believed."""
+        fleet = self.enter(Fleet(slots=4))
+        client = self.client(fleet)
+        tasks = [dict(sandbox(k, "sleep 0.5; test -e keep && test -e bytes"), files={"keep": "x"},
+                      setup=["head -c 200000 /dev/urandom >bytes"]) for k in range(12)]
+        client.submit(tasks, stream="s")
+        fleet.wait_for(lambda s: s["stages"]["eval"]["leased"] > 0, 30, "something is evaluated")
+        caches = [os.path.join(fleet.root, name) for name in os.listdir(fleet.root) if name.startswith("cache-")]
+        for cache in caches:
+            shutil.rmtree(cache, ignore_errors=True)
+        self.assert_all(self.read(client, "s", 12))
+        status = fleet.wait_for(
+            lambda s: len([w for w in s["workers"] if w.get("trouble") and w["state"] == "ready"]) == len(caches) and s,
+            30, "all have begun anew")
+        self.assertEqual(status["health"], "degraded")
+        self.assertTrue(any("cache" in reason and "was removed" in reason for reason in status["reasons"]), status["reasons"])
 
 
 class Tasks(Case):
