@@ -235,6 +235,21 @@ FIBER_TEST(a_sandbox_whose_file_system_lost_its_process_is_the_nodes_fault)
     end_job(&run);
 }
 
+static void stop_server(void) { assert_int_equal(kill(find_inside("fuse-overlayfs"), SIGSTOP), 0); }
+
+FIBER_TEST(a_file_system_that_hangs_is_not_waited_for_without_end_and_is_the_nodes_fault)
+{
+    if (fixture_tier != TIER_fuse_overlayfs)
+        return;
+    int64_t began_ms = clock_ms();
+    struct job job = run_harmed(STAGE_EVAL, "{\"task\":\"t\",\"prompt\":\"p\",\"eval\":{\"kind\":\"command\",\"command\":\"" WAITS "\"}}",
+                                NULL, stop_server);
+    expect(&job, OUTCOME_INFRA, "did not answer any more");
+    assert_int_equal(job.result.fault, FAULT_NODE);
+    assert_true(clock_ms() - began_ms < JOB_PACK_MS + 15000);
+    end_job(&job);
+}
+
 /* ---- who was killed, by the files of the kernel ------------------------------------------------ */
 
 static void what_the_kernel_killed_is_read_where_this_process_is_counted(void **state)
@@ -272,6 +287,7 @@ static int group(void)
         IN_KINDS(a_verdict_while_the_kernel_killed_for_want_of_memory_is_none),
         IN_KINDS(a_sandbox_whose_first_process_was_killed_is_the_nodes_fault),
         IN_KINDS(a_sandbox_whose_file_system_lost_its_process_is_the_nodes_fault),
+        IN_KINDS(a_file_system_that_hangs_is_not_waited_for_without_end_and_is_the_nodes_fault),
         IN_KINDS(what_the_kernel_killed_is_read_where_this_process_is_counted),
     };
     int failed = cmocka_run_group_tests_name("whole", tests, NULL, NULL);
