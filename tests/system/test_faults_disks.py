@@ -192,6 +192,20 @@ class Tasks(Case):
         client.submit(tasks, stream="s")
         self.assert_all(self.read(client, "s", len(tasks)), "task", None)
 
+    def test_an_agent_that_breaks_a_limit_has_no_reward_for_the_files_of_before(self):
+        """It removes what the evaluator looks for, and then takes too much, or leaves what cannot be kept."""
+        fleet = self.enter(Fleet(slots=4))
+        client = self.client(fleet)
+        ways = {"memory": "head -c 400M /dev/zero | tail", "packed": "mkdir -p $(printf 'd/%.0s' {1..300})"}
+        tasks = [dict(sandbox(k, "test -e keep"), files={"keep": "x"}, limits={"memory_mib": 100}, samples=2,
+                      agent={"kind": "replay", "script": [{"tool": "bash", "arguments": {"command": f"rm keep; {way}"}}]})
+                 for k, way in enumerate(ways.values())]
+        client.submit(tasks, stream="s")
+        for t in self.read(client, "s", 4):
+            self.assertEqual((t.outcome, t.reward, t.trainable), ("agent", None, False), t)
+            self.assertIn(list(ways)[int(t.task.rsplit("-", 1)[1])], t.detail)
+            self.assertIn("nothing was scored", t.detail)
+
 
 if __name__ == "__main__":
     unittest.main()
