@@ -170,13 +170,20 @@ static bool is_from(enum message_id id, const struct caller *caller)
     return handlers[id] && is_client == (caller->route.len > 0);
 }
 
+static void see_wall(struct core *core, int64_t wall_ms)
+{
+    core->wall_ms = wall_ms;
+    if (!core->has_clock)
+        core_restore_clock(core, wall_ms);
+}
+
 void core_handle(struct core *core, int64_t now_ms, int64_t wall_ms, const struct caller *caller,
                  enum message_id id, const void *in, const struct core_task *task,
                  uint64_t task_hash)
 {
     if (!core_begin(core, now_ms))
         return;
-    core->wall_ms = wall_ms;
+    see_wall(core, wall_ms);
     struct call call = {caller->route, id, in, tag_of(id, in), task, task_hash, caller};
     if (!is_from(id, caller) && caller->route.len)
         send_refused(core, &call, REFUSAL_UNKNOWN_MESSAGE, NULL, 0, "a client may not send %s",
@@ -227,8 +234,9 @@ static int64_t next_due(const struct core *core)
 
 int64_t core_tick(struct core *core, int64_t now_ms, int64_t wall_ms)
 {
-    core->wall_ms = wall_ms;
-    if (!core_begin(core, now_ms))
+    bool has_begun = core_begin(core, now_ms);
+    see_wall(core, wall_ms);
+    if (!has_begun)
         return core->now_ms + core->settings.head_period_ms;
     workers_tick(core);
     jobs_tick(core);

@@ -113,7 +113,7 @@ struct core_engine {
     struct slice version;      /* of the policy; empty: nobody said */
     uint64_t version_number;
     struct slice calls;        /* its pause, as in policy.pause; empty: it is not paused */
-    uint64_t paused_until_ms;  /* by the wall clock */
+    uint64_t paused_until_ms;  /* by the ledger's clock */
     struct slice credentials;  /* user[:password], never shown; empty: none */
 };
 
@@ -131,7 +131,7 @@ enum effect_kind {
                          rollout's (or, for init, the group's) earlier one, whatever its stage */
     PERSIST_AGAIN,    /* rollout's run is to be done again: what PERSIST_RUN, _TROUBLE and _LEASE told of it has gone */
     PERSIST_TOMB,     /* `job` (a group's or rollout's name) of `client` is cancelled ahead of its submit
-                         (present true) or no more (false); ended_ms in end: when, by the wall clock */
+                         (present true) or no more (false); clock_ms in end: when, by the ledger's clock */
     PERSIST_EPOCH,    /* this start's epoch */
     /* then */
     SEND_CLIENT,      /* message bytes to a client */
@@ -158,6 +158,7 @@ struct core_end {
     double reward;
     struct slice detail, init_layer, engine;
     uint64_t wait_ms, init_ms, run_ms, eval_ms, ended_ms;
+    uint64_t clock_ms; /* when it ended by the ledger's clock, as ended_ms is by the wall clock */
 };
 
 /*
@@ -195,7 +196,7 @@ struct effect {
     struct core_lease lease;     /* PERSIST_LEASE */
     struct core_engine row;      /* PERSIST_ENGINE, present */
     struct slice owner;    /* PERSIST_GROUP: whose stream and group it is, may be empty */
-    uint64_t priority, lease_ms, accepted_ms; /* PERSIST_GROUP; accepted_ms by the wall clock */
+    uint64_t priority, lease_ms, accepted_ms; /* PERSIST_GROUP; accepted_ms by the ledger's clock */
     const struct core_task *facts; /* PERSIST_GROUP: of `task`, borrowed as it is; NULL: not known */
 };
 
@@ -239,7 +240,7 @@ struct core_rollout_row {
     struct slice stream; /* ended */
     uint64_t seq;        /* ended */
     uint64_t record_bytes; /* run_done, ended: of its record, where there is one */
-    uint64_t ended_ms;     /* ended: when, by the wall clock */
+    uint64_t ended_ms;     /* ended: when, by the ledger's clock */
 };
 bool core_restore_stream(struct core *core, struct slice stream, struct slice owner, uint64_t first,
                          uint64_t head);
@@ -252,9 +253,13 @@ bool core_restore_rollout(struct core *core, const struct core_rollout_row *row)
 bool core_restore_trouble(struct core *core, const struct core_trouble *trouble);
 /* After the rollouts, too. Of a job of another stage than the one at hand: nothing is done, true. */
 bool core_restore_lease(struct core *core, const struct core_lease *lease);
-bool core_restore_tomb(struct core *core, struct slice name, struct slice owner, uint64_t wall_ms);
-/* The wall clock of the restart, by which accepted_ms and ended_ms are understood; call it first. */
-void core_restore_clock(struct core *core, int64_t wall_ms);
+bool core_restore_tomb(struct core *core, struct slice name, struct slice owner, uint64_t clock_ms);
+/*
+ * The ledger's clock at the restart, by which accepted_ms, ended_ms and a tomb's time are understood and
+ * which goes on with now_ms; call it first. Without it the wall clock of the first call is taken.
+ */
+void core_restore_clock(struct core *core, int64_t clock_ms);
+int64_t core_clock_ms(const struct core *core);
 
 /* ---- messages and time --------------------------------------------------------- */
 

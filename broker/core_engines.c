@@ -123,7 +123,7 @@ void engine_persist(struct core *core, const struct engine *engine)
         .url = url, .runs_max = engine->runs_max, .draining = engine->draining,
         .version = version, .version_number = engine->version_number, .calls = calls,
         .credentials = credentials,
-        .paused_until_ms = calls.len ? (uint64_t)(core->wall_ms + left_ms) : 0};
+        .paused_until_ms = calls.len ? (uint64_t)(core_clock_ms(core) + left_ms) : 0};
 }
 
 /* Registers it, takes it back, or changes its limit or credentials; false: it is all that already. */

@@ -25,10 +25,16 @@ static void put(struct core *core, struct group *group)
         core->failed = true;
 }
 
-int64_t core_age_ms(const struct core *core, uint64_t wall_ms)
+int64_t core_clock_ms(const struct core *core)
 {
-    uint64_t now_ms = core->wall_ms > 0 ? (uint64_t)core->wall_ms : 0;
-    return wall_ms < now_ms ? (int64_t)(now_ms - wall_ms) : 0;
+    int64_t clock_ms = core->now_ms + core->clock_offset_ms;
+    return clock_ms > 0 ? clock_ms : 0;
+}
+
+int64_t core_age_ms(const struct core *core, uint64_t clock_ms)
+{
+    uint64_t now_ms = (uint64_t)core_clock_ms(core);
+    return clock_ms < now_ms ? (int64_t)(now_ms - clock_ms) : 0;
 }
 
 void expiry_arm(struct core *core, struct group *group, int64_t total_ms, int64_t age_ms)

@@ -236,6 +236,7 @@ static struct core_end describe_end(struct core *core, const struct rollout *rol
         .run_ms = rollout->run_ms,
         .eval_ms = ending->eval_ms,
         .ended_ms = (uint64_t)core->wall_ms,
+        .clock_ms = (uint64_t)core_clock_ms(core),
     };
 }
 

@@ -87,6 +87,8 @@ struct core {
     struct core_settings settings;
     uint64_t epoch, dispatches, serial;
     int64_t start_ms, now_ms, wall_ms; /* of the call in hand */
+    bool has_clock;          /* the ledger's clock goes on from what was said of it: */
+    int64_t clock_offset_ms; /* so much later than now_ms */
     bool failed;
     bool restoring; /* nothing but core_restore_* was called */
 
@@ -196,8 +198,8 @@ void sweeps_finish(struct core *core);
 
 /* ---- expiry ------------------------------------------------------------------------ */
 
-/* How long ago that was by the wall clock; 0 for what is still to come. */
-int64_t core_age_ms(const struct core *core, uint64_t wall_ms);
+/* How long ago that was by the ledger's clock; 0 for what is still to come. */
+int64_t core_age_ms(const struct core *core, uint64_t clock_ms);
 /* The group, `age_ms` old, will end after so long in all (0: the default), or with its lease. */
 void expiry_arm(struct core *core, struct group *group, int64_t total_ms, int64_t age_ms);
 void expiries_tick(struct core *core);

@@ -156,7 +156,7 @@ static void note_newest(struct core *core, const struct engine *engine)
 
 void policy_restore(struct core *core, struct engine *engine, const struct core_engine *row)
 {
-    int64_t left_ms = (int64_t)row->paused_until_ms - core->wall_ms;
+    int64_t left_ms = (int64_t)row->paused_until_ms - core_clock_ms(core);
     snprintf(engine->version, sizeof(engine->version), "%.*s", SLICE_ARG(row->version));
     if (engine->version[0]) /* without a number: said before versions had one */
         engine->version_number = row->version_number ? row->version_number : 1;

@@ -99,7 +99,14 @@ bool core_restore_rollout(struct core *core, const struct core_rollout_row *row)
     return !core->failed;
 }
 
-void core_restore_clock(struct core *core, int64_t wall_ms) { core->wall_ms = wall_ms; }
+void core_restore_clock(struct core *core, int64_t clock_ms)
+{
+    enum { YEARS_MAX = 100000 }; /* what cannot be a time is none, and cannot overflow */
+    const int64_t most_ms = (int64_t)YEARS_MAX * 366 * 86400000;
+    core->has_clock = true;
+    clock_ms = clock_ms < 0 ? 0 : clock_ms > most_ms ? most_ms : clock_ms;
+    core->clock_offset_ms = clock_ms - core->now_ms;
+}
 
 void restore_finish(struct core *core)
 {

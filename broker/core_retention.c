@@ -10,7 +10,7 @@
 
 struct kept {
     uint64_t bytes;    /* of its record */
-    uint64_t ended_ms; /* by the wall clock */
+    uint64_t ended_ms; /* by the ledger's clock */
 };
 
 enum { RING_LEAST = 64 };
@@ -80,7 +80,7 @@ static void take(struct core *core, struct stream *stream, uint64_t seq)
 
 void retention_keep(struct core *core, struct stream *stream, uint64_t bytes)
 {
-    retention_note(core, stream, stream->head, bytes, (uint64_t)core->wall_ms);
+    retention_note(core, stream, stream->head, bytes, (uint64_t)core_clock_ms(core));
     if (!core->failed)
         take(core, stream, stream->head);
 }

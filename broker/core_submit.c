@@ -118,7 +118,7 @@ void handle_group_submit(struct core *core, const struct call *call)
     persist->priority = group->work->priority;
     persist->task = in->task;
     persist->facts = call->task;
-    persist->accepted_ms = (uint64_t)core->wall_ms;
+    persist->accepted_ms = (uint64_t)core_clock_ms(core);
     persist->lease_ms = group->work->lease_ms;
     job_queue(core, &group->work->init, false);
     send_accepted(core, call, stream, group_id(group), group->samples, false);

@@ -24,7 +24,7 @@ struct tomb {
     struct heap_node due;  /* in core->tomb_times */
     struct list link;      /* in its owner's tombs */
     struct tomb_owner *owner;
-    uint64_t wall_ms;      /* of its cancel */
+    uint64_t clock_ms;     /* of its cancel */
     uint32_t name_len, key_len;
     uint8_t key[];         /* name, NUL, owner */
 };
@@ -48,7 +48,7 @@ static void persist(struct core *core, const struct tomb *tomb, bool present)
     struct slice key = effect_copy(core, tomb_key(tomb));
     struct effect *effect = effect_push(core, PERSIST_TOMB);
     effect->present = present;
-    effect->end.ended_ms = tomb->wall_ms;
+    effect->end.clock_ms = tomb->clock_ms;
     if (!key.len)
         return;
     effect->job = slice_of(key.data, tomb->name_len);
@@ -185,21 +185,21 @@ void tomb_put(struct core *core, const struct call *call, struct slice name)
     struct tomb *tomb = intern(core, key, name.len, core->now_ms + core->settings.tomb_ms);
     if (!tomb)
         return;
-    tomb->wall_ms = (uint64_t)core->wall_ms;
+    tomb->clock_ms = (uint64_t)core_clock_ms(core);
     persist(core, tomb, true);
 }
 
-bool core_restore_tomb(struct core *core, struct slice name, struct slice owner, uint64_t wall_ms)
+bool core_restore_tomb(struct core *core, struct slice name, struct slice owner, uint64_t clock_ms)
 {
     uint8_t bytes[KEY_MAX_BYTES];
     struct slice key = make_key(bytes, name, owner);
-    int64_t whole_ms = core->settings.tomb_ms, age_ms = core_age_ms(core, wall_ms);
+    int64_t whole_ms = core->settings.tomb_ms, age_ms = core_age_ms(core, clock_ms);
     int64_t left_ms = age_ms < whole_ms ? whole_ms - age_ms : 0;
     if (!key.len)
         return true;
     struct tomb *tomb = intern(core, key, name.len, core->now_ms + left_ms);
     if (tomb)
-        tomb->wall_ms = wall_ms;
+        tomb->clock_ms = clock_ms;
     return tomb != NULL;
 }
 

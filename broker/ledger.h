@@ -17,6 +17,7 @@
 #define SLUICE_BROKER_LEDGER_H
 
 #include "broker/core.h"
+#include "broker/moment.h"
 #include "common/fail.h"
 
 struct ledger;
@@ -45,6 +46,16 @@ void ledger_close(struct ledger **ledger);
 /* A number greater than any before, on disk before this returns. */
 int ledger_next_epoch(struct ledger *ledger, uint64_t *ret, struct fail *fail);
 
+/*
+ * What the ledger's own clock says now (milliseconds since 1970, at first), on disk before this
+ * returns; once, before the restore. To be noted again about once a minute, so that what passed
+ * before a reboot is known.
+ */
+int ledger_start_clock(struct ledger *ledger, const struct moment *now, int64_t *ret_clock_ms,
+                       struct fail *fail);
+int ledger_note_clock(struct ledger *ledger, const struct moment *now, int64_t clock_ms,
+                      struct fail *fail);
+
 /* The highest version_number that any engine ever had; 0: none had one. */
 int ledger_get_versions(struct ledger *ledger, uint64_t *ret, struct fail *fail);
 
@@ -57,7 +68,7 @@ int ledger_get_versions(struct ledger *ledger, uint64_t *ret, struct fail *fail)
  */
 struct ledger_reader {
     void *context;
-    uint64_t tombs_since_ms; /* by the wall clock */
+    uint64_t tombs_since_ms; /* by the ledger's clock */
     bool (*stream)(void *context, struct slice name, struct slice owner, uint64_t first,
                    uint64_t head);
     bool (*engine)(void *context, const struct core_engine *row);
@@ -65,7 +76,7 @@ struct ledger_reader {
     bool (*rollout)(void *context, const struct core_rollout_row *row);
     bool (*trouble)(void *context, const struct core_trouble *trouble);
     bool (*lease)(void *context, const struct core_lease *lease);
-    bool (*tomb)(void *context, struct slice name, struct slice owner, uint64_t wall_ms);
+    bool (*tomb)(void *context, struct slice name, struct slice owner, uint64_t clock_ms);
 };
 int ledger_restore(struct ledger *ledger, const struct ledger_reader *reader, struct fail *fail);
 

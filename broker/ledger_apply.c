@@ -123,7 +123,7 @@ static int apply_end(struct ledger *ledger, const struct effect *effect, struct 
                      end->has_reward ? REAL(end->reward) : NOTHING, MAYBE_TEXT(end->detail),
                      MAYBE_TEXT(end->init_layer), MAYBE_TEXT(end->engine), NUMBER(end->wait_ms),
                      NUMBER(end->init_ms), NUMBER(end->run_ms), NUMBER(end->eval_ms),
-                     NUMBER(end->ended_ms));
+                     NUMBER(end->ended_ms), NUMBER(end->clock_ms));
 }
 
 static int apply_ack(struct ledger *ledger, const struct effect *effect, struct fail *fail)
@@ -197,7 +197,7 @@ static int apply_tomb(struct ledger *ledger, const struct effect *effect, struct
     if (!effect->present)
         return ledger_do(ledger, LEDGER_DROP_TOMB, fail, TEXT(effect->job), TEXT(effect->client));
     return ledger_do(ledger, LEDGER_ADD_TOMB, fail, TEXT(effect->job), TEXT(effect->client),
-                     NUMBER(effect->end.ended_ms));
+                     NUMBER(effect->end.clock_ms));
 }
 
 static int apply_epoch(struct ledger *ledger, const struct effect *effect, struct fail *fail)

@@ -1,4 +1,4 @@
-/* Once a second: is there space on the ledger's disk, and are its files where they were? */
+/* Once a second: is there space on the ledger's disk, and are its files where they were? Once a minute: what time it is. */
 #include "broker/shell_inner.h"
 
 #include <errno.h>
@@ -6,7 +6,7 @@
 
 #include "common/log.h"
 
-enum { LOOK_PERIOD_MS = 1000 };
+enum { LOOK_PERIOD_MS = 1000, CLOCK_PERIOD_MS = 60000 };
 
 /* Low below the reserve; no longer low a quarter above it. */
 static void look_at_space(struct shell *shell)
@@ -34,5 +34,10 @@ int shell_watch_disk(struct shell *shell, int64_t now_ms, struct fail *fail)
         return 0;
     shell->disk_look_ms = now_ms + LOOK_PERIOD_MS;
     look_at_space(shell);
-    return ledger_look(shell->ledger, fail);
+    int code = ledger_look(shell->ledger, fail);
+    if (code || now_ms < shell->clock_note_ms)
+        return code;
+    struct moment now = moment_now();
+    shell->clock_note_ms = now_ms + CLOCK_PERIOD_MS;
+    return ledger_note_clock(shell->ledger, &now, core_clock_ms(shell->core), fail);
 }

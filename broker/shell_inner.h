@@ -64,7 +64,8 @@ struct shell {
 
     const char *ledger_dir;  /* NULL: the ledger is in memory only */
     uint64_t disk_reserve_bytes;
-    int64_t disk_look_ms;    /* when the disk is looked at next */
+    int64_t disk_look_ms;    /* when the disk is looked at next ... */
+    int64_t clock_note_ms;   /* ... and the ledger's clock noted */
     bool disk_is_low;
     struct backup *backup;   /* the one that is being made, or NULL; and who asked for it */
     struct buffer backup_client;

@@ -36,16 +36,20 @@ static bool tell_lease(void *core, const struct core_lease *lease)
     return core_restore_lease(core, lease);
 }
 
-static bool tell_tomb(void *core, struct slice name, struct slice owner, uint64_t wall_ms)
+static bool tell_tomb(void *core, struct slice name, struct slice owner, uint64_t clock_ms)
 {
-    return core_restore_tomb(core, name, owner, wall_ms);
+    return core_restore_tomb(core, name, owner, clock_ms);
 }
 
 int shell_restore(struct shell *shell, const struct shell_options *options, struct fail *fail)
 {
     const struct core_settings *settings = &options->settings;
     uint64_t versions;
+    int64_t ledger_ms = 0;
+    struct moment now = moment_now();
     int code = ledger_next_epoch(shell->ledger, &shell->epoch, fail);
+    if (code == 0)
+        code = ledger_start_clock(shell->ledger, &now, &ledger_ms, fail);
     if (code == 0)
         code = ledger_get_versions(shell->ledger, &versions, fail);
     if (code)
@@ -54,12 +58,11 @@ int shell_restore(struct shell *shell, const struct shell_options *options, stru
     if (!shell->core)
         return fail_set(fail, -ENOMEM, "out of memory");
     core_set_placing(shell->core, options->placing);
-    int64_t wall_ms = clock_wall_ms();
-    core_restore_clock(shell->core, wall_ms);
+    core_restore_clock(shell->core, ledger_ms);
     core_restore_versions(shell->core, versions);
     struct ledger_reader reader = {
         .context = shell->core,
-        .tombs_since_ms = wall_ms > settings->tomb_ms ? (uint64_t)(wall_ms - settings->tomb_ms) : 0,
+        .tombs_since_ms = ledger_ms > settings->tomb_ms ? (uint64_t)(ledger_ms - settings->tomb_ms) : 0,
         .stream = tell_stream,
         .engine = tell_engine,
         .group = tell_group,

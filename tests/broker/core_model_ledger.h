@@ -233,7 +233,7 @@ static inline void persist_tomb(struct model *model, const struct effect *effect
     assert_true(model->tomb_count < TOMBS);
     tomb = tomb ? tomb : &model->tombs[model->tomb_count++];
     put_text(tomb->name, sizeof(tomb->name), effect->job);
-    tomb->wall_ms = effect->end.ended_ms;
+    tomb->wall_ms = effect->end.clock_ms;
 }
 
 /* One failure more than the ledger knew of, within all budgets. */
@@ -326,7 +326,7 @@ static inline void persist_end(struct model *model, const struct effect *effect)
     assert_true(!end->trainable || end->outcome == OUTCOME_OK || end->outcome == OUTCOME_AGENT);
     rollout->ended = true;
     rollout->seq = ++model->head[stream];
-    rollout->ended_ms = end->ended_ms;
+    rollout->ended_ms = end->clock_ms;
     model->ends++;
     model->doomed += rollout->doomed;
     model->overtime += says(end->detail, "its total time of");

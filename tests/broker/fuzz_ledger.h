@@ -186,7 +186,7 @@ static inline void persist_end(struct ledger_rows *rows, const struct effect *ef
     must(end->outcome != OUTCOME_OK || row->run_done);
     row->ended = true;
     row->seq = stream->head = end->seq;
-    row->ended_ms = end->ended_ms;
+    row->ended_ms = end->clock_ms;
     row->record_bytes = effect->record.len ? effect->record.len : row->record_bytes;
 }
 
@@ -255,7 +255,7 @@ static inline void persist_tomb(struct ledger_rows *rows, const struct effect *e
     rows->tomb_count += at == rows->tomb_count;
     put_text(rows->tombs[at].name, sizeof(rows->tombs[at].name), effect->job);
     put_text(rows->tombs[at].owner, sizeof(rows->tombs[at].owner), effect->client);
-    rows->tombs[at].wall_ms = effect->end.ended_ms;
+    rows->tombs[at].wall_ms = effect->end.clock_ms;
 }
 
 static inline void persist_engine(struct row_engine *row, const struct effect *effect)

@@ -129,7 +129,7 @@ static int step_trouble(struct scene *scene)
                                                                .history = S("it failed")}},
                   {.kind = PERSIST_LEASE, .lease = {.job = S("run:a/2"), .token = 9, .worker = S("r1"), .key = S("k")}},
                   {.kind = PERSIST_TOMB, .job = S("never"), .client = S("ann"), .present = true,
-                   .end.ended_ms = 7});
+                   .end.clock_ms = 7});
 }
 
 static int step_end(struct scene *scene)

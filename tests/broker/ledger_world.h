@@ -139,7 +139,8 @@ static inline struct effect end_of(const char *stream, uint64_t seq, const char 
                                    .init_ms = 2,
                                    .run_ms = 3,
                                    .eval_ms = 4,
-                                   .ended_ms = 5}};
+                                   .ended_ms = 5,
+                                   .clock_ms = 5}};
 }
 
 static inline struct effect ack(const char *stream, uint64_t seq)

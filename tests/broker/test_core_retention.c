@@ -109,6 +109,25 @@ static void what_is_too_old_is_forgotten(void **state)
     world_close(world);
 }
 
+/* Each head period is one second by the monotonic clock, whatever the wall clock says. */
+static void no_step_of_the_wall_clock_makes_anything_too_old(void **state)
+{
+    (void)state;
+    const int64_t walls[] = {WALL_MS + 315360000000, 0, WALL_MS - 86400000, INT64_MAX, INT64_MIN};
+    struct world *world = world_create();
+    world->settings.keep_ms = 60000;
+    world_start(world);
+    end_some(world, "a", 3);
+    for (unsigned i = 0; i < 59; i++) {
+        core_tick(world->core, world->now_ms += 1000, walls[i % (sizeof(walls) / sizeof(*walls))]);
+        world_settle(world);
+        assert_int_equal(seen_count(world, PERSIST_ACK), 0);
+    }
+    world_wait(world, 1000);
+    assert_int_equal(forgotten_after_a_period(world), 3);
+    world_close(world);
+}
+
 static void what_retention_forgets_makes_room_for_submits(void **state)
 {
     (void)state;
@@ -153,6 +172,7 @@ int main(void)
         cmocka_unit_test(what_was_acknowledged_is_not_said_to_be_forgotten_by_retention),
         cmocka_unit_test(the_oldest_beyond_the_bytes_are_forgotten),
         cmocka_unit_test(what_is_too_old_is_forgotten),
+        cmocka_unit_test(no_step_of_the_wall_clock_makes_anything_too_old),
         cmocka_unit_test(what_retention_forgets_makes_room_for_submits),
         cmocka_unit_test(the_ring_grows_and_shrinks_and_loses_nothing),
     };

@@ -30,7 +30,7 @@ static void a_group_cancelled_before_its_submit_ends_at_once(void **state)
     const struct seen *tomb = expect(world, PERSIST_TOMB);
     assert_string_equal(tomb->job, "g");
     assert_true(tomb->present);
-    assert_int_equal(tomb->end.ended_ms, WALL_MS);
+    assert_int_equal(tomb->end.clock_ms, WALL_MS);
     world_submit(world, "g", 3);
     expect_dead(world, "g", 3);
     assert_int_equal(seen_count(world, LANE_JOB), 0);

@@ -223,7 +223,7 @@ static void of_a_run_that_is_to_be_done_again_nothing_is_left(void **state)
 static struct effect tomb(const char *name, const char *owner, uint64_t wall_ms, bool present)
 {
     return (struct effect){.kind = PERSIST_TOMB, .job = S(name), .client = S(owner),
-                           .present = present, .end.ended_ms = wall_ms};
+                           .present = present, .end.clock_ms = wall_ms};
 }
 
 static void tombs_come_back_until_they_are_dropped_or_old(void **state)

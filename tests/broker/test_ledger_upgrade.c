@@ -119,7 +119,8 @@ static void version_1_gets_what_later_ones_know(void **state)
     assert_int_equal(groups, 5);
 }
 
-#define AS_VERSION_10 "DROP TABLE leases; PRAGMA user_version = 10;"
+#define AS_VERSION_11 "ALTER TABLE ends DROP COLUMN clock_ms; PRAGMA user_version = 11;"
+#define AS_VERSION_10 AS_VERSION_11 "DROP TABLE leases; PRAGMA user_version = 10;"
 #define AS_VERSION_9 AS_VERSION_10 "DROP TABLE past_groups; PRAGMA user_version = 9;"
 #define AS_VERSION_8 AS_VERSION_9 "ALTER TABLE engines DROP COLUMN credentials; PRAGMA user_version = 8;"
 #define AS_VERSION_7 AS_VERSION_8 "DELETE FROM meta WHERE name = 'versions'; PRAGMA user_version = 7;"
@@ -158,6 +159,33 @@ static int count_stored_indexes(struct world *world)
     sqlite3_finalize(ask);
     sqlite3_close(db);
     return count;
+}
+
+static bool check_age(void *context, const struct core_rollout_row *row)
+{
+    assert_true(row->ended);
+    assert_int_equal(row->ended_ms, 5); /* as its ended_ms said */
+    ++*(unsigned *)context;
+    return true;
+}
+
+static bool ignore_group(void *context, const struct core_group_row *row)
+{
+    (void)context, (void)row;
+    return true;
+}
+
+static void version_11_took_ages_from_the_wall_clock(void **state)
+{
+    struct world *world = *state;
+    unsigned count = 0;
+    commit_ended(world, 2);
+    take_back(world, AS_VERSION_11);
+    open_ledger(world);
+    struct ledger_reader reader = {.context = &count, .stream = ignore_stream, .engine = ignore_engine,
+                                   .group = ignore_group, .rollout = check_age};
+    assert_int_equal(ledger_restore(world->ledger, &reader, NULL), 0);
+    assert_int_equal(count, 2);
 }
 
 static void version_9_knew_the_last_groups_by_name_and_forgot_all_others(void **state)
@@ -326,6 +354,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(version_1_restores_what_it_held_and_goes_on),
         TEST(version_1_gets_what_later_ones_know),
+        TEST(version_11_took_ages_from_the_wall_clock),
         TEST(version_10_did_not_know_who_has_which_job),
         TEST(version_9_knew_the_last_groups_by_name_and_forgot_all_others),
         TEST(version_8_kept_an_engines_credentials_in_its_url),

@@ -100,6 +100,45 @@ class Broker(Case):
             self.assert_all(self.read(client, stream, 3))
         self.assertEqual(fleet.status()["counters"]["lost"], 0)
 
+    def test_a_wall_clock_that_goes_on_by_days_forgets_nothing_and_ends_nothing(self):
+        """Stepped while the broker runs, and stepped again while it is away: nothing is older than it is."""
+        fleet = Fleet(workers={"init": 1, "run": 0, "eval": 1}, settings={"keep_ms": 3600000, "head_period_ms": 200})
+        clock = SteppedClock(fleet, fleet.broker)
+        self.enter(fleet)
+        client = self.client(fleet, timeout=30)
+
+        def expect_all_there():
+            state = fleet.status()
+            self.assertEqual((state["rollouts"]["live"], state["counters"]["expired"]), (3, 0))
+            kept = fleet.run("watch", "ended", "--from", "1", "--count", "2", "--json").stdout.splitlines()
+            self.assertEqual(len(kept), 2)
+
+        def cancel_one(stream):
+            """Two head periods and more: its head is heard of, and its end is published."""
+            client.submit([noop(stream)], stream=stream)
+            client.cancel(stream=stream)
+            fleet.run("watch", stream, "--count", "1", "--json")
+            time.sleep(0.5)
+
+        client.submit([noop(1, samples=3, limits={"total_s": 7200})], stream="live")
+        client.submit([noop(2, samples=2)], stream="ended")
+        client.cancel(stream="ended")
+        cancel_one("before")
+        clock.step("+48h")
+        cancel_one("after")
+        expect_all_there()
+        fleet.broker.kill()
+        fleet.broker.start()
+        cancel_one("started")
+        expect_all_there()
+        fleet.broker.kill()
+        clock.step("+96h")
+        fleet.broker.start()
+        cancel_one("stepped")
+        expect_all_there()
+        fleet.add_worker("run", "run-1").start()
+        self.assert_all(self.read(client, "live", 3))
+
     def test_what_was_acknowledged_before_any_kill_is_there_after_it(self):
         """Killed at arbitrary instants between submits: each acknowledged group ends once, whatever was in hand."""
         fleet = self.enter(Fleet(slots=8, settings={"adopt_grace_ms": 300}))
