@@ -96,17 +96,6 @@ CELL_TEST(variables_last_from_cell_to_cell)
     free(result.text);
 }
 
-CELL_TEST(processes_of_multiprocessing_start_however_they_are_started)
-{
-    says("import multiprocessing as m", "");
-    says("for way in ('fork', 'spawn', 'forkserver'):\n"
-         "    with m.get_context(way).Pool(2) as pool: print(way, pool.map(abs, [-1, -2]))",
-         "fork [1, 2]\nspawn [1, 2]\nforkserver [1, 2]\n");
-    says("%reset -f", "");
-    says("print(__spec__, __package__, hasattr(__import__('__main__'), '__loader__'), isinstance(__doc__, (str, type(None))))",
-         "None None True True\n");
-}
-
 CELL_TEST(what_is_written_comes_in_its_true_order)
 {
     says("import os, sys, subprocess\n"
@@ -456,7 +445,6 @@ static int group(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(variables_last_from_cell_to_cell),
-        TEST(processes_of_multiprocessing_start_however_they_are_started),
         TEST(what_is_written_comes_in_its_true_order),
         TEST(await_works_at_the_top),
         TEST(a_traceback_has_the_cell_and_no_colours),

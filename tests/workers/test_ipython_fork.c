@@ -61,6 +61,28 @@ static void says(struct kernel *kernel, const char *code, const char *expected)
     free(text);
 }
 
+/* ---- the same Python ------------------------------------------------------------------------ */
+
+/* It asks __main__ for what a Python that is typed at has there. */
+FIBER_TEST(processes_of_multiprocessing_start_however_they_are_started)
+{
+    for (int is_forked = 0; is_forked < 2; is_forked++) {
+        struct sandbox *sandbox = open_room(is_forked);
+        struct kernel *kernel = start(sandbox);
+        assert_int_equal(kernel->is_forked, is_forked);
+        says(kernel, "%reset -f", "");
+        says(kernel,
+             "import multiprocessing as m\n"
+             "for way in ('fork', 'spawn', 'forkserver'):\n"
+             "    with m.get_context(way).Pool(2) as pool: print(way, pool.map(abs, [-1, -2]))",
+             "fork [1, 2]\nspawn [1, 2]\nforkserver [1, 2]\n");
+        says(kernel, "print(__spec__, __package__, '__loader__' in globals(), '__doc__' in globals())",
+             "None None True True\n");
+        stop(&kernel);
+        sandbox_close(&sandbox);
+    }
+}
+
 /* ---- the same walls ------------------------------------------------------------------------- */
 
 /* A picture of a process: what the kernel lets it do, where it is, what it holds. */
@@ -388,6 +410,7 @@ static int group(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        TEST(processes_of_multiprocessing_start_however_they_are_started),
         TEST(a_forked_kernel_is_confined_as_any_process_of_the_sandbox),
         TEST(a_forked_kernel_has_the_variables_of_the_sandboxs_grants),
         TEST(a_forked_kernel_can_do_no_more_than_the_sandbox),
