@@ -5,6 +5,7 @@
 #include "agent_world.h"
 
 #include "workers/agents/dialogue.h"
+#include "workers/engines/policy.h"
 
 static struct world world;
 
@@ -14,6 +15,7 @@ enum { TURNS = 3 };
 /* ---- a rollout ------------------------------------------------------------------------------ */
 
 struct rollout {
+    void (*between)(void); /* before its second turn is told; NULL: nothing */
     struct task *task;
     struct record record;
     struct agent_run run;
@@ -21,12 +23,14 @@ struct rollout {
     struct fail fail;
 };
 
-static int converse(struct dialogue *dialogue, struct fail *fail)
+static int converse(struct dialogue *dialogue, void (*between)(void), struct fail *fail)
 {
     static const char told[] = "  a cab, 44 \n";
     const struct slice content = slice_from_str(told);
     int error = 0;
     for (int turn = 0; error == 0 && turn < TURNS; turn++) {
+        if (turn == 1 && between)
+            between();
         if (turn == 1)
             error = dialogue_tell(dialogue, content, "bash: x", 0, 0, fail);
         if (turn == 2)
@@ -45,16 +49,22 @@ static void rollout_fiber(void *arg)
         .task = rollout->task, .engine = world_engine(fiber_world), .record = &rollout->record};
     rollout->code = dialogue_open(&dialogue, &rollout->run, NULL, &rollout->fail);
     if (rollout->code == 0)
-        rollout->code = converse(&dialogue, &rollout->fail);
+        rollout->code = converse(&dialogue, rollout->between, &rollout->fail);
     dialogue_close(&dialogue);
+}
+
+static void rollout_run_with(struct rollout *rollout, void (*between)(void))
+{
+    *rollout = (struct rollout){
+        .between = between,
+        .task = parse_task("{\"task\": \"t\", \"prompt\": \"a b, 4\", \"sampling\": {\"seed\": 7}}")};
+    record_init(&rollout->record);
+    world_run(&world, rollout_fiber, rollout, 0, 1);
 }
 
 static void rollout_run(struct rollout *rollout)
 {
-    *rollout = (struct rollout){
-        .task = parse_task("{\"task\": \"t\", \"prompt\": \"a b, 4\", \"sampling\": {\"seed\": 7}}")};
-    record_init(&rollout->record);
-    world_run(&world, rollout_fiber, rollout, 0, 1);
+    rollout_run_with(rollout, NULL);
 }
 
 static void rollout_finish(struct rollout *rollout)
@@ -207,6 +217,122 @@ static void whenever_a_routers_tokenizer_changes_nothing_is_mixed(void **state)
         &(struct change){", 'dialect': 'openai'", ", 'other_tokenizer': true", "its tokenizer is another"});
 }
 
+/* ---- a pause ---------------------------------------------------------------------------------- */
+
+/* The green server differs in two words of no sample, and neither says that it was started. */
+static void open_before_a_pause(char path[64])
+{
+    char script[512];
+    strcpy(path, "/tmp/sluice-green-XXXXXX");
+    assert_non_null(mkdtemp(path));
+    snprintf(script, sizeof(script), "{" RULES ", 'start': null, 'green_path': '%s/green', 'green': {" RULES
+             ", 'start': null, 'swapped': [1, 2]}}", path);
+    world_open_on(&world, loop, script, NULL);
+}
+
+static char green_folder[64];
+
+static void appear_in_a_pause(void)
+{
+    struct engine *engine = world_engine(&world);
+    char path[128];
+    engine_told(engine, slice_from_str(""), 1, slice_from_str("finish"), 60000);
+    snprintf(path, sizeof(path), "%s/green", green_folder);
+    fclose(fopen(path, "w"));
+    engine_told(engine, slice_from_str(""), 1, slice_from_str(""), 0);
+}
+
+static void after_a_pause_an_engine_that_tells_no_start_is_asked_everything_anew(void **state)
+{
+    (void)state;
+    struct rollout rollout;
+    char path[128];
+    open_before_a_pause(green_folder);
+    rollout_run_with(&rollout, appear_in_a_pause);
+    assert_int_equal(rollout.code, -ESTALE);
+    assert_non_null(strstr(rollout.fail.text, "its name, path or vocabulary is another"));
+    assert_int_equal(rollout.record.traces[0].turn_count, 2);
+    rollout_finish(&rollout);
+    world_close(&world);
+    snprintf(path, sizeof(path), "%s/green", green_folder);
+    unlink(path);
+    rmdir(green_folder);
+}
+
+/* ---- several servers behind one address --------------------------------------------------------- */
+
+/* Connections to `url` lead to the world's engine and to the other one in turn. */
+static pid_t open_turns(const char *url, const char *other, char ret[64])
+{
+    char program[512], one[16], two[16];
+    pid_t pid;
+    snprintf(program, sizeof(program), "%s/tests/tcp_turns.py", source_dir());
+    snprintf(one, sizeof(one), "%s", strrchr(url, ':') + 1);
+    snprintf(two, sizeof(two), "%s", strrchr(other, ':') + 1);
+    const char *argv[] = {"/usr/bin/python3", program, one, two, NULL};
+    snprintf(ret, 64, "http://127.0.0.1:%d", child_start(&pid, (char *const *)argv));
+    return pid;
+}
+
+static void run_behind_turns(const struct rollout *blue, const struct rollout *green)
+{
+    struct rollout rollouts[6];
+    for (size_t i = 0; i < COUNT(rollouts); i++) {
+        rollouts[i] = (struct rollout){.task = parse_task(
+            "{\"task\": \"t\", \"prompt\": \"a b, 4\", \"sampling\": {\"seed\": 7}}")};
+        record_init(&rollouts[i].record);
+    }
+    world_run(&world, rollout_fiber, rollouts, sizeof(*rollouts), COUNT(rollouts));
+    for (size_t i = 0; i < COUNT(rollouts); i++) {
+        if (rollouts[i].code == 0 && !is_same(&rollouts[i], blue) && !is_same(&rollouts[i], green))
+            fail_msg("a rollout is of two servers");
+        rollout_finish(&rollouts[i]);
+    }
+}
+
+static void of_servers_that_are_not_alike_behind_one_address_no_rollout_is_mixed(void **state)
+{
+    (void)state;
+    struct rollout blue, green;
+    struct world other;
+    char url[64];
+    run_alone("", "", &blue);
+    run_alone("", ", 'other_tokenizer': true", &green);
+    world_open_on(&other, loop, "{" RULES ", 'other_tokenizer': true}", NULL);
+    world_open_on(&world, loop, "{" RULES "}", NULL);
+    pid_t turns = open_turns(world.url, other.url, url);
+    snprintf(world.url, sizeof(world.url), "%s", url);
+    run_behind_turns(&blue, &green);
+    child_stop(&turns);
+    rollout_finish(&blue);
+    rollout_finish(&green);
+    world_close(&world);
+    world_close(&other);
+}
+
+static void servers_that_are_alike_may_stand_behind_one_address(void **state)
+{
+    (void)state;
+    struct rollout alone, rollout;
+    struct world other;
+    char url[64];
+    run_alone("", "", &alone);
+    world_open_on(&other, loop, "{" RULES "}", NULL);
+    world_open_on(&world, loop, "{" RULES "}", NULL);
+    pid_t turns = open_turns(world.url, other.url, url);
+    snprintf(world.url, sizeof(world.url), "%s", url);
+    for (int i = 0; i < 2; i++) {
+        rollout_run(&rollout);
+        assert_int_equal(rollout.code, 0);
+        assert_true(is_same(&rollout, &alone));
+        rollout_finish(&rollout);
+    }
+    child_stop(&turns);
+    rollout_finish(&alone);
+    world_close(&world);
+    world_close(&other);
+}
+
 static int group(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -219,6 +345,9 @@ static int group(void)
         TEST(whenever_vllms_tokenizer_changes_nothing_is_mixed),
         TEST(whenever_sglangs_tokenizer_changes_nothing_is_mixed),
         TEST(whenever_a_routers_tokenizer_changes_nothing_is_mixed),
+        TEST(of_servers_that_are_not_alike_behind_one_address_no_rollout_is_mixed),
+        TEST(servers_that_are_alike_may_stand_behind_one_address),
+        TEST(after_a_pause_an_engine_that_tells_no_start_is_asked_everything_anew),
     };
     return cmocka_run_group_tests_name("engine_identity", tests, NULL, NULL);
 }

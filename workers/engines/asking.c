@@ -113,7 +113,7 @@ static int act_render(void *arg, struct fail *fail)
                                     &action->ids, fail);
 }
 
-/* *ret stays NULL when there is none: action->unfit says why. */
+/* Until engine_leave_frame. *ret stays NULL when there is none: action->unfit says why. */
 static int find_frame(struct action *action, enum tell_role role, const struct frame **ret,
                       struct fail *fail)
 {
@@ -128,6 +128,8 @@ static int find_frame(struct action *action, enum tell_role role, const struct f
     action->unfit = frame->unfit;
     if (frame->unfit.code == 0)
         *ret = frame;
+    else
+        engine_leave_frame(action->engine, frame);
     return 0;
 }
 
@@ -143,6 +145,8 @@ static int act_marks_tools(void *arg, struct fail *fail)
         return error;
     error = find_frame(action, TELL_TOOL, &frame, fail);
     action->is_marked = error == 0 && frame && frame->gap.is_known;
+    if (error == 0 && frame)
+        engine_leave_frame(action->engine, frame);
     return error;
 }
 
@@ -172,6 +176,7 @@ static int act_bridge(void *arg, struct fail *fail)
         return error;
     struct fail why = {0};
     error = bridge(action, frame, &why);
+    engine_leave_frame(action->engine, frame);
     if (error == -ENOTSUP)
         action->unfit = why;
     return error == 0 || error == -ENOTSUP ? 0 : fail_set(fail, error, "%s", why.text);

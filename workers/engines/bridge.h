@@ -57,6 +57,7 @@ struct frame_gap {
 
 struct frame {
     struct frame *next; /* the owner's */
+    size_t users;       /* likewise */
     enum tell_role role;
     struct fail unfit; /* its code is 0, or there is no frame, and why */
     struct frame_parts parts;

@@ -150,10 +150,12 @@ static void check_bridge(struct check_run *run, struct check_result *ret)
     if (engine_learn_frame(run->engine, TELL_USER, &frame, &fail) < 0)
         return say_fail(ret, &fail);
     if (frame->unfit.code < 0)
-        return say_fail(ret, &frame->unfit);
-    say(ret, ENGINE_CHECK_PASS, "exact in %zu parts, on contents with blanks, tags, digits, other scripts "
-                         "and special tokens' names",
-        frame->parts.count);
+        say_fail(ret, &frame->unfit);
+    else
+        say(ret, ENGINE_CHECK_PASS, "exact in %zu parts, on contents with blanks, tags, digits, other scripts "
+                             "and special tokens' names",
+            frame->parts.count);
+    engine_leave_frame(run->engine, frame);
 }
 
 /* ---- sampling ---------------------------------------------------------------------------- */

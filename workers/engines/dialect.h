@@ -109,7 +109,7 @@ struct engine {
     const struct tokenizers *tokenizers; /* the worker's; NULL: none */
     struct tokenizer *tokenizer; /* that of them that agrees; NULL: none does, or not known */
     struct once compared;
-    struct frame *frames; /* the newest first; older ones live on for fibers that use them */
+    struct frame *frames; /* the newest first; older ones live while fibers use them */
 };
 
 void engine_facts_finish(struct engine_facts *facts);

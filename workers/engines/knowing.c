@@ -136,6 +136,21 @@ struct framing {
     enum tell_role role;
 };
 
+/* Those of a role that a new one takes the place of, but for those in use. */
+static void drop_frames(struct engine *engine, enum tell_role role)
+{
+    for (struct frame **at = &engine->frames; *at;) {
+        struct frame *frame = *at;
+        if (frame->role != role || frame->users > 0) {
+            at = &frame->next;
+            continue;
+        }
+        *at = frame->next;
+        frame_finish(frame);
+        free(frame);
+    }
+}
+
 /* That there is no frame is worth knowing, too. */
 static int frame(void *arg, struct fail *fail)
 {
@@ -151,6 +166,7 @@ static int frame(void *arg, struct fail *fail)
         learnt->unfit = *fail;
     else if (error < 0)
         return fail_wrap(fail, "%s", engine->url);
+    drop_frames(engine, framing->role);
     learnt->role = framing->role;
     learnt->next = engine->frames;
     engine->frames = take_ptr(&learnt);
@@ -164,10 +180,21 @@ int engine_learn_frame(struct engine *engine, enum tell_role role, const struct 
     int error = engine_learn_once(engine, &engine->framed[role], frame, &framing, fail);
     if (error < 0)
         return error;
-    *ret = engine->frames;
-    while ((*ret)->role != role)
-        *ret = (*ret)->next;
+    struct frame *newest = engine->frames;
+    while (newest->role != role)
+        newest = newest->next;
+    newest->users++;
+    *ret = newest;
     return 0;
+}
+
+void engine_leave_frame(struct engine *engine, const struct frame *frame)
+{
+    struct frame *at = engine->frames;
+    while (at && at != frame)
+        at = at->next;
+    if (at)
+        at->users--;
 }
 
 static int show_tool_turn(void *arg, struct fail *fail)

@@ -7,7 +7,7 @@
 
 #include "workers/engines/dialect.h"
 
-/* Its digest; "" where the server does not say how many ids there are. plain_id stands between two of them. Awaits. */
+/* Its digest; "" where the server does not say how many ids there are, or refuses to name them. plain_id stands between two of them. Awaits. */
 int llama_vocabulary_read(struct engine *engine, uint32_t plain_id, char ret[80],
                           struct fail *fail);
 
