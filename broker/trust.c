@@ -11,12 +11,19 @@
 #include "common/clock.h"
 #include "common/log.h"
 
-enum { ROLES = ROLE_BROKER, PATH_SIZE = 4096, RACY_MS = 2000 };
+enum { ROLES = ROLE_BROKER, PATH_SIZE = 4096, RACY_MS = 2000, FILES_LOOK_MS = 1000, FILES_SHARE = 50 };
+
+/* What can be seen of a folder's files without reading them: one that is written in place shows in its own times. */
+struct seal {
+    uint64_t sum;      /* of all of them, in any order */
+    int64_t newest_ms; /* the last change */
+};
 
 struct folder {
     char path[PATH_SIZE];
     struct timespec changed; /* as it was when it was read; zero: it is not there */
     int64_t read_wall_ms;
+    struct seal files;
 };
 
 struct entry {
@@ -35,7 +42,8 @@ struct trust {
     struct folder folders[ROLES];
     pthread_mutex_t lock;
     struct entries known;
-    int64_t look_ms; /* when to look at the folders next */
+    int64_t look_ms; /* when to look at the folders next ... */
+    int64_t files_look_ms; /* ... and at each of their files */
     uint64_t losses;
 };
 
@@ -79,16 +87,21 @@ static void skip(const char *path, const char *why)
     log_event(LOG_WARN, "keys.skipped", "file=%s why=\"%s\" action=nobody-known-by-it", path, why);
 }
 
+static bool is_certificate(const char *file)
+{
+    size_t len = strlen(file);
+    return len >= 5 && file[0] != '.' && strcmp(file + len - 4, ".pub") == 0;
+}
+
 static void take_file(struct entries *entries, const struct folder *folder, enum key_role role,
                       const char *file)
 {
     char path[PATH_SIZE + 256], name[256];
     struct key key;
     struct fail fail;
-    size_t len = strlen(file);
-    if (len < 5 || file[0] == '.' || strcmp(file + len - 4, ".pub") != 0)
+    if (!is_certificate(file))
         return;
-    snprintf(name, sizeof(name), "%.*s", (int)(len - 4), file);
+    snprintf(name, sizeof(name), "%.*s", (int)(strlen(file) - 4), file);
     snprintf(path, sizeof(path), "%s/%s", folder->path, file);
     if (key_read(path, &key, &fail)) {
         skip(path, fail.text);
@@ -105,6 +118,36 @@ static void take_file(struct entries *entries, const struct folder *folder, enum
     key_wipe(&key);
 }
 
+static uint64_t mix(uint64_t sum, uint64_t value)
+{
+    sum = (sum ^ value) * 0x9e3779b97f4a7c15u;
+    return sum ^ sum >> 29;
+}
+
+static void seal_file(int dir_fd, const char *file, struct seal *seal)
+{
+    struct stat info;
+    if (fstatat(dir_fd, file, &info, 0) != 0)
+        return;
+    int64_t changed_ms = (int64_t)info.st_ctim.tv_sec * 1000 + info.st_ctim.tv_nsec / 1000000;
+    uint64_t sum = mix(mix(info.st_ino, (uint64_t)info.st_size), (uint64_t)info.st_mtim.tv_sec);
+    sum = mix(mix(sum, (uint64_t)info.st_mtim.tv_nsec), (uint64_t)info.st_ctim.tv_sec);
+    seal->sum += mix(sum, (uint64_t)info.st_ctim.tv_nsec);
+    if (changed_ms > seal->newest_ms)
+        seal->newest_ms = changed_ms;
+}
+
+/* Leaves the directory at its beginning. */
+static struct seal seal_all(DIR *dir)
+{
+    struct seal seal = {0};
+    for (struct dirent *entry; (entry = readdir(dir));)
+        if (is_certificate(entry->d_name))
+            seal_file(dirfd(dir), entry->d_name, &seal);
+    rewinddir(dir);
+    return seal;
+}
+
 /* False when the folder is there and cannot be read. */
 static bool read_folder(struct entries *entries, struct folder *folder, enum key_role role)
 {
@@ -112,6 +155,7 @@ static bool read_folder(struct entries *entries, struct folder *folder, enum key
     DIR *dir = opendir(folder->path);
     if (!dir && errno == ENOENT) {
         folder->changed = (struct timespec){0};
+        folder->files = (struct seal){0};
         return true;
     }
     if (!dir || fstat(dirfd(dir), &info) != 0) {
@@ -123,6 +167,7 @@ static bool read_folder(struct entries *entries, struct folder *folder, enum key
     }
     folder->changed = info.st_mtim;
     folder->read_wall_ms = clock_wall_ms();
+    folder->files = seal_all(dir); /* before they are read: what changes meanwhile is seen later */
     for (struct dirent *entry; (entry = readdir(dir));)
         take_file(entries, folder, role, entry->d_name);
     closedir(dir);
@@ -190,12 +235,36 @@ static bool has_changed(const struct folder *folder)
            folder->read_wall_ms - changed_ms < RACY_MS;
 }
 
+/* One that was written just before it was read may have been written again within its clock's tick. */
+static bool have_files_changed(const struct folder *folder)
+{
+    DIR *dir = opendir(folder->path);
+    if (!dir)
+        return false; /* has_changed sees to that */
+    struct seal files = seal_all(dir);
+    closedir(dir);
+    return files.sum != folder->files.sum || folder->read_wall_ms - files.newest_ms < RACY_MS;
+}
+
+/* Many files take their time: no more than a small share of it goes to looking at them. */
+static bool has_any_file_changed(struct trust *trust, int64_t now_ms)
+{
+    bool changed = false;
+    if (now_ms < trust->files_look_ms)
+        return false;
+    for (int role = 0; role < ROLES; role++)
+        changed |= have_files_changed(&trust->folders[role]);
+    int64_t end_ms = clock_ms(), pause_ms = (end_ms - now_ms) * FILES_SHARE;
+    trust->files_look_ms = end_ms + (pause_ms > FILES_LOOK_MS ? pause_ms : FILES_LOOK_MS);
+    return changed;
+}
+
 static void look(struct trust *trust)
 {
     int64_t now_ms = clock_ms();
     if (now_ms < trust->look_ms)
         return;
-    bool changed = false;
+    bool changed = has_any_file_changed(trust, now_ms);
     for (int role = 0; role < ROLES; role++)
         changed |= has_changed(&trust->folders[role]);
     if (changed)

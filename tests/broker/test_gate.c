@@ -1,6 +1,7 @@
 /* A broker that asks for keys: who hears what, who may say what, and what becomes of a removed key. */
 #include "tests/broker/shell_world.h"
 
+#include "broker/trust.h"
 #include "common/curve.h"
 #include "tests/broker/key_place.h"
 
@@ -421,6 +422,48 @@ static void a_removed_keys_open_connections_are_worth_nothing(void **state)
     assert_true(hears(admin, "t/ali/", WAIT_MS)); /* who is still known hears on */
 }
 
+/* The directories were read long after they changed: from now on only their files say that something is new. */
+static void age_folders(struct keyed *k, void *front)
+{
+    char path[192];
+    struct msg_status_get get = {.tag = 1};
+    struct timespec long_ago[2] = {{1000000000, 0}, {1000000000, 0}};
+    for (enum key_role role = ROLE_TRAINER; role < ROLE_BROKER; role++) {
+        snprintf(path, sizeof(path), "%s/trusted/%s", k->place.dir, key_role_name(role));
+        assert_int_equal(utimensat(AT_FDCWD, path, long_ago, 0), 0);
+    }
+    for (int64_t end_ms = clock_ms() + 4 * TRUST_LOOK_MS; clock_ms() < end_ms;) {
+        say(k, front, MSG_status_get, &get); /* each of these may make it look */
+        expect(front, "status", "");
+    }
+}
+
+static void a_certificate_that_is_written_in_place_counts_as_it_is_now(void **state)
+{
+    struct keyed *k = *state;
+    char path[192], name[64] = "", reason[64];
+    void *front = alice_submits(k);
+    struct key next = key_make(ROLE_TRAINER, "alice"), shown = next;
+    key_place_path(&k->place, ROLE_TRAINER, "alice", path);
+    age_folders(k, front);
+    FILE *file = fopen(path, "r+"); /* the same inode */
+    assert_non_null(file);
+    fprintf(file, "role trainer\nname alice\npublic %s\n", shown.public_text);
+    assert_int_equal(ftruncate(fileno(file), ftell(file)), 0);
+    fclose(file);
+    struct msg_status_get get = {.tag = 1};
+    for (int64_t end_ms = clock_ms() + WAIT_MS; strcmp(name, "refused") != 0;) {
+        assert_true(clock_ms() < end_ms);
+        say(k, front, MSG_status_get, &get);
+        hear(front, name, reason);
+    }
+    assert_string_equal(reason, "not-allowed");
+    strcpy(next.broker_text, k->place.broker.public_text);
+    void *again = join(k, ZMQ_DEALER, k->front, &next);
+    say(k, again, MSG_status_get, &get);
+    expect(again, "status", "");
+}
+
 /* ---- identities --------------------------------------------------------------------------------------- */
 
 static void nobody_takes_over_anothers_identity(void **state)
@@ -455,6 +498,7 @@ int main(int argc, char **argv)
         TEST(a_lane_is_opened_to_a_workers_key_and_to_no_other),
         TEST(a_workers_key_neither_ends_nor_takes_the_jobs_of_anothers),
         TEST(a_removed_keys_open_connections_are_worth_nothing),
+        TEST(a_certificate_that_is_written_in_place_counts_as_it_is_now),
         TEST(nobody_takes_over_anothers_identity),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
