@@ -52,7 +52,7 @@ struct core_settings {
     uint64_t task_bytes_max;    /* 8 GiB: tasks accepted and not ended, all together */
     uint64_t results_max;       /* 1000000: trajectories kept and not acknowledged; then submits are refused */
     uint64_t results_bytes_max; /* 64 GiB: and their bytes */
-    uint64_t client_percent;    /* 100: of each of the four limits above, what one client may take */
+    uint64_t client_percent;    /* 80: of each of the four limits above, what one client may take */
     uint64_t keep_count;        /* 0: trajectories of a stream kept unacknowledged; 0: until acknowledged */
     uint64_t keep_bytes;        /* 0 */
     int64_t keep_ms;            /* 0 */
@@ -281,6 +281,10 @@ bool core_remembers(const struct core *core, struct slice group);
  * asking; an admin's asking does not make it so. False too when no more streams fit.
  */
 bool core_may_read(struct core *core, const struct caller *caller, struct slice stream);
+/* Whether there is such a stream, and it is the caller's to use. */
+bool core_is_owner(const struct core *core, const struct caller *caller, struct slice stream);
+/* Nobody listens to that feed (any more): a stream that was only ever asked for is free again. */
+void core_nobody_reads(struct core *core, struct slice stream);
 
 /* The disk of the ledger is nearly full (or no longer): submits are refused meanwhile. */
 void core_disk_is_low(struct core *core, bool is_low);

@@ -27,9 +27,9 @@ const char *limit_setting(enum limit limit) { return limits[limit].setting; }
 const char *limit_remedy(enum limit limit) { return limits[limit].remedy; }
 
 /* The limits are below 2^51, so nothing overflows. */
-uint64_t client_max(const struct core *core, enum limit limit)
+uint64_t client_max(const struct core *core, struct slice name, enum limit limit)
 {
-    uint64_t share = limit_max(core, limit) * core->settings.client_percent / 100;
+    uint64_t share = limit_max(core, limit) * owners_percent(core, name) / 100;
     return share ? share : 1;
 }
 
@@ -42,7 +42,7 @@ uint64_t limit_percent(const struct core *core, enum limit limit)
 
 uint64_t client_percent(const struct core *core, const struct client *client, enum limit limit)
 {
-    return client ? percent_of(client->used[limit], client_max(core, limit)) : 0;
+    return client ? percent_of(client->used[limit], client_max(core, client_name(client), limit)) : 0;
 }
 
 /* ---- counting ---------------------------------------------------------------------- */
@@ -103,6 +103,7 @@ static uint64_t retry_after_ms(struct core *core, enum limit limit, uint64_t exc
 /* A submit, as one limit sees it. */
 struct request {
     enum limit limit;
+    struct slice name; /* of the client that it counts for */
     uint64_t want, own; /* at least so much more will be used; what the client uses now */
 };
 
@@ -131,7 +132,7 @@ static bool refuse_own(struct core *core, const struct call *call, struct reques
 static bool admit_request(struct core *core, const struct call *call, struct request request)
 {
     const struct usage *usage = &core->usage[request.limit];
-    uint64_t max = limit_max(core, request.limit), own_max = client_max(core, request.limit);
+    uint64_t max = limit_max(core, request.limit), own_max = client_max(core, request.name, request.limit);
     uint64_t after = usage->used + request.want, own_after = request.own + request.want;
     uint64_t fair = max / (usage->holders + (request.own == 0));
     if (own_after > own_max && own_max < max)
@@ -144,10 +145,10 @@ static bool admit_request(struct core *core, const struct call *call, struct req
 }
 
 /* What is more than the limit can never fit. */
-static bool admit_size(struct core *core, const struct call *call, enum limit limit,
+static bool admit_size(struct core *core, const struct call *call, struct slice name, enum limit limit,
                        const char *field, uint64_t want)
 {
-    uint64_t most = client_max(core, limit);
+    uint64_t most = client_max(core, name, limit);
     if (want <= most)
         return true;
     send_refused(core, call, REFUSAL_TOO_LARGE, field, 0,
@@ -168,11 +169,12 @@ bool limits_admit(struct core *core, const struct call *call, const struct clien
                      "acknowledge trajectories");
         return false;
     }
-    if (!admit_size(core, call, LIMIT_ROLLOUTS, "samples", samples) ||
-        !admit_size(core, call, LIMIT_TASK_BYTES, "task", call->task->bytes))
+    struct slice name = client ? client_name(client) : call->caller->name;
+    if (!admit_size(core, call, name, LIMIT_ROLLOUTS, "samples", samples) ||
+        !admit_size(core, call, name, LIMIT_TASK_BYTES, "task", call->task->bytes))
         return false;
     for (enum limit limit = 0; limit < LIMIT_COUNT; limit++) {
-        struct request request = {limit, wants[limit], client ? client->used[limit] : 0};
+        struct request request = {limit, name, wants[limit], client ? client->used[limit] : 0};
         if (!admit_request(core, call, request))
             return false;
     }

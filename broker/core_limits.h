@@ -49,8 +49,8 @@ struct usage {
 void limit_take(struct core *core, struct client *client, enum limit limit, uint64_t amount);
 void limit_release(struct core *core, struct client *client, enum limit limit, uint64_t amount);
 uint64_t limit_max(const struct core *core, enum limit limit);
-/* What one client may use of it. */
-uint64_t client_max(const struct core *core, enum limit limit);
+/* What one client of this name may use of it. */
+uint64_t client_max(const struct core *core, struct slice name, enum limit limit);
 /* Per cent of the limit in use, by all. */
 uint64_t limit_percent(const struct core *core, enum limit limit);
 /* Of what one client may use, by this one; NULL uses nothing. */

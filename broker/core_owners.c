@@ -76,10 +76,15 @@ struct stream *owners_find(struct core *core, const struct call *call, struct sl
     return stream && owners_allow(core, call, stream, "stream") ? stream : NULL;
 }
 
+uint64_t owners_percent(const struct core *core, struct slice name)
+{
+    return name.len ? core->settings.client_percent : 100;
+}
+
 bool owners_have_room(const struct core *core, struct slice name)
 {
     const struct client *client = client_find(core, name);
-    size_t share = STREAMS_MAX * core->settings.client_percent / 100;
+    size_t share = STREAMS_MAX * owners_percent(core, name) / 100;
     return core->stream_count < STREAMS_MAX && (client ? client->stream_count : 0) < share;
 }
 
@@ -92,4 +97,17 @@ bool core_may_read(struct core *core, const struct caller *caller, struct slice 
         return !stream || owns(caller, stream);
     return name_is_valid(name) && name.len <= STREAM_NAME_MAX &&
            owners_have_room(core, caller->name) && stream_intern(core, name, caller->name);
+}
+
+bool core_is_owner(const struct core *core, const struct caller *caller, struct slice name)
+{
+    const struct stream *stream = stream_find(core, name);
+    return stream && owns(caller, stream);
+}
+
+void core_nobody_reads(struct core *core, struct slice name)
+{
+    struct stream *stream = stream_find(core, name);
+    if (core_begin(core, core->now_ms) && stream && !stream->is_used)
+        stream_remove(core, stream);
 }

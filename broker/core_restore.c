@@ -18,7 +18,7 @@ bool core_restore_stream(struct core *core, struct slice name, struct slice owne
         stream->head = head;
     if (first > stream->first)
         stream->first = first;
-    stream->fresh = true;
+    stream->fresh = stream->is_used = true;
     return !core->failed;
 }
 
@@ -34,6 +34,8 @@ bool core_restore_group(struct core *core, const struct core_group_row *row)
     if (row->samples < 1 || row->samples > SAMPLES_MAX || group_find(core, row->group))
         return false;
     struct stream *stream = stream_intern(core, row->stream, slice_of(NULL, 0));
+    if (stream)
+        stream->is_used = true;
     struct group *group =
         stream ? group_create(core, row->group, stream, (uint32_t)row->samples, row->task_hash,
                               &row->task) : NULL;

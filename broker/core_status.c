@@ -47,7 +47,7 @@ static json_t *rollouts(struct view view)
     json_object_set_new(object, "live", status_number(live));
     json_object_set_new(object, "limit",
                         status_number(view.is_whole ? core->settings.rollouts_max
-                                                    : client_max(core, LIMIT_ROLLOUTS)));
+                                                    : client_max(core, view.name, LIMIT_ROLLOUTS)));
     for (enum outcome outcome = OUTCOME_OK; outcome < OUTCOME_COUNT; outcome++)
         json_object_set_new(object, outcome_wire(outcome), status_number(ended[outcome]));
     return object;
@@ -91,7 +91,7 @@ static json_t *limits(struct view view)
     for (enum limit limit = 0; limit < LIMIT_COUNT; limit++) {
         uint64_t own = view.client ? view.client->used[limit] : 0;
         uint64_t used = view.is_whole ? view.core->usage[limit].used : own;
-        uint64_t max = view.is_whole ? limit_max(view.core, limit) : client_max(view.core, limit);
+        uint64_t max = view.is_whole ? limit_max(view.core, limit) : client_max(view.core, view.name, limit);
         json_t *part = json_object();
         json_object_set_new(part, "used", status_number(used));
         json_object_set_new(part, "max", status_number(max));
@@ -182,7 +182,8 @@ bool core_status(const struct core *core, int64_t now_ms, struct buffer *out)
 void handle_status_get(struct core *core, const struct call *call)
 {
     struct buffer json = {0};
-    struct view view = {core, client_find(core, call->caller->name), call->caller->is_admin};
+    struct view view = {core, client_find(core, call->caller->name), call->caller->is_admin,
+                        call->caller->name};
     bool is_whole = print(view, core->now_ms, &json);
     struct msg_status status = {.tag = call->tag, .json = buffer_peek(&json)};
     if (is_whole)

@@ -15,6 +15,7 @@ struct view {
     const struct core *core;
     const struct client *client; /* of a client; NULL while it has no stream */
     bool is_whole;
+    struct slice name; /* of the client's key */
 };
 
 /* The workers of a stage. */

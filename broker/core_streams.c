@@ -44,6 +44,15 @@ void stream_destroy(struct stream *stream)
     free(stream);
 }
 
+void stream_remove(struct core *core, struct stream *stream)
+{
+    table_take(&core->streams_by_name, stream_name(stream));
+    list_remove(&stream->link);
+    core->stream_count--;
+    stream->owner->stream_count--;
+    stream_destroy(stream);
+}
+
 void stream_forget(struct core *core, struct stream *stream, uint64_t seq)
 {
     struct heap_node *oldest;

@@ -1,5 +1,6 @@
 /*
- * core_streams.h - streams, and the clients that own them. Both live as long as the core.
+ * core_streams.h - streams, and the clients that own them. Both live as long as the core, but for streams that were
+ * only ever asked for on FEED: they go with the last who listens.
  */
 #ifndef SLUICE_BROKER_CORE_STREAMS_H
 #define SLUICE_BROKER_CORE_STREAMS_H
@@ -35,6 +36,8 @@ bool owners_allow(struct core *core, const struct call *call, const struct strea
                   const char *field);
 /* The stream of this name; refuses, NULL, if there is none or it is not the caller's to use. */
 struct stream *owners_find(struct core *core, const struct call *call, struct slice name);
+/* Of what all may have, what one client of this name may: where nobody has a name, there is but one. */
+uint64_t owners_percent(const struct core *core, struct slice name);
 /* Whether one more stream fits, and is within what the client of this name may have. */
 bool owners_have_room(const struct core *core, struct slice name);
 
@@ -55,6 +58,7 @@ struct stream {
     uint64_t under_lease; /* of those pending */
     int64_t renewed_ms;   /* when its trainer was heard of last */
     bool fresh;       /* something is new since its head was last published */
+    bool is_used;     /* it was submitted to: it is kept, and not only asked for on FEED */
     uint32_t name_len;
     char name[];
 };
@@ -66,6 +70,8 @@ struct stream *stream_intern(struct core *core, struct slice name, struct slice 
 /* Numbers up to `seq` are acknowledged. */
 void stream_forget(struct core *core, struct stream *stream, uint64_t seq);
 void stream_destroy(struct stream *stream);
+/* One that nothing was ever submitted to. */
+void stream_remove(struct core *core, struct stream *stream);
 /* What is kept: a number's weight and time is noted, and, but for restored ones, counted. */
 void retention_note(struct core *core, struct stream *stream, uint64_t seq, uint64_t bytes,
                     uint64_t ended_ms);

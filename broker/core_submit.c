@@ -97,6 +97,8 @@ void handle_group_submit(struct core *core, const struct call *call)
     if (!admit(core, call, known))
         return;
     struct stream *stream = stream_intern(core, in->stream, call->caller->name);
+    if (stream)
+        stream->is_used = true;
     group = stream ? group_create(core, in->group, stream, (uint32_t)in->samples, call->task_hash,
                                   call->task) : NULL;
     if (!group)

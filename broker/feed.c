@@ -6,9 +6,11 @@
 #include <stdlib.h>
 
 #include "broker/frame.h"
+#include "broker/table.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 
+enum { SWEEP_MS = 500, SWEEP_MAX = 4096 };
 enum { READS_MAX = 4096, TOPIC_SIZE = 80, ASKERS_MAX = 1024, BIND_TRIES = 50, PASSED_MAX = 1 << 20 };
 
 /* What one name has asked for since the connections were last dropped. */
@@ -16,6 +18,14 @@ struct asker {
     char name[KEY_NAME_SIZE];
     size_t bytes;
     int64_t banned_until_ms;
+};
+
+/* Who listens to a stream, whether it may or not: each of them has its connection's end to be heard of. */
+struct listeners {
+    size_t count;
+    int64_t none_since_ms;
+    uint32_t len;
+    char stream[];
 };
 
 struct feed {
@@ -27,6 +37,9 @@ struct feed {
     uint64_t losses;
     struct asker askers[ASKERS_MAX];
     size_t asker_count;
+    struct table listeners; /* by stream */
+    size_t silent;          /* streams without any, which are kept for a while */
+    int64_t sweep_ms;
 };
 
 struct feed *feed_create(void *xpub, const char *endpoint, const struct gate *gate)
@@ -47,11 +60,88 @@ void feed_destroy(struct feed **destroying)
     struct feed *feed = take_ptr(destroying);
     if (!feed)
         return;
+    size_t at = 0;
+    for (void *one; (one = table_next(&feed->listeners, &at));)
+        free(one);
+    table_finish(&feed->listeners);
     zmq_close(feed->xpub);
     free(feed);
 }
 
 void *feed_socket(const struct feed *feed) { return feed->xpub; }
+
+/* ---- who listens --------------------------------------------------------------------------- */
+
+static struct listeners *find_listeners(struct feed *feed, struct slice stream)
+{
+    struct listeners *found = table_find(&feed->listeners, stream);
+    if (found)
+        return found;
+    found = calloc(1, sizeof(*found) + stream.len);
+    if (!found)
+        return NULL;
+    memcpy(found->stream, stream.data, stream.len);
+    found->len = (uint32_t)stream.len;
+    feed->silent++;
+    if (table_put(&feed->listeners, slice_of(found->stream, found->len), found))
+        return found;
+    feed->silent--;
+    free(found);
+    return NULL;
+}
+
+static void come(struct feed *feed, struct slice stream)
+{
+    struct listeners *listeners = find_listeners(feed, stream);
+    if (listeners)
+        feed->silent -= listeners->count++ == 0;
+}
+
+static void go(struct feed *feed, struct slice stream, int64_t now_ms)
+{
+    struct listeners *listeners = table_find(&feed->listeners, stream);
+    if (!listeners || listeners->count == 0 || --listeners->count > 0)
+        return;
+    listeners->none_since_ms = now_ms;
+    feed->silent++;
+}
+
+static void all_go(struct feed *feed, int64_t now_ms)
+{
+    size_t at = 0;
+    for (struct listeners *one; (one = table_next(&feed->listeners, &at)); one->count = 0)
+        if (one->count)
+            one->none_since_ms = now_ms;
+    feed->silent = feed->listeners.count;
+}
+
+/* One of those that nobody has listened to for long, or NULL. */
+static struct listeners *next_silent(const struct feed *feed, size_t *at, int64_t now_ms)
+{
+    struct listeners *one;
+    while ((one = table_next(&feed->listeners, at)))
+        if (!one->count && now_ms - one->none_since_ms >= FEED_GRACE_MS)
+            return one;
+    return NULL;
+}
+
+/* What is taken out moves others about: they are found the next time. */
+static void let_go(struct feed *feed, struct core *core, int64_t now_ms)
+{
+    if (!feed->silent || now_ms < feed->sweep_ms)
+        return;
+    struct listeners *one;
+    size_t at = 0, count = 0;
+    while (count < SWEEP_MAX && (one = next_silent(feed, &at, now_ms))) {
+        struct slice stream = slice_of(one->stream, one->len);
+        core_nobody_reads(core, stream);
+        table_take(&feed->listeners, stream);
+        free(one);
+        feed->silent--;
+        count++;
+    }
+    feed->sweep_ms = now_ms + (count < SWEEP_MAX ? SWEEP_MS : 0);
+}
 
 /* ---- dropping everybody -------------------------------------------------------------------- */
 
@@ -76,7 +166,7 @@ static void pass_over(struct feed *feed)
 }
 
 /* Unbinding ends the connections that came in by it. */
-static void drop_all(struct feed *feed, const char *why)
+static void drop_all(struct feed *feed, const char *why, int64_t now_ms)
 {
     log_event(LOG_WARN, "feed.dropped", "why=\"%s\" action=subscribers-connect-again", why);
     if (feed->is_bound)
@@ -84,6 +174,7 @@ static void drop_all(struct feed *feed, const char *why)
     feed->is_bound = false;
     pass_over(feed);
     feed->topics = 0;
+    all_go(feed, now_ms);
     for (size_t i = 0; i < feed->asker_count; i++)
         feed->askers[i].bytes = 0;
     bind_again(feed);
@@ -156,6 +247,31 @@ static void take_subscription(struct feed *feed, struct core *core, zmq_msg_t *f
         zmq_setsockopt(feed->xpub, ZMQ_SUBSCRIBE, topic.data, topic.len);
 }
 
+/*
+ * A frame without a sender says that a connection ended which had asked. What somebody takes back itself counts
+ * only if the stream is its own: anybody may take back what it never asked for.
+ */
+static bool is_believed(const struct feed *feed, const struct core *core, zmq_msg_t *frame, struct slice stream)
+{
+    char name[KEY_NAME_SIZE];
+    struct caller caller = {0};
+    if (!zmq_msg_gets(frame, "User-Id"))
+        return true;
+    return gate_find_caller(feed->gate, frame, ZAP_FEED, &caller, name) && core_is_owner(core, &caller, stream);
+}
+
+static void count_listener(struct feed *feed, const struct core *core, zmq_msg_t *frame, struct slice topic,
+                           bool is_new, int64_t now_ms)
+{
+    struct slice stream;
+    if (!feed->gate->trust || !read_topic(topic, &stream))
+        return;
+    if (is_new)
+        come(feed, stream);
+    else if (is_believed(feed, core, frame, stream))
+        go(feed, stream, now_ms);
+}
+
 /* A frame is 1 and a topic, or 0 and one; libzmq sends the latter itself when a connection ends. */
 static void take_frame(struct feed *feed, struct core *core, struct crowd *crowd, zmq_msg_t *frame,
                        int64_t now_ms)
@@ -172,6 +288,7 @@ static void take_frame(struct feed *feed, struct core *core, struct crowd *crowd
         feed->topics += topic.len;
     else
         feed->topics -= topic.len < feed->topics ? topic.len : feed->topics;
+    count_listener(feed, core, frame, topic, bytes[0] == 1, now_ms);
     if (feed->out_of_step)
         return;
     if (bytes[0] == 1)
@@ -195,13 +312,14 @@ bool feed_take(struct feed *feed, struct core *core, struct crowd *crowd, int64_
     zmq_msg_close(&frame);
     if (reads < READS_MAX)
         feed->out_of_step = false;
+    let_go(feed, core, now_ms);
     uint64_t losses = feed->gate->trust ? trust_losses(feed->gate->trust) : 0;
     if (losses != feed->losses)
-        drop_all(feed, "a key was removed");
+        drop_all(feed, "a key was removed", now_ms);
     feed->losses = losses;
-    if (feed->topics > FEED_TOPICS_MAX) {
+    if (feed->topics > FEED_TOPICS_MAX || feed->listeners.count > FEED_STREAMS_MAX) {
         ban_the_most(feed, now_ms);
-        drop_all(feed, "more topics are asked for than may be");
+        drop_all(feed, "more topics are asked for than may be", now_ms);
     }
     return reads < READS_MAX;
 }

@@ -11,6 +11,8 @@
  * libzmq keeps every topic that was ever asked for, accepted or not, while the connection lasts.
  * Beyond FEED_TOPICS_MAX bytes of them all connections are dropped (they come back by themselves,
  * and clients fetch what they missed) and whoever asked for most is not heard for FEED_BAN_MS.
+ * Who listens to which stream is counted by its topic: a stream that was only ever asked for is free again
+ * FEED_GRACE_MS after its last listener went (core_nobody_reads); who comes back meanwhile finds it.
  * They are dropped, too, when somebody who was known is known no longer.
  */
 #ifndef SLUICE_BROKER_FEED_H
@@ -21,7 +23,9 @@
 
 enum {
     FEED_TOPICS_MAX = 1 << 20, /* bytes of topics asked for */
-    FEED_BAN_MS = 600000
+    FEED_STREAMS_MAX = 1 << 17, /* streams whose listeners are counted; beyond, the same happens */
+    FEED_BAN_MS = 600000,
+    FEED_GRACE_MS = 5000
 };
 
 struct feed;

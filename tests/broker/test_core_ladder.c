@@ -21,6 +21,7 @@ static struct world *world_of(uint64_t rollouts_max)
 {
     struct world *world = world_create();
     world->settings.rollouts_max = rollouts_max;
+    world->settings.client_percent = 100;
     return world;
 }
 
@@ -112,6 +113,7 @@ static void what_can_never_fit_is_too_large_and_not_to_be_tried_again(void **sta
     world->settings.client_percent = 50;
     world->settings.task_bytes_max = 2000;
     world_start(world);
+    world->name = "alice";
     world_submit(world, "a", 51);
     const struct seen *refused = expect_refused(world, REFUSAL_TOO_LARGE);
     assert_string_equal(refused->field, "samples");

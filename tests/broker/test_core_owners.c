@@ -194,6 +194,53 @@ static void a_client_has_its_share_of_all_streams_and_no_more(void **state)
     world_close(world);
 }
 
+static void a_stream_that_was_only_asked_for_is_free_once_nobody_listens(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    speak_as(world, "alice", false);
+    assert_true(may_read(world, "new"));
+    speak_as(world, "bob", false);
+    assert_false(may_read(world, "new"));
+    core_nobody_reads(world->core, TEXT("new"));
+    assert_true(may_read(world, "new"));
+    world_submit_task(world, "g", "new", 1, "{}");
+    expect_answer(world, MSG_group_accepted);
+    core_nobody_reads(world->core, TEXT("new")); /* one that was submitted to stays its owner's */
+    speak_as(world, "alice", false);
+    assert_false(may_read(world, "new"));
+    core_nobody_reads(world->core, TEXT("unheard of"));
+    world_close(world);
+}
+
+static void the_default_share_leaves_names_for_others(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    char name[32];
+    unsigned count = 0;
+    speak_as(world, "mallory", false);
+    for (snprintf(name, sizeof(name), "m-0"); may_read(world, name); snprintf(name, sizeof(name), "m-%u", count))
+        count++;
+    assert_int_equal(count, 65536 * 80 / 100);
+    speak_as(world, "alice", false);
+    assert_true(may_read(world, "mine"));
+    world_submit_task(world, "g", "mine", 1, "{}");
+    expect_answer(world, MSG_group_accepted);
+    world_close(world);
+}
+
+static void where_nobody_has_a_name_one_may_use_all(void **state)
+{
+    (void)state;
+    struct world *world = world_create();
+    world->settings.rollouts_max = 4;
+    world_start(world);
+    world_submit_task(world, "g", "train", 4, "{}");
+    expect_answer(world, MSG_group_accepted);
+    world_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -206,6 +253,9 @@ int main(void)
         cmocka_unit_test(where_nobody_has_a_name_everybody_may_everything),
         cmocka_unit_test(owners_are_known_again_after_a_restart),
         cmocka_unit_test(a_client_has_its_share_of_all_streams_and_no_more),
+        cmocka_unit_test(a_stream_that_was_only_asked_for_is_free_once_nobody_listens),
+        cmocka_unit_test(the_default_share_leaves_names_for_others),
+        cmocka_unit_test(where_nobody_has_a_name_one_may_use_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

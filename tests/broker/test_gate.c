@@ -1,6 +1,7 @@
 /* A broker that asks for keys: who hears what, who may say what, and what becomes of a removed key. */
 #include "tests/broker/shell_world.h"
 
+#include "broker/feed.h"
 #include "broker/trust.h"
 #include "common/curve.h"
 #include "tests/broker/key_place.h"
@@ -85,6 +86,14 @@ static void *join(struct keyed *k, int type, const char *url, const struct key *
     void *socket = new_socket(k, type, key);
     assert_int_equal(zmq_connect(socket, url), 0);
     return socket;
+}
+
+static void leave(struct keyed *k, void *socket)
+{
+    for (size_t i = 0; i < k->socket_count; i++)
+        if (k->sockets[i] == socket)
+            k->sockets[i] = k->sockets[--k->socket_count];
+    zmq_close(socket);
 }
 
 static void say(struct keyed *k, void *socket, enum message_id id, const void *message)
@@ -464,6 +473,55 @@ static void a_certificate_that_is_written_in_place_counts_as_it_is_now(void **st
     expect(again, "status", "");
 }
 
+/* ---- names by asking --------------------------------------------------------------------------------- */
+
+static void a_name_that_is_only_listened_to_goes_with_its_last_listener(void **state)
+{
+    struct keyed *k = *state;
+    void *feed = join(k, ZMQ_XSUB, k->feed, &k->alice), *front = join(k, ZMQ_DEALER, k->front, &k->bob);
+    char name[64] = "", reason[64] = "";
+    ask_for(feed, "t/name/");
+    for (int64_t end_ms = clock_ms() + WAIT_MS; strcmp(reason, "not-allowed") != 0;) {
+        struct msg_stream_ack ack = {.tag = ++k->tag, .stream = S("name"), .seq = 1};
+        assert_true(clock_ms() < end_ms);
+        say(k, front, MSG_stream_ack, &ack); /* unknown-stream, until alice's asking was read */
+        hear(front, name, reason);
+    }
+    leave(k, feed);
+    for (int64_t end_ms = clock_ms() + WAIT_MS; strcmp(name, "group.accepted") != 0;) {
+        assert_true(clock_ms() < end_ms);
+        submit_as(k, front, "hers", "name");
+        hear(front, name, reason);
+    }
+}
+
+/* Bob never listened; what he takes back is nobody's. */
+static void nobody_takes_back_what_another_listens_to(void **state)
+{
+    struct keyed *k = *state;
+    void *feed = join(k, ZMQ_XSUB, k->feed, &k->alice), *front = join(k, ZMQ_DEALER, k->front, &k->bob);
+    void *others = join(k, ZMQ_XSUB, k->feed, &k->bob);
+    struct msg_stream_ack ack = {.stream = S("name"), .seq = 1};
+    char name[64] = "", reason[64] = "";
+    ask_for(feed, "t/name/");
+    ask_for(others, "t/own/");
+    for (int64_t end_ms = clock_ms() + WAIT_MS; strcmp(reason, "not-allowed") != 0;) {
+        assert_true(clock_ms() < end_ms);
+        ack.tag = ++k->tag;
+        say(k, front, MSG_stream_ack, &ack);
+        hear(front, name, reason);
+    }
+    for (int64_t end_ms = clock_ms() + FEED_GRACE_MS + 2000; clock_ms() < end_ms;) {
+        static const char take_back[] = "\0t/name/";
+        assert_true(zmq_send(others, take_back, sizeof(take_back) - 1, 0) >= 0);
+        ack.tag = ++k->tag;
+        say(k, front, MSG_stream_ack, &ack);
+        hear(front, name, reason);
+        assert_string_equal(reason, "not-allowed");
+        poll(NULL, 0, 20);
+    }
+}
+
 /* ---- identities --------------------------------------------------------------------------------------- */
 
 static void nobody_takes_over_anothers_identity(void **state)
@@ -499,6 +557,8 @@ int main(int argc, char **argv)
         TEST(a_workers_key_neither_ends_nor_takes_the_jobs_of_anothers),
         TEST(a_removed_keys_open_connections_are_worth_nothing),
         TEST(a_certificate_that_is_written_in_place_counts_as_it_is_now),
+        TEST(a_name_that_is_only_listened_to_goes_with_its_last_listener),
+        TEST(nobody_takes_back_what_another_listens_to),
         TEST(nobody_takes_over_anothers_identity),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
