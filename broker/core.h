@@ -298,6 +298,9 @@ struct core_store {
 };
 void core_tell_store(struct core *core, const struct core_store *store);
 
+/* A message of a worker, `from` by its key's name or "", could not be read, and why. */
+void core_tell_unread(struct core *core, int64_t now_ms, struct slice from, struct slice why);
+
 /* A lane's connection broke (socket monitor): the worker is lost at once. */
 void core_lane_broke(struct core *core, int64_t now_ms, struct slice worker);
 /* Its lane does not lead there yet, and why: it is given no jobs meanwhile. `why` empty: now it does. */

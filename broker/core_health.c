@@ -186,6 +186,28 @@ static void advise_breakers(const struct core *core, json_t *advice)
             core->images_waiting);
 }
 
+void core_tell_unread(struct core *core, int64_t now_ms, struct slice from, struct slice why)
+{
+    core->counters.mistakes++;
+    core->unread.count++;
+    core->unread.at_ms = now_ms;
+    snprintf(core->unread.from, sizeof(core->unread.from), "%.*s", (int)(from.len < 128 ? from.len : 128),
+             (const char *)from.data);
+    snprintf(core->unread.why, sizeof(core->unread.why), "%.*s", (int)(why.len < 256 ? why.len : 256),
+             (const char *)why.data);
+}
+
+/* Most often one of two versions: there is no word for that in what the older one can read. */
+static void advise_versions(const struct core *core, json_t *advice)
+{
+    if (!core->unread.count || core->now_ms - core->unread.at_ms > core->settings.lost_shown_ms)
+        return;
+    say(advice, "%" PRIu64 " messages of workers could not be read, the last %" PRId64 " s ago%s%s: %s. "
+        "A worker that is newer than its broker says what that does not know: upgrade the broker first, then "
+        "workers", core->unread.count, (core->now_ms - core->unread.at_ms) / 1000,
+        core->unread.from[0] ? " of " : "", core->unread.from, core->unread.why);
+}
+
 /* Those whose lanes lead nowhere yet. */
 static void advise_unreached(const struct core *core, json_t *advice)
 {
@@ -245,6 +267,7 @@ json_t *status_advice(struct view view)
     advise_breakers(core, advice);
     advise_silence(core, advice);
     advise_unreached(core, advice);
+    advise_versions(core, advice);
     advise_sandboxes(core, advice);
     advise_trouble(core, advice);
     return advice;

@@ -131,6 +131,11 @@ struct core {
     struct usage usage[LIMIT_COUNT];
     bool is_disk_low;
     struct core_store store;
+    struct {
+        uint64_t count; /* since the start */
+        int64_t at_ms;
+        char from[129], why[257]; /* of the last one */
+    } unread; /* messages of workers */
     struct counters counters;
 
     struct effect *effects;

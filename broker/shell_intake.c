@@ -113,10 +113,12 @@ void shell_complain(struct complaint *complaint, const char *id, const char *tex
 static void refuse_letter(struct shell *shell, struct letter *letter, const char *request,
                           const struct refusal *no, bool is_client)
 {
-    if (is_client)
+    if (is_client) {
         refuse_client(shell, letter, request, no);
-    else
-        shell_complain(&shell->bad_worker_message, "broker.bad-worker-message", no->text);
+        return;
+    }
+    shell_complain(&shell->bad_worker_message, "broker.bad-worker-message", no->text);
+    core_tell_unread(shell->core, clock_ms(), slice_from_str(letter->name), slice_from_str(no->text));
 }
 
 /* ---- handling --------------------------------------------------------------------------------- */

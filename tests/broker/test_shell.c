@@ -124,6 +124,24 @@ static void garbage_from_workers_leaves_the_broker_well(void **state)
     zmq_close(push);
 }
 
+/* What a worker of a later version might say. */
+static void status_says_that_a_worker_is_newer_and_what_to_upgrade_first(void **state)
+{
+    static const char newer[] = "\xabworker.beat\x81\xa3new\x01";
+    static const char *const words[] = {"1 messages of workers could not be read", "worker.beat has no field 'new'",
+                                        "upgrade the broker first"};
+    struct world *world = *state;
+    void *push = world_socket(world, ZMQ_PUSH, world->sink, false);
+    assert_true(zmq_send(push, newer, sizeof(newer) - 1, 0) >= 0);
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words);) {
+        struct msg_status_get get = {.tag = 1};
+        struct msg_status status;
+        world_ask(world, MSG_status_get, &get, MSG_status, &status); /* until it has been read */
+        i += memmem(status.json.data, status.json.len, words[i], strlen(words[i])) != NULL;
+    }
+    zmq_close(push);
+}
+
 static void a_beat_with_an_endpoint_of_another_kind_opens_no_lane(void **state)
 {
     struct world *world = *state;
@@ -312,6 +330,7 @@ int main(int argc, char **argv)
         TEST(a_bad_task_is_refused_with_its_field),
         TEST(more_than_one_frame_is_refused),
         TEST(garbage_from_workers_leaves_the_broker_well),
+        TEST(status_says_that_a_worker_is_newer_and_what_to_upgrade_first),
         TEST(a_beat_with_an_endpoint_of_another_kind_opens_no_lane),
         TEST(rollouts_end_once_each_though_the_broker_is_killed_twice),
         TEST(an_ended_rollout_is_published_under_its_streams_topic),

@@ -1,7 +1,9 @@
 """A whole service under CURVE, from the outside: who gets in, who may do what, and hostile connections."""
+import json
 import os
 import shutil
 import socket
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -131,6 +133,34 @@ class Keys(unittest.TestCase):
             with sluice.Client(place.url, key=root) as client:
                 self.assertEqual(client.get(heard[0].rollout).seq, heard[0].seq)
             self.assertIn("a trainer's or an admin's is wanted", place.ask(node, "status").stderr)
+
+    def test_a_stream_made_before_keys_is_handed_over_as_the_page_says(self):
+        with open(os.path.join(SOURCE, "docs", "operations.md"), encoding="utf-8") as page:
+            words = next(line.split('"')[1] for line in page if "UPDATE streams SET owner" in line)
+        with Place(keys=False) as place:
+            def again():
+                place.broker.terminate()
+                place.broker.wait(20)
+                place.broker = place.start("broker", [BROKER, "--data", place.data, "--front", str(place.port), "--sink",
+                                                      str(place.port + 1), "--feed", str(place.port + 2), "--keys", place.keys])
+                wait_until(lambda: "broker ready" in place.log("broker"), 30, "broker ready")
+
+            with sluice.Client(place.url) as client:
+                client.submit([json.loads(NOOP)], stream="train")
+            place.sluice("keys", "init", place.keys)
+            alice = place.add("trainer", "alice")
+            again()
+            with sluice.Client(place.url, key=alice) as client, self.assertRaises(sluice.NotAllowed):
+                client.cancel(stream="train")
+            place.broker.terminate()
+            place.broker.wait(20)
+            ledger = sqlite3.connect(os.path.join(place.data, "ledger.db"))
+            ledger.execute(words)
+            ledger.commit()
+            ledger.close()
+            again()
+            with sluice.Client(place.url, key=alice) as client:
+                self.assertEqual(client.cancel(stream="train"), 1)
 
     def test_who_is_not_let_in_hears_why_within_its_timeout_and_is_logged(self):
         with Place() as place:
