@@ -125,6 +125,9 @@ int image_list_add(struct image_list *list, const char *path, struct fail *fail)
         return fail_set(fail, -EINVAL, "--images %s: %s", path, strerror(errno));
     if (strcmp(real, "/") == 0 || lies_in_the_hosts(real))
         return fail_set(fail, -EINVAL, "--images %s: %s is the host's own, and no directory of images", path, real);
+    for (size_t i = 0; i < list->own_count; i++)
+        if (is_in(real, list->own[i]))
+            return fail_set(fail, -EINVAL, "--images %s: it lies in %s, which is the worker's own", path, list->own[i]);
     return add(list->listed, &list->listed_count, take_ptr(&real), fail);
 }
 

@@ -345,17 +345,40 @@ static int make_below_cache(const struct options *options, const char *name, cha
     return 0;
 }
 
-/* The ledger is in `data`; a broker on this machine may be reached by a socket. */
-static int keep_own(struct options *options, struct fail *fail)
+/* A certificate directory (`sluice keys init`) that its own key lies in has everybody's. NULL: there is none, or no memory. */
+static char *find_keys(const char *key_path)
+{
+    struct stat it;
+    AUTO_FREE char *trusted = NULL;
+    const char *slash = key_path ? strrchr(key_path, '/') : NULL;
+    if (!key_path || asprintf(&trusted, "%.*s/trusted", slash ? (int)(slash - key_path) : 1, slash ? key_path : ".") < 0) {
+        trusted = NULL;
+        return NULL;
+    }
+    if (stat(trusted, &it) < 0 || !S_ISDIR(it.st_mode))
+        return NULL;
+    *strrchr(trusted, '/') = '\0';
+    return take_ptr(&trusted);
+}
+
+/* Where SINK's socket and the lanes' are, too. NULL: the broker is reached otherwise, or no memory. */
+static char *find_sockets(const char *broker)
 {
     static const char ipc[] = "ipc://";
-    const char *broker = options->plan.broker;
-    const bool is_ipc = broker && strncmp(broker, ipc, strlen(ipc)) == 0;
-    AUTO_FREE char *socket = strdup(is_ipc ? broker + strlen(ipc) : "");
-    char *slash = socket ? strrchr(socket, '/') : NULL;
+    char *path = broker && strncmp(broker, ipc, strlen(ipc)) == 0 ? strdup(broker + strlen(ipc)) : NULL;
+    char *slash = path ? strrchr(path, '/') : NULL;
     if (slash)
-        *slash = '\0'; /* its directory: SINK's and the lanes' are there too */
-    const char *const own[] = {options->store, options->cache, options->data, options->key_path, options->search_key_path, socket};
+        *slash = '\0';
+    return path;
+}
+
+/* The ledger is in `data`. */
+static int keep_own(struct options *options, struct fail *fail)
+{
+    AUTO_FREE char *sockets = find_sockets(options->plan.broker);
+    AUTO_FREE char *keys = find_keys(options->key_path);
+    const char *const own[] = {options->store,    options->cache, options->data, options->key_path,
+                               options->search_key_path, keys,           sockets};
     int code = image_list_use_cache(&options->plan.images, options->cache, fail);
     for (size_t i = 0; i < sizeof(own) / sizeof(own[0]) && code == 0; i++) {
         if (!own[i] || !own[i][0])

@@ -168,7 +168,7 @@ FIBER_TEST(neither_the_hosts_own_nor_the_workers_may_be_named_whatever_is_listed
     expect_refused(link, not_any);
     expect_refused(directory, not_any); /* it holds the cache */
     expect_refused("/tmp", not_any);
-    static const char *const lists[] = {"/", "/etc", "/proc", "/etc/ssl", "/no/such/directory"};
+    const char *const lists[] = {"/", "/etc", "/proc", "/etc/ssl", "/no/such/directory", cache, below, link};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         assert_int_equal(image_list_add(&offered, lists[i], &fail), -EINVAL);
 }
