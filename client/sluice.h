@@ -146,6 +146,14 @@ struct sluice_sandbox { /* what the agent's used; peaks as seen ten times a seco
     const struct sluice_breach *breaches;
     size_t breach_count;
 };
+struct sluice_touched {
+    const char *what, *path; /* a kind ("shell", "loader" ...); from the root, without its slash */
+};
+struct sluice_tamper { /* files of the agent's that decide what runs when an evaluator runs (docs/trajectory.md) */
+    uint64_t count;
+    const struct sluice_touched *files; /* the first of each kind */
+    size_t file_count;
+};
 struct sluice_trajectory {
     const char *stream, *rollout, *group, *task;
     uint64_t seq;
@@ -162,6 +170,7 @@ struct sluice_trajectory {
     const struct sluice_message *messages;
     size_t message_count;
     const struct sluice_sandbox *sandbox; /* NULL when the agent had none */
+    const struct sluice_tamper *tamper;   /* NULL when it touched nothing of the kind */
 };
 
 /*

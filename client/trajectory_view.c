@@ -9,6 +9,7 @@ void trajectory_view_finish(struct trajectory_view *view)
     free(view->turns);
     free(view->messages);
     free(view->breaches);
+    free(view->touched);
     if (view->has_record)
         record_finish(&view->record);
     *view = (struct trajectory_view){0};
@@ -117,6 +118,20 @@ static bool show_sandbox(struct trajectory_view *view)
     return true;
 }
 
+static bool show_tamper(struct trajectory_view *view)
+{
+    const struct record_tamper *tamper = view->record.tamper;
+    if (!tamper)
+        return true;
+    view->touched = calloc(tamper->file_count + 1, sizeof(*view->touched));
+    if (!view->touched)
+        return false;
+    for (size_t i = 0; i < tamper->file_count; i++)
+        view->touched[i] = (struct sluice_touched){tamper->files[i].what, tamper->files[i].path};
+    view->tamper = (struct sluice_tamper){tamper->count, view->touched, tamper->file_count};
+    return true;
+}
+
 static bool show_record(struct trajectory_view *view)
 {
     const struct record *record = &view->record;
@@ -138,7 +153,7 @@ static bool show_record(struct trajectory_view *view)
         view->messages[i] =
             (struct sluice_message){said->role, said->content, said->tool, said->exit_status};
     }
-    return show_sandbox(view);
+    return show_sandbox(view) && show_tamper(view);
 }
 
 static void show_all(struct trajectory_view *view)
@@ -153,6 +168,7 @@ static void show_all(struct trajectory_view *view)
     out->messages = view->messages;
     out->message_count = view->has_record ? view->record.message_count : 0;
     out->sandbox = view->has_record && view->record.sandbox ? &view->sandbox : NULL;
+    out->tamper = view->has_record && view->record.tamper ? &view->tamper : NULL;
 }
 
 bool trajectory_view_read(struct trajectory_view *view, const struct msg_trajectory *message,

@@ -18,6 +18,8 @@ struct trajectory_view {
     struct sluice_message *messages;
     struct sluice_sandbox sandbox;
     struct sluice_breach *breaches;
+    struct sluice_tamper tamper;
+    struct sluice_touched *touched;
 };
 
 /* What the view held before is gone. False with a refusal (MALFORMED also when out of memory). */

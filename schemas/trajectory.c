@@ -110,6 +110,9 @@ void record_finish(struct record *record)
     if (record->sandbox)
         free(record->sandbox->breaches);
     free(record->sandbox);
+    if (record->tamper)
+        free(record->tamper->files);
+    free(record->tamper);
     record_init(record);
 }
 
@@ -254,4 +257,36 @@ bool record_add_breach(struct record_sandbox *sandbox, const char *limit, uint32
     snprintf(breach->limit, sizeof(breach->limit), "%s", limit);
     breach->count = count;
     return true;
+}
+
+struct record_tamper *record_add_tamper(struct record *record)
+{
+    if (!record->tamper)
+        record->tamper = calloc(1, sizeof(*record->tamper));
+    return record->tamper;
+}
+
+/* Whole characters of it. */
+static size_t fit(const char *text, size_t room)
+{
+    size_t len = strlen(text);
+    if (len < room)
+        return len;
+    for (len = room - 1; len > 0 && ((uint8_t)text[len] & 0xc0) == 0x80;)
+        len--;
+    return len;
+}
+
+bool record_add_touched(struct record_tamper *tamper, const char *what, const char *path)
+{
+    char *whole = repaired(slice_from_str(path));
+    struct record_touched *file = whole ? record_list_add(&tamper->files, &tamper->file_count, &tamper->file_capacity,
+                                                          sizeof(*file), RECORD_TOUCHED_MAX)
+                                        : NULL;
+    if (file) {
+        snprintf(file->what, sizeof(file->what), "%s", what);
+        memcpy(file->path, whole, fit(whole, sizeof(file->path)));
+    }
+    free(whole);
+    return file != NULL;
 }

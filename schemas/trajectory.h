@@ -8,7 +8,7 @@
  * where the prompt could not be extended id for id; `reason` says why.
  *
  * Bytes: a MessagePack map {version, agent, template_digest, tokenizer_digest, logprobs_mode,
- * traces: [...], messages: [...], sandbox: {...}} (trajectory.def). Older versions are read too, and
+ * traces: [...], messages: [...], sandbox: {...}, tamper: {...}} (trajectory.def). Older versions are read too, and
  * are of RECORD_VERSION once read: what they did not have is unknown or empty, and their traces have
  * the record's template_digest.
  * Each array is a map {codec: "raw"|"lz4", length: bytes when raw, data: bin} of
@@ -21,12 +21,14 @@
 
 /* Of one record, all its traces together. */
 enum {
-    RECORD_VERSION = 2,
+    RECORD_VERSION = 3,
+    RECORD_VERSION_PLAIN = 2, /* of the bytes of a record without `tamper`, which readers of that version read */
     RECORD_TOKENS_MAX = 1 << 22,
     RECORD_TURNS_MAX = 4096,
     RECORD_TRACES_MAX = 1024,
     RECORD_MESSAGES_MAX = 16384,
     RECORD_BREACHES_MAX = 32,
+    RECORD_TOUCHED_MAX = 64,
     RECORD_BYTES_MAX = 64 << 20 /* encoded */
 };
 
@@ -83,6 +85,18 @@ struct record_sandbox {
     size_t breach_count, breach_capacity;
 };
 
+/* A file of the agent's that decides what runs when an evaluator runs. */
+struct record_touched {
+    char what[16];  /* a word of tamper.def */
+    char path[256]; /* from the root, without its slash; cut where it is longer */
+};
+
+struct record_tamper {
+    uint64_t count; /* of all */
+    struct record_touched *files; /* the first of each kind */
+    size_t file_count, file_capacity;
+};
+
 struct record {
     uint32_t version; /* RECORD_VERSION, by record_init */
     char agent[32];
@@ -93,6 +107,7 @@ struct record {
     struct record_message *messages;
     size_t message_count, message_capacity;
     struct record_sandbox *sandbox; /* NULL when the agent had none */
+    struct record_tamper *tamper;   /* NULL when it touched nothing of the kind */
 };
 
 void record_init(struct record *record);
@@ -121,6 +136,11 @@ bool record_say(struct record *record, const char *role, struct slice content, c
 struct record_sandbox *record_add_sandbox(struct record *record);
 /* Nothing for a count of 0; false when out of memory. */
 bool record_add_breach(struct record_sandbox *sandbox, const char *limit, uint32_t count);
+
+/* The record's tamper, nothing in it when it is new; NULL when out of memory. */
+struct record_tamper *record_add_tamper(struct record *record);
+/* Repairs and cuts `path`; false when out of memory or beyond RECORD_TOUCHED_MAX. */
+bool record_add_touched(struct record_tamper *tamper, const char *what, const char *path);
 
 /* Lengths equal, turns covering, mask 0/1, logprobs finite and 0 where mask is 0. */
 bool record_check(const struct record *record, struct refusal *no);

@@ -147,6 +147,28 @@ static bool check_sandbox(const struct spot *whole, const struct record_sandbox 
     return true;
 }
 
+static bool check_tamper(const struct spot *whole, const struct record_tamper *tamper)
+{
+    static const char *const words[] = {
+#define TAMPER_KIND(id, word, meaning) word,
+#define TAMPER_PATH(id, pattern)
+#include "schemas/tamper.def"
+#undef TAMPER_KIND
+#undef TAMPER_PATH
+        NULL};
+    if (tamper->count < tamper->file_count)
+        return refuse_at(whole, "tamper.count", REFUSAL_TOO_SMALL, "is less than there are files");
+    for (size_t i = 0; i < tamper->file_count; i++) {
+        struct spot at = {.no = whole->no};
+        snprintf(at.path, sizeof(at.path), "tamper.files[%zu].", i);
+        if (!check_texts(&at, MAP_record_touched, &tamper->files[i]))
+            return false;
+        if (!is_one_of(tamper->files[i].what, words))
+            return refuse_at(&at, "what", REFUSAL_WRONG_TYPE, "is no kind of file that is known here");
+    }
+    return true;
+}
+
 static bool check_totals(const struct record *record, const struct spot *spot)
 {
     size_t tokens = 0, turns = 0;
@@ -179,5 +201,6 @@ bool record_check(const struct record *record, struct refusal *no)
         if (!check_message(&at, &record->messages[i]))
             return false;
     }
-    return !record->sandbox || check_sandbox(&whole, record->sandbox);
+    return (!record->sandbox || check_sandbox(&whole, record->sandbox)) &&
+           (!record->tamper || check_tamper(&whole, record->tamper));
 }

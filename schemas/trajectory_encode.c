@@ -102,7 +102,9 @@ bool record_encode(const struct record *record, struct buffer *out, struct refus
     size_t start = out->len;
     if (!record_check(record, no))
         return false;
-    bool encoded = encode_map(out, MAP_record, record);
+    struct record written = *record;
+    written.version = record->tamper ? RECORD_VERSION : RECORD_VERSION_PLAIN;
+    bool encoded = encode_map(out, MAP_record, &written);
     size_t len = out->len - start;
     if (encoded && len <= RECORD_BYTES_MAX)
         return true;

@@ -155,6 +155,18 @@ static void write_sandbox(FILE *out, const struct sluice_sandbox *used)
     fputs("]}", out);
 }
 
+static void write_tamper(FILE *out, const struct sluice_tamper *tamper)
+{
+    fprintf(out, ", \"tamper\": {\"count\": %llu, \"files\": [", (unsigned long long)tamper->count);
+    for (size_t i = 0; i < tamper->file_count; i++) {
+        fputs(i ? ", {\"what\": " : "{\"what\": ", out);
+        json_text(out, tamper->files[i].what);
+        member(out, "path", tamper->files[i].path);
+        putc('}', out);
+    }
+    fputs("]}", out);
+}
+
 static void write_facts(FILE *out, const struct sluice_trajectory *t)
 {
     fputs("{\"rollout\": ", out);
@@ -201,5 +213,7 @@ void json_trajectory(FILE *out, const struct sluice_trajectory *trajectory)
     putc(']', out);
     if (trajectory->sandbox)
         write_sandbox(out, trajectory->sandbox);
+    if (trajectory->tamper)
+        write_tamper(out, trajectory->tamper);
     fputs("}\n", out);
 }

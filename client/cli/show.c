@@ -96,6 +96,15 @@ static void print_sandbox(const struct sluice_sandbox *used)
                    used->breaches[i].count);
 }
 
+static void print_tamper(const struct sluice_tamper *tamper)
+{
+    if (!tamper)
+        return;
+    printf("\ntamper    %llu files that decide what runs when an evaluator runs:\n", (unsigned long long)tamper->count);
+    for (size_t i = 0; i < tamper->file_count; i++)
+        tame_print(stdout, "          %-11s  /%s\n", tamper->files[i].what, tamper->files[i].path);
+}
+
 /* Of a turn's time, as the engine told it. */
 static void print_part(const char *what, double seconds)
 {
@@ -156,6 +165,7 @@ static void print_whole(const struct sluice_trajectory *t, bool tokens)
     for (size_t i = 0; i < t->message_count; i++)
         print_message(&t->messages[i], paint);
     print_sandbox(t->sandbox);
+    print_tamper(t->tamper);
     print_traces(t, tokens, paint);
 }
 

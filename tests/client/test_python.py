@@ -456,7 +456,8 @@ class Table(unittest.TestCase):
                      "logprobs": column(np.full(1000, -1, "<f4"), "raw"), "turns": [], "reason": "", **columns}
             record = {"version": version, "agent": "chat", "template_digest": "sha256:t", "traces": [trace], "messages": [],
                       "sandbox": {"commands": 3, "cpu_seconds": 0.5, "of_a_later_version": 1,
-                                  "breaches": [{"limit": "disk", "count": 2}]}}
+                                  "breaches": [{"limit": "disk", "count": 2}]},
+                      "tamper": {"count": 9, "files": [{"what": "shell", "path": "usr/bin/bash"}]}}
             return read_trajectory(dict(stream="s", seq=1, rollout="g/0", group="g", task="t", sample=0, attempt=1,
                                         outcome="ok", trainable=True, wait_ms=0, init_ms=0, run_ms=0, eval_ms=0,
                                         ended_ms=0, record=msgpack.packb(record)))
@@ -471,10 +472,11 @@ class Table(unittest.TestCase):
         new = trajectory(2, template_digest="sha256:u", tokenizer_digest="sha256:k", turns=turns)
         new.expect(template="sha256:u", tokenizer="sha256:k")
         self.assertEqual((new.traces[0].turns[0].decode_seconds, new.traces[0].turns[0].queue_seconds), (0.5, None))
-        for version in (0, 3):
-            with self.assertRaisesRegex(MessageError, f"version {version}, not 1 to 2"):
+        for version in (0, 4):
+            with self.assertRaisesRegex(MessageError, f"version {version}, not 1 to 3"):
                 trajectory(version, template_digest="", tokenizer_digest="")
         self.assertEqual((trajectory().sandbox.commands, trajectory().sandbox.breaches), (3, {"disk": 2}))
+        self.assertEqual((trajectory().tamper.count, trajectory().tamper.files), (9, [("shell", "usr/bin/bash")]))
         for lie in ({"mask": column(np.ones(999, "u1"))}, {"mask": column(np.ones(1000, "u1"), length=1 << 40)},
                     {"mask": column(np.ones(1000, "u1"), length=999)}, {"mask": {"codec": "zip", "length": 0, "data": b""}},
                     {"token_ids": column(np.ones(999, "u1"))}, {"turns": None}):

@@ -228,6 +228,51 @@ static void a_record_too_long_to_send_is_refused_and_nothing_is_appended(void **
     assert_true(slice_is(buffer_peek(&bytes), "before"));
 }
 
+/* Readers of before go on reading what has none of it. */
+static void tamper_evidence_is_kept_and_makes_the_bytes_of_a_later_version(void **state)
+{
+    AUTO_RECORD record, read;
+    AUTO_BUFFER plain = {0}, bytes = {0};
+    struct refusal no = {0};
+    char longest[400];
+    (void)state;
+    make_bytes(&plain);
+    assert_non_null(memmem(plain.data, plain.len, "\xa7version\x02", 9));
+    make_record(&record);
+    struct record_tamper *tamper = record_add_tamper(&record);
+    assert_non_null(tamper);
+    tamper->count = 9;
+    memset(longest, 'x', sizeof(longest));
+    memcpy(longest + 254, "\xc3\xbc", 2); /* cut in no character */
+    longest[399] = '\0';
+    assert_true(record_add_touched(tamper, "shell", "usr/bin/ba\xffsh") && record_add_touched(tamper, "loader", longest));
+    if (!record_encode(&record, &bytes, &no))
+        fail_msg("%s", no.text);
+    assert_non_null(memmem(bytes.data, bytes.len, "\xa7version\x03", 9));
+    if (!record_decode(buffer_peek(&bytes), &read, &no))
+        fail_msg("%s", no.text);
+    assert_int_equal(read.tamper->count, 9);
+    assert_int_equal(read.tamper->file_count, 2);
+    assert_string_equal(read.tamper->files[0].what, "shell");
+    assert_string_equal(read.tamper->files[0].path, "usr/bin/ba\xef\xbf\xbdsh");
+    assert_int_equal(strlen(read.tamper->files[1].path), 254);
+    for (size_t i = 2; i < RECORD_TOUCHED_MAX; i++)
+        assert_true(record_add_touched(tamper, "import", "a"));
+    assert_false(record_add_touched(tamper, "import", "one too many"));
+}
+
+static void break_tamper_count(struct record *r)
+{
+    struct record_tamper *tamper = record_add_tamper(r);
+    assert_true(tamper && record_add_touched(tamper, "shell", "bin/sh"));
+}
+static void break_tamper_what(struct record *r)
+{
+    break_tamper_count(r);
+    r->tamper->count = 1;
+    strcpy(r->tamper->files[0].what, "spoon");
+}
+
 /* ---- what a record may not say ---------------------------------------------------------------- */
 
 static void break_agent(struct record *r) { memset(r->agent, 'a', sizeof(r->agent)); }
@@ -271,6 +316,8 @@ static void a_record_that_breaks_its_rules_is_neither_checked_nor_sent(void **st
         {break_agent, REFUSAL_TOO_LARGE, "agent"},
         {break_digest, REFUSAL_NOT_UTF8, "template_digest"},
         {break_version, REFUSAL_TOO_LARGE, "version"},
+        {break_tamper_count, REFUSAL_TOO_SMALL, "tamper.count"},
+        {break_tamper_what, REFUSAL_WRONG_TYPE, "tamper.files[0].what"},
         {break_role, REFUSAL_WRONG_TYPE, "traces[0].turns[1].role"},
         {break_finish, REFUSAL_WRONG_TYPE, "traces[0].turns[1].finish"},
         {break_no_finish, REFUSAL_WRONG_TYPE, "traces[0].turns[1].finish"},
@@ -315,6 +362,7 @@ static void a_record_that_breaks_its_rules_is_neither_checked_nor_sent(void **st
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tamper_evidence_is_kept_and_makes_the_bytes_of_a_later_version),
         cmocka_unit_test(a_record_survives_the_round_trip),
         cmocka_unit_test(what_the_engine_does_not_tell_takes_no_bytes),
         cmocka_unit_test(an_empty_record_and_an_empty_trace_survive_it_too),

@@ -125,7 +125,7 @@ static void bytes_that_lie_are_refused_by_place_and_reason(void **state)
         enum refusal_reason reason;
         const char *field;
     } rows[] = {
-        {BYTES("\xa7version\x02"), BYTES("\xa7version\x03"), REFUSAL_TOO_LARGE, "version"},
+        {BYTES("\xa7version\x02"), BYTES("\xa7version\x04"), REFUSAL_TOO_LARGE, "version"},
         {BYTES("\xa7version\x02"), BYTES("\xa7version\x00"), REFUSAL_TOO_SMALL, "version"},
         {BYTES("\xa7version\x02"), BYTES("\xa7version\xa1" "1"), REFUSAL_WRONG_TYPE, "version"},
         {BYTES("\xa7version\x02"), BYTES("\xa7versiom\x02"), REFUSAL_MISSING_FIELD, ""},

@@ -11,7 +11,7 @@ static void make_plain_image(char *ret, size_t size)
     snprintf(ret, size, "%s/image", directory);
     snprintf(script, sizeof(script),
              "mkdir -p %s/usr/bin && cd %s && ln -s usr/bin bin && "
-             "for p in bash cat ls mv ln rm mkdir cp true; do cp -L --parents /usr/bin/$p . && "
+             "for p in bash cat chmod ls mv ln rm mkdir cp true; do cp -L --parents /usr/bin/$p . && "
              "for file in $(ldd /usr/bin/$p | grep -o '/[^ ]*\\.so[^ ]*'); do cp -L --parents $file .; done; done",
              ret, ret);
     assert_int_equal(system(script), 0);
@@ -165,6 +165,56 @@ FIBER_TEST(an_evaluator_that_trusts_the_image_has_the_agents_other_files_and_can
     expect_reward(json, 0.0, "made\nkept\ndropped\n");
 }
 
+/* "KIND PATH" of each, in the order in which they were packed, and how many there are in all. */
+static void take_tamper(const char *json, char *ret, size_t size, uint64_t *ret_count)
+{
+    struct record record;
+    struct refusal no = {0};
+    struct job run = run_stage(STAGE_RUN, json, NULL, NULL, NULL);
+    expect(&run, OUTCOME_OK, "");
+    if (!record_decode(buffer_peek(&run.result.record), &record, &no))
+        fail_msg("%s", no.text);
+    size_t len = 0;
+    ret[0] = '\0';
+    *ret_count = record.tamper ? record.tamper->count : 0;
+    for (size_t i = 0; record.tamper && i < record.tamper->file_count; i++)
+        len += (size_t)snprintf(ret + len, size - len, "%s %s\n", record.tamper->files[i].what, record.tamper->files[i].path);
+    record_finish(&record);
+    end_job(&run);
+}
+
+FIBER_TEST(a_trajectory_says_which_files_that_decide_what_runs_the_agent_touched)
+{
+    char image[160], json[1024], seen[8192];
+    uint64_t count;
+    static const struct {
+        const char *command, *expected;
+    } rows[] = {
+        {"echo a > a; mkdir -p lib/python3 .cache; echo > .cache/x; echo > /tmp/bash; mkdir -p /var/x; echo > /var/x/ld-y; cat /usr/bin/cat > /dev/null", ""},
+        {"printf x > /usr/bin/cat", "program usr/bin/cat\n"},
+        {"PATH=/usr/bin; cd /; rm bin; echo > usr/bin/python3.11; mkdir -p etc; echo > etc/ld.so.preload; echo > etc/x",
+         "program bin\nloader etc/ld.so.preload\nsetting etc/x\ninterpreter usr/bin/python3.11\n"},
+        {"mkdir -p .local/lib/python3.11/site-packages; echo > .local/lib/python3.11/site-packages/usercustomize.py; echo > .gitconfig",
+         "setting workspace/.gitconfig\nimport workspace/.local/lib/python3.11/site-packages/usercustomize.py\n"},
+        {"cd /; mkdir new; cp usr/bin/bash usr/bin/mv new; rm -rf usr/bin; new/mv new usr/bin", "program usr/bin\nshell usr/bin/bash\nprogram usr/bin/mv\n"},
+        {"cd /usr/bin; mv bash b; mv b bash; rm -f mkdir; ln -s /tmp/x dash; chmod 0 /usr/bin", "program usr/bin\nshell usr/bin/bash\nshell usr/bin/dash\nprogram usr/bin/mkdir\n"},
+    };
+    make_plain_image(image, sizeof(image));
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        snprintf(json, sizeof(json), "{\"task\":\"t\",\"image\":\"%s\",\"prompt\":\"%s\"}", image, rows[i].command);
+        take_tamper(json, seen, sizeof(seen), &count);
+        assert_string_equal(seen, rows[i].expected);
+    }
+    snprintf(json, sizeof(json), "{\"task\":\"t\",\"image\":\"%s\",\"prompt\":\"cd /usr; mkdir -p lib/python3; "
+             "for i in {1..300}; do echo > bin/a$i; echo > lib/python3/$i; done; echo > bin/sh\"}", image);
+    take_tamper(json, seen, sizeof(seen), &count); /* many of one kind hide none of another */
+    assert_int_equal(count, 601);
+    assert_non_null(strstr(seen, "shell usr/bin/sh\n"));
+    assert_non_null(strstr(seen, "import usr/lib/python3/"));
+    take_tamper("{\"task\":\"t\",\"prompt\":\"echo a > a; rm /bin; echo > /var/x\"}", seen, sizeof(seen), &count);
+    assert_int_equal(count, 0); /* of the host nothing can be touched */
+}
+
 /* The directories that every sandbox needs: /run cannot be moved away, and in place of /workspace the
  * evaluator's files lie all the same. */
 FIBER_TEST(no_link_that_the_agent_left_keeps_the_evaluators_room_shut)
@@ -227,6 +277,7 @@ static int group(void)
         TEST(on_an_image_of_its_own_the_evaluator_brings_what_it_trusts),
         TEST(an_evaluator_that_trusts_the_image_has_its_programs_whatever_the_agent_did_to_them),
         TEST(an_evaluator_that_trusts_the_image_has_the_agents_other_files_and_cannot_lose_its_own),
+        TEST(a_trajectory_says_which_files_that_decide_what_runs_the_agent_touched),
         TEST(no_link_that_the_agent_left_keeps_the_evaluators_room_shut),
         TEST(what_the_agent_left_holds_no_evaluator_up),
         TEST(an_isolated_python_runs_nothing_that_the_agent_left),

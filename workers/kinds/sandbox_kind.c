@@ -188,7 +188,7 @@ static void finish_run(struct job *job, struct stage_room *room, const struct ag
     else if (outcome == OUTCOME_TASK || outcome == OUTCOME_INFRA || is_stale || !room->sandbox ||
              pack(job, room, BLAME_AGENT))
         say_end(job, run, (struct blame){.outcome = outcome, .fault = run->fault}, run->detail);
-    if (stage_record_usage(room, is_late, run->record))
+    if (stage_record_usage(room, is_late, run->record) && stage_record_touched(room, run->record))
         keep_record(job, run->record);
     else
         job_end(job, OUTCOME_INFRA, "the record cannot be written: out of memory");

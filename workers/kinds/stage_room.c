@@ -266,6 +266,20 @@ void stage_describe_breaches(const struct stage_room *room, char *text, size_t s
         snprintf(text + len, size - len, ")");
 }
 
+bool stage_record_touched(const struct stage_room *room, struct record *record)
+{
+    const uint64_t count = room->sandbox ? sandbox_touched(room->sandbox) : 0;
+    const char *what, *path;
+    struct record_tamper *tamper = count ? record_add_tamper(record) : NULL;
+    if (!tamper)
+        return count == 0;
+    tamper->count = count;
+    for (size_t at = 0; sandbox_next_touched(room->sandbox, &at, &what, &path);)
+        if (!record_add_touched(tamper, what, path))
+            return false;
+    return true;
+}
+
 bool stage_record_usage(const struct stage_room *room, bool is_late, struct record *record)
 {
     struct sandbox_usage usage;

@@ -71,5 +71,7 @@ void stage_describe_breaches(const struct stage_room *room, char *text, size_t s
 /* What the agent's sandbox used, into its record; `is_late`: the stage's time was over. False when
  * out of memory. */
 bool stage_record_usage(const struct stage_room *room, bool is_late, struct record *record);
+/* What it left that decides what runs in an evaluator's sandbox, after it was packed; likewise. */
+bool stage_record_touched(const struct stage_room *room, struct record *record);
 
 #endif

@@ -180,16 +180,31 @@ static enum pack_form form_of(const struct init *init)
     return is_first ? PACK_FIRST : init->way->form;
 }
 
+/* Before the answer, which who asked waits for. */
+static void tell_touched(const struct init *init, const struct touched *touched, struct fail *fail)
+{
+    static char text[TOUCHED_TEXT_MAX];
+    const struct wire_head head = {.verb = WIRE_TOUCHED, .number = {(int64_t)touched->count}};
+    size_t len = touched_write(touched, text);
+    int code = touched->count == 0 ? 0 : wire_send(init->control, &head, slice_of(text, len), NULL, 0);
+    if (code < 0)
+        fail_set(fail, code, "what was touched: %s", strerror(-code));
+}
+
 static void serve_pack(struct init *init)
 {
+    static struct touched touched;
     struct fail fail = {0};
     uint64_t bytes = 0;
+    touched = (struct touched){0};
     if (init->message.fd_count != 1)
         fail_set(&fail, -EINVAL, "no file to pack into");
     else {
         init_kill_others(init, 0);
-        pack_upper(init->room.upper, init->message.fds[0], form_of(init), &bytes, &fail);
+        pack_upper(init->room.upper, init->message.fds[0], form_of(init), &bytes, &touched, &fail);
     }
+    if (fail.code == 0)
+        tell_touched(init, &touched, &fail);
     if (fail.code < 0)
         init_refuse(init, &fail);
     else

@@ -30,6 +30,7 @@ struct pack {
     size_t path_len, depth;
     enum pack_form form;
     bool is_merged; /* what lies below shows through in the directory in hand */
+    struct touched *touched;
     struct fail *fail;
 };
 
@@ -58,6 +59,14 @@ static void leave_name(struct pack *pack, size_t path_len)
 {
     pack->path_len = path_len;
     pack->path[path_len] = '\0';
+}
+
+/* In the directory in hand. */
+static void note(const struct pack *pack, const char *name)
+{
+    char path[PACK_PATH_MAX + NAME_MAX + 2];
+    snprintf(path, sizeof(path), "%s%s%s", pack->path, pack->path_len ? "/" : "", name);
+    touched_note(pack->touched, path);
 }
 
 /* ---- entries ------------------------------------------------------------------------ */
@@ -202,6 +211,8 @@ static int put_open_dir(struct pack *pack, int dir, const struct stat *it)
     read_attributes(pack, dir, &attributes);
     entry.records = buffer_peek(&pack->records);
     tar_put(&pack->tar, &entry);
+    if (attributes.is_opaque || (it->st_mode & S_IRUSR && it->st_mode & S_IXUSR) == 0)
+        touched_note_dir(pack->touched, pack->path, true); /* none of what lay there is seen */
     attributes.is_opaque |= pack->form == PACK_WHOLE && pack->depth == 0;
     int code = attributes.is_opaque ? put_marker(pack, MARKER_OPAQUE, "") : 0;
     bool was_merged = pack->is_merged;
@@ -237,9 +248,14 @@ static int put_nothing(struct pack *pack, const char *name, const struct stat *i
 /* fuse-overlayfs writes both of its names for an opaque directory: one is enough. */
 static int put_noted(struct pack *pack, const char *name)
 {
-    if (strcmp(name, MARKER_OPAQUE) == 0)
+    if (strcmp(name, MARKER_OPAQUE) == 0) {
+        touched_note_dir(pack->touched, pack->path, false); /* all new ones are marked so */
         return put_marker(pack, MARKER_OPAQUE, "");
-    return strcmp(name, MARKER ".opq") == 0 ? 0 : put_marker(pack, MARKER, name + strlen(MARKER));
+    }
+    if (strcmp(name, MARKER ".opq") == 0)
+        return 0;
+    note(pack, name + strlen(MARKER));
+    return put_marker(pack, MARKER, name + strlen(MARKER));
 }
 
 static int pack_one(struct pack *pack, int dir, const char *name)
@@ -250,6 +266,8 @@ static int pack_one(struct pack *pack, int dir, const char *name)
         return refuse(pack, "cannot look at an entry of");
     if (pack->form == PACK_FUSE && strncmp(name, MARKER, strlen(MARKER)) == 0)
         return put_noted(pack, name);
+    if (!S_ISDIR(it.st_mode))
+        note(pack, name);
     if (!is_kept(&it))
         return put_nothing(pack, name, &it);
     int code = enter_name(pack, "", name);
@@ -324,9 +342,9 @@ static int pack_dir(struct pack *pack, int dir)
     return code;
 }
 
-int pack_upper(int upper, int fd, enum pack_form form, uint64_t *bytes, struct fail *fail)
+int pack_upper(int upper, int fd, enum pack_form form, uint64_t *bytes, struct touched *touched, struct fail *fail)
 {
-    struct pack pack = {.tar = {.fd = fd}, .is_merged = true, .form = form, .fail = fail};
+    struct pack pack = {.tar = {.fd = fd}, .is_merged = true, .form = form, .touched = touched, .fail = fail};
     int code = pack_dir(&pack, upper);
     *bytes = 0;
     if (code == 0 && pack.tar.bytes > 0)

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "common/fail.h"
+#include "workers/sandbox/touched.h"
 
 enum { PACK_PATH_MAX = 4096, PACK_DEPTH_MAX = 256, PACK_ATTRIBUTES_MAX = 2048 };
 #define PACK_FILE_MAX (UINT64_C(1) << 40) /* of one file, holes included */
@@ -26,8 +27,8 @@ enum pack_form {
 };
 
 /*
- * 0 bytes when nothing was written. Beyond the limits above: -ENAMETOOLONG for paths and depth, -EFBIG for sizes.
+ * 0 bytes when nothing was written. What it comes by is noted in *touched. Beyond the limits above: -ENAMETOOLONG for paths and depth, -EFBIG for sizes.
  */
-int pack_upper(int upper, int fd, enum pack_form form, uint64_t *bytes, struct fail *fail);
+int pack_upper(int upper, int fd, enum pack_form form, uint64_t *bytes, struct touched *touched, struct fail *fail);
 
 #endif

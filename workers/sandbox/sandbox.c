@@ -32,6 +32,7 @@ void sandbox_release(struct sandbox *sandbox)
     if (--sandbox->holds > 0)
         return;
     forget_processes(sandbox);
+    buffer_finish(&sandbox->touched);
     cleanup_close(&sandbox->pidfd);
     cleanup_close(&sandbox->cgroup);
     cleanup_close(&sandbox->commands);
@@ -136,6 +137,19 @@ int sandbox_take_listener(struct sandbox *sandbox, size_t i)
     return taken;
 }
 
+uint64_t sandbox_touched(const struct sandbox *sandbox) { return sandbox->touched_count; }
+
+bool sandbox_next_touched(const struct sandbox *sandbox, size_t *at, const char **what, const char **path)
+{
+    const char *text = (const char *)sandbox->touched.data;
+    if (*at >= sandbox->touched.len)
+        return false;
+    *what = text + *at;
+    *path = *what + strlen(*what) + 1;
+    *at += strlen(*what) + strlen(*path) + 2;
+    return true;
+}
+
 bool sandbox_is_alive(const struct sandbox *sandbox) { return sandbox->alive; }
 uint64_t sandbox_next_number(struct sandbox *sandbox) { return ++sandbox->numbers; }
 const char *sandbox_run_path(const struct sandbox *sandbox) { return sandbox->run_path; }
@@ -218,6 +232,11 @@ static void add_string(struct buffer *text, const char *string)
 static void on_message(void *arg, struct wire_message *message)
 {
     struct sandbox *sandbox = arg;
+    if (message->head.verb == WIRE_TOUCHED) {
+        sandbox->touched_count = (uint64_t)message->head.number[0];
+        buffer_clear(&sandbox->touched);
+        buffer_append(&sandbox->touched, message->text, message->text_len);
+    }
     if (message->head.verb != WIRE_EXITED)
         return;
     for (struct process *p = sandbox->processes; p; p = p->next)

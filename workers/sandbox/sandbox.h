@@ -176,5 +176,9 @@ int sandbox_command_apart(struct sandbox *sandbox, const char *command, int64_t 
  * with OCI whiteouts into `fd`. 0 with *bytes written; 0 bytes when nothing was written.
  */
 int sandbox_pack(struct sandbox *sandbox, int fd, uint64_t *bytes, struct fail *fail);
+/* How many files it came by that decide what runs in an evaluator's sandbox (schemas/tamper.def), and the first of each
+ * kind one after the other, from *at = 0; borrowed. */
+uint64_t sandbox_touched(const struct sandbox *sandbox);
+bool sandbox_next_touched(const struct sandbox *sandbox, size_t *at, const char **what, const char **path);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "common/buffer.h"
 #include "workers/sandbox/channel.h"
 #include "workers/sandbox/cgroup.h"
 #include "workers/sandbox/gauge.h"
@@ -52,6 +53,8 @@ struct sandbox {
     char run_path[ROOM_PATH_SIZE];
     int listeners[LISTENERS_MAX];
     struct channel channel; /* to its pid 1 */
+    uint64_t touched_count;
+    struct buffer touched; /* as touched_write has it */
     struct process *processes;
 };
 

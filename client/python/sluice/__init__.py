@@ -15,9 +15,9 @@ from .errors import (BrokerSilent, Forgotten, Full, NotAllowed, NotLetIn, OtherL
                      Refused, SluiceError)
 from .messages import MessageError
 from .tokenizer import tokenizer_digest
-from .trajectory import Message, Sandbox, Trace, Trajectory, Turn
+from .trajectory import Message, Sandbox, Tamper, Trace, Trajectory, Turn
 
 __version__ = "0.1.0"
-__all__ = ["Client", "Trajectory", "Trace", "Turn", "Message", "Sandbox", "SluiceError", "Refused",
+__all__ = ["Client", "Trajectory", "Trace", "Turn", "Message", "Sandbox", "Tamper", "SluiceError", "Refused",
            "BrokerSilent", "NotLetIn", "NotAllowed", "Full", "Forgotten", "OtherLedger", "OtherTokens",
            "MessageError", "tokenizer_digest"]

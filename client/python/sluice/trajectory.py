@@ -1,7 +1,7 @@
 """A trajectory: what the model sampled and saw, token by token, and how it was scored."""
 
 import dataclasses
-from typing import Dict, List, Optional
+from typing import Dict, List, Optional, Tuple
 
 import lz4.block
 import msgpack
@@ -10,7 +10,7 @@ import numpy as np
 from .errors import OtherTokens
 from .messages import MessageError
 
-RECORD_VERSION = 2  # and older ones, since 1
+RECORD_VERSION = 3  # and older ones, since 1
 TOKENS_MAX = 1 << 22
 
 
@@ -72,6 +72,14 @@ class Sandbox:
 
 
 @dataclasses.dataclass
+class Tamper:
+    """Files of the agent's that decide what runs when an evaluator runs (docs/trajectory.md)."""
+
+    count: int = 0
+    files: List[Tuple[str, str]] = dataclasses.field(default_factory=list)  # (kind, path), the first of each kind
+
+
+@dataclasses.dataclass
 class Trajectory:
     stream: str
     seq: int
@@ -98,6 +106,7 @@ class Trajectory:
     traces: List[Trace] = dataclasses.field(default_factory=list)
     messages: List[Message] = dataclasses.field(default_factory=list)
     sandbox: Optional[Sandbox] = None  # None when the agent had none
+    tamper: Optional[Tamper] = None    # None when it touched nothing of the kind
 
     def expect(self, template=None, tokenizer=None):
         """Raises OtherTokens unless every trace was made with this chat template and this tokenizer.
@@ -167,6 +176,9 @@ def _read_record(data, trajectory):
     trajectory.messages = [_known(Message, message) for message in record["messages"]]
     if "sandbox" in record:
         trajectory.sandbox = _sandbox(record["sandbox"])
+    if "tamper" in record:
+        tamper = record["tamper"]
+        trajectory.tamper = Tamper(tamper["count"], [(file["what"], file["path"]) for file in tamper["files"]])
 
 
 def read_trajectory(fields):
