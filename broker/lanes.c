@@ -44,6 +44,7 @@ static const struct {
     int option, value;
 } push_options[] = {
     {ZMQ_SNDHWM, 0},   /* a worker's slots are the bound */
+    {ZMQ_RCVHWM, 1},   /* nothing comes by a lane, and nobody reads it */
     {ZMQ_LINGER, 0},   /* what is in a closed lane is revoked */
     {ZMQ_IMMEDIATE, 0}, /* the first lane.hello waits for the connection */
     {ZMQ_CONNECT_TIMEOUT, 5000}, {ZMQ_HANDSHAKE_IVL, 5000},
@@ -55,6 +56,9 @@ static const struct {
 
 static int set_options(void *socket)
 {
+    static const int64_t message_max = 4096; /* a greeting's commands */
+    if (zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &message_max, sizeof(message_max)) != 0)
+        return -errno;
     for (size_t i = 0; i < sizeof(push_options) / sizeof(*push_options); i++)
         if (zmq_setsockopt(socket, push_options[i].option, &push_options[i].value, sizeof(int)))
             return -errno;

@@ -30,6 +30,12 @@ struct stream {
 /* By descriptor. A connection is read by one thread at a time, which libzmq sees to. */
 static struct stream streams[FDS_MAX];
 static atomic_ullong cuts;
+static atomic_bool follows_own;
+static _Thread_local bool passes_over;
+
+void multipart_follow_own(void) { atomic_store(&follows_own, true); }
+
+void multipart_pass_over(void) { passes_over = true; }
 
 uint64_t multipart_cuts(void) { return atomic_load(&cuts); }
 
@@ -116,10 +122,10 @@ int accept(int listener, struct sockaddr *address, socklen_t *len)
     return accept4(listener, address, len, 0);
 }
 
-/* What it connects to itself is followed by nobody: its descriptor may have been another's. */
+/* Its descriptor may have been another's. */
 int connect(int fd, const struct sockaddr *address, socklen_t len)
 {
-    set_phase(fd, PHASE_NONE);
+    set_phase(fd, atomic_load(&follows_own) && !passes_over ? PHASE_GREETING : PHASE_NONE);
     return (int)syscall(SYS_connect, fd, address, len);
 }
 

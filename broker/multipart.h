@@ -8,6 +8,9 @@
  * has more than MULTIPART_MAX frames, or those before its last hold MULTIPART_BYTES_MAX, or the peer speaks a ZMTP older than 3. Fewer are let through, to be refused
  * in words.
  *
+ * Those that the broker makes itself, its lanes, are followed once multipart_follow_own was called, but for what a
+ * thread connects to that has called multipart_pass_over: name services have protocols of their own.
+ *
  * Under CURVE frames are sealed, and their number is bounded by their bytes (crowd.h).
  */
 #ifndef SLUICE_BROKER_MULTIPART_H
@@ -17,6 +20,9 @@
 
 enum { MULTIPART_MAX = 16, MULTIPART_BYTES_MAX = 1 << 20 };
 
+/* Before the first connection is made. */
+void multipart_follow_own(void);
+void multipart_pass_over(void);
 /* How many connections were cut off since the start. Any thread. */
 uint64_t multipart_cuts(void);
 

@@ -10,6 +10,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include "broker/multipart.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -151,6 +152,7 @@ static void *run(void *arg)
     struct names *names = arg;
     struct entry *entry;
     char host[NAME_SIZE];
+    multipart_pass_over();
     pthread_mutex_lock(&names->lock);
     while (!names->is_closed && (entry = next_to_look_up(names))) {
         entry->lookup = LOOKUP_RUNS;

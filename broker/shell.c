@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 
+#include "broker/multipart.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -65,6 +66,7 @@ static int open_sockets(struct shell *shell, const struct shell_options *options
     shell->crowd = crowd_create(shell->context, options->connections_max);
     if (!shell->crowd)
         return fail_set(fail, -ENOMEM, "out of memory");
+    multipart_follow_own();
     shell->lanes = lanes_create(shell->context, &shell->gate,
                                 (struct lane_rules){options->lanes, options->ipc_dir});
     if (!shell->lanes)

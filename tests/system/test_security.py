@@ -13,8 +13,9 @@ import unittest
 
 from harness import BROKER, SLUICE, SOURCE, WORKER, free_ports, memory_bound, wait_until
 
-sys.path.insert(0, os.path.join(SOURCE, "client", "python"))
+sys.path[:0] = [os.path.join(SOURCE, "client", "python"), os.path.join(SOURCE, "tests", "chaos")]
 try:
+    import hostile
     import msgpack
     import sluice
     import zmq
@@ -455,6 +456,32 @@ class Hostile(unittest.TestCase):
                 self.serve(place)
             self.assertLess(memory_mb(place.broker.pid) - before, memory_bound(32, 200, 1000))
             wait_until(lambda: "crowd.frames" in place.log("broker"), 10, "it is logged")
+
+    def test_a_worker_that_sends_by_its_lane_fills_nothing(self):
+        with Place(keys=False) as place:
+            before = memory_mb(place.broker.pid)
+            for data in (frame(b"", more=True) * 50000, frame(b"x" * 60000), frame(b"x" * (1 << 20))):
+                door = socket.create_server(("127.0.0.1", 0))
+                door.settimeout(20)
+                with zmq.Context() as context, context.socket(zmq.PUSH) as sink:
+                    sink.connect(f"tcp://127.0.0.1:{place.port + 1}")
+                    sink.send(hostile.message("worker.beat", {
+                        "worker": f"w{len(data)}", "stage": "run", "slots": 1, "host": "h", "progress": 1, "draining": False,
+                        "epoch": 0, "jobs": [], "lane": f"tcp://127.0.0.1:{door.getsockname()[1]}"}))
+                    peer, _ = door.accept()
+                peer.sendall(greet(b"NULL"))
+                ready = b"\x05READY\x0bSocket-Type\0\0\0\x04PULL"
+                peer.sendall(bytes([4, len(ready)]) + ready)
+                peer.settimeout(3)
+                try:
+                    for _ in range((300 << 20) // len(data)):
+                        peer.sendall(data)
+                except OSError:
+                    pass  # cut off, or not read any more
+                peer.close()
+                door.close()
+                self.serve(place)
+            self.assertLess(memory_mb(place.broker.pid) - before, memory_bound(32, 200, 1000))
 
     def test_messages_of_few_frames_are_refused_and_not_cut_off(self):
         with Place(keys=False) as place:
