@@ -113,8 +113,13 @@ def tokenize(engine, request, reply_ids):
     return 200, {"count": len(ids), "max_model_len": engine.context, "tokens": ids, "token_strs": None}
 
 
+def detokenized(engine, request):
+    text = engine.decode(request["tokens"], specials=True)
+    return text.replace(" .", ".").replace(" ,", ",") if engine.script.get("cleans") else text
+
+
 def vllm_detokenize(engine, request, reply_ids):
-    return 200, {"prompt": engine.decode(request["tokens"], specials=True)}
+    return 200, {"prompt": detokenized(engine, request)}
 
 
 def vllm_version(engine, request, reply_ids):
@@ -158,7 +163,7 @@ def sglang_info(engine, request, reply_ids):
 
 
 def sglang_detokenize(engine, request, reply_ids):
-    return 200, {"text": engine.decode(request["tokens"], specials=True)}
+    return 200, {"text": detokenized(engine, request)}
 
 
 def sglang_server(engine, request, reply_ids):
@@ -254,6 +259,11 @@ FAULTS = {
     "sgl_no_meta": lambda a: a.pop("meta_info"),
     "sgl_versions": lambda a: change(meta(a), weight_versions=[{"version": "v1", "start": 0, "end": 1},
                                                                {"version": "v2", "start": 1, "end": 9}]),
+    "other_text": lambda a: change(choice(a), text="EVIL"),
+    "more_text": lambda a: change(choice(a), text=choice(a)["text"] + " EVIL"),
+    "no_blanks": lambda a: change(choice(a), text=choice(a)["text"].replace(" ", "")),
+    "sgl_other_text": lambda a: change(a, text="EVIL"),
+    "sgl_end_in_text": lambda a: change(a, text=a["text"] + "<|im_end|>"),
     "not_an_object": lambda a: None,
 }
 

@@ -27,9 +27,11 @@ The first rule whose conditions all hold decides. `call` counts requests to that
 A script's "breaks" names rules that it breaks in all it does: "specials" (reads them in plain text), "specials_inside"
 (only among other text), "ids" (text comes back in capitals), "scores" (a prompt's log-probabilities are others),
 "too_long" (cuts a prompt that is), "cancel" (a call whose client has gone counts on).
-A rule's "tokens" is how many were asked for. A script's "model" is the model_path it says it serves. "{version}" in a
+A rule's "tokens" is how many were asked for; its "ids" are a reply's own. A script's "reply" is that of rules without one.
+A script's "model" is the model_path it says it serves. "{version}" in a
 reply stands for what the file "version_path" of the script holds, when the request came and when it is answered: two,
-joined by a '+', if that differs. With a "dialect" it speaks as another server does (scripted_dialects.py); a rule without
+joined by a '+', if that differs. With "cleans" /detokenize drops blanks before full stops and commas.
+With a "dialect" it speaks as another server does (scripted_dialects.py); a rule without
 a "path" is then of whichever route samples.
 With "credentials", "user:password", whoever does not give them (Basic) gets 401, and the log a line with path "denied".
 While the file "hold_path" is there, answers stop in mid-sequence. With "other_tokenizer", a and b are each other's ids; with
@@ -79,7 +81,7 @@ def token_bytes(id):
 
 
 def decode(ids, specials=False):
-    text = b"".join(NAMES[id].encode() if specials and id > 255 else token_bytes(id) for id in ids)
+    text = b"".join(NAMES.get(id, "").encode() if specials and id > 255 else token_bytes(id) for id in ids)
     return text.decode(errors="replace")
 
 
@@ -162,12 +164,13 @@ def logprob(position, id):
     return -((position * 7919 + id * 104729) % 9973 + 1) / 1000
 
 
-def entry(position, id, top, word=token_bytes):
+def entry(position, id, top, text, word=token_bytes):
+    """An entry's own bytes are all since the entry before, the rest of a character's first tokens among them."""
     def one(id):
         return {"id": id, "token": "", "bytes": list(word(id)), "logprob": logprob(position, id)}
 
     best = sorted(range(VOCABULARY), key=lambda id: -logprob(position, id))[:top]
-    return dict(one(id), top_logprobs=[one(id) for id in best])
+    return dict(one(id), bytes=list(text), top_logprobs=[one(id) for id in best])
 
 
 def completion(request, reply_ids, off=0, word=token_bytes):
@@ -175,12 +178,13 @@ def completion(request, reply_ids, off=0, word=token_bytes):
     prompt, limit = request["prompt"], request["n_predict"]
     forced = [id for id, bias in request.get("logit_bias", []) if bias > 100]
     ids = (forced or reply_ids)[:limit]
-    entries, text = [], b""
+    entries, text, sent = [], b"", 0
     place = len(prompt) + (off if forced else 0)
     for i, id in enumerate(ids):
         text += word(id)
         if not is_cut(text):
-            entries.append(entry(place + i, id, request["n_probs"], word))
+            entries.append(entry(place + i, id, request["n_probs"], text[sent:], word))
+            sent = len(text)
     answer = {
         "content": text.decode(errors="replace"),
         "tokens": ids,
@@ -240,6 +244,9 @@ FAULTS = {
     "prompt_length": lambda a: break_answer(a, tokens_evaluated=a["tokens_evaluated"] + 1),
     "too_many": lambda a: break_answer(a, tokens=a["tokens"] * 10000),
     "not_an_object": lambda a: [1, 2],
+    "other_text": lambda a: break_answer(a, content="EVIL"),
+    "more_text": lambda a: break_answer(a, content=a["content"] + " EVIL"),
+    "other_bytes": lambda a: break_entry(a, bytes=list(b"EVIL")),
 }
 
 
@@ -326,7 +333,9 @@ class Engine:
         return text and ("<s>" if self.script.get("bos") else "") + text
 
     def reply(self, rule, turn):
-        replies = rule.get("replies") or [rule.get("reply", "ok")]
+        if "ids" in rule:
+            return rule["ids"]
+        replies = rule.get("replies") or [rule.get("reply", self.script.get("reply", "ok"))]
         text = replies[max(0, min(turn, len(replies) - 1))]
         if "{version}" in text:
             before, now = rule["version"], rule["now"]

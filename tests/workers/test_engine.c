@@ -158,6 +158,9 @@ static void every_fault_gets_the_code_it_was_promised_and_a_sentence(void **stat
         {.user = "stop_word", .expected = -EPROTO, .words = "stopped for another reason"},
         {.user = "prompt_length", .expected = -EPROTO, .words = "where 23 were sent"},
         {.user = "too_many", .expected = -EPROTO, .words = "where at most 64"},
+        {.user = "other_text", .expected = -EPROTO, .words = "text is not what its ids say"},
+        {.user = "more_text", .expected = -EPROTO, .words = "text is not what its ids say"},
+        {.user = "other_bytes", .expected = -EPROTO, .words = "text is not what its ids say"},
     };
     AUTO_FREE char *script = fault_script(askings, COUNT(askings));
     world_open(&world, script, NULL);

@@ -49,12 +49,13 @@ static void a_good_engine_passes_all(void **state)
 {
     (void)state;
     static const struct {
-        const char *script, *not_offered[3];
+        const char *script, *not_offered[4];
     } engines[] = {
         {"{'context': 8192, " HANGS "}", {"version"}},
         {"{'dialect': 'vllm', 'context': 8192, 'version': 'v7', " HANGS "}", {"cancel"}},
         {"{'dialect': 'sglang', 'context': 8192, 'version': 'v7'}", {"cancel"}},
         {"{'dialect': 'openai', 'context': 8192}", {"cancel", "version", "scores"}},
+        {"{'dialect': 'openai', 'context': 8192, 'cleans': true}", {"cancel", "version", "scores", "text"}},
     };
     for (size_t e = 0; e < COUNT(engines); e++) {
         world_open(&world, engines[e].script, NULL);
@@ -62,7 +63,7 @@ static void a_good_engine_passes_all(void **state)
         for (int i = 0; i < ENGINE_CHECK_COUNT; i++) {
             const char *name = check_word((enum check_name)i);
             bool is_offered = strcmp(name, "length") != 0; /* a scripted reply is short */
-            for (size_t n = 0; n < 3 && engines[e].not_offered[n]; n++)
+            for (size_t n = 0; n < 4 && engines[e].not_offered[n]; n++)
                 is_offered &= strcmp(name, engines[e].not_offered[n]) != 0;
             if (is_offered)
                 assert_verdict(report, name, "pass", NULL);
@@ -84,6 +85,8 @@ static const struct {
     {"{'context': 8192, 'rules': [{'tokens': 3, 'fault': 'too_many'}]}", "length", "at most 3"},
     {"{'context': 8192, 'rules': [{'tokens': 256, 'fault': 'no_entries'}]}", "stop",
      "log-probability"},
+    {"{'context': 8192, 'rules': [{'tokens': 256, 'fault': 'other_text'}]}", "stop",
+     "not what its ids say"},
     {"{'context': 8192, 'breaks': ['scores']}", "scores", "nats apart"},
     {"{'dialect': 'vllm', 'context': 8192, 'breaks': ['scores']}", "scores", "nats apart"},
     {"{'context': 512, 'breaks': ['too_long']}", "too_long", "are the limit"},

@@ -1,98 +1,5 @@
 /* Real answers of llama.cpp's server (fixtures/llama), and what may be made of them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "common/cleanup.h"
-#include "workers/engines/call.h"
-#include "workers/engines/llama_reply.h"
-
-static json_t *fixture(const char *name)
-{
-    char path[512];
-    const char *dir = getenv("SLUICE_SOURCE_DIR");
-    snprintf(path, sizeof(path), "%s/tests/workers/fixtures/llama/%s.json", dir ? dir : ".", name);
-    json_t *json = json_load_file(path, JSON_ALLOW_NUL, NULL);
-    assert_non_null(json);
-    return json;
-}
-
-/* What is read of a document, as the server would have written it. */
-static int read_json(const json_t *reply, size_t prompt_count, uint64_t max_tokens,
-                     const struct llama_scorer *scorer, struct generation *ret, struct fail *fail)
-{
-    AUTO_FREE char *text = json_dumps(reply, JSON_ENCODE_ANY);
-    struct tree tree;
-    assert_non_null(text);
-    assert_int_equal(tree_parse(slice_from_str(text), &tree, fail), 0);
-    int error = llama_reply_read(&tree, prompt_count, max_tokens, scorer, ret, fail);
-    tree_finish(&tree);
-    return error;
-}
-
-static int find_json(const json_t *reply, uint32_t id, struct llama_score *ret)
-{
-    AUTO_FREE char *text = json_dumps(reply, JSON_ENCODE_ANY);
-    struct tree tree;
-    assert_int_equal(tree_parse(slice_from_str(text), &tree, NULL), 0);
-    int error = llama_reply_find(&tree, id, ret);
-    tree_finish(&tree);
-    return error;
-}
-
-/* Positions that were asked for, and what is answered. */
-struct asked {
-    size_t at[64], count; /* at: the first 64 */
-};
-
-static const struct llama_score lead = {-2.5f, {0xf0, 0x9f}, 2}, middle = {-1.5f, {0x98}, 1},
-                                end = {-0.5f, {0}, 0}, plain = {-0.5f, {'x'}, 1};
-
-static int answer_emoji(void *arg, const struct tokens *ids, size_t at, struct llama_score *ret,
-                        struct fail *fail)
-{
-    (void)fail;
-    struct asked *asked = arg;
-    if (asked->count < 64)
-        asked->at[asked->count] = at;
-    asked->count++;
-    *ret = ids->ids[at] == 10813 ? lead
-           : ids->ids[at] == 242 ? middle
-           : ids->ids[at] == 2   ? end
-                                 : plain;
-    return 0;
-}
-
-static int fail_to_answer(void *arg, const struct tokens *ids, size_t at, struct llama_score *ret,
-                          struct fail *fail)
-{
-    (void)arg, (void)ids, (void)at, (void)ret;
-    return fail_set(fail, -EIO, "no answer");
-}
-
-static int read_reply(const json_t *line, const json_t *answer, struct asked *asked,
-                      struct generation *ret, struct fail *fail)
-{
-    const json_t *request = json_object_get(line, "request");
-    struct llama_scorer scorer = {asked, answer_emoji};
-    return read_json(answer, json_array_size(json_object_get(request, "prompt")),
-                            (uint64_t)json_integer_value(json_object_get(request, "n_predict")),
-                            &scorer, ret, fail);
-}
-
-static int read_fixture(const char *name, struct asked *asked, struct generation *ret,
-                        struct fail *fail)
-{
-    AUTO_JSON json_t *line = fixture(name);
-    return read_reply(line, json_object_get(line, "answer"), asked, ret, fail);
-}
+#include "llama_reply_world.h"
 
 static void assert_same_as_recorded(const char *name, const struct generation *generation)
 {
@@ -224,10 +131,10 @@ static void an_entry_is_not_given_to_the_same_token_inside_a_character(void **st
 {
     (void)state;
     AUTO_JSON json_t *answer =
-        json_pack("{s:s,s:[i,i,i,i,i],s:s,s:i,s:[{s:i,s:f,s:[i]},{s:i,s:f,s:[i]}]}", "content", "?",
-                  "tokens", 10813, 242, 218, 242, 2, "stop_type", "eos", "tokens_evaluated", 0,
-                  "completion_probabilities", "id", 218, "logprob", -1.0, "bytes", 0x80, "id", 242,
-                  "logprob", -3.0, "bytes", 0x98);
+        json_pack("{s:s,s:[i,i,i,i,i],s:s,s:i,s:[{s:i,s:f,s:[i,i,i,i]},{s:i,s:f,s:[i]}]}", "content",
+                  "\xf0\x9f\x98\x80\xef\xbf\xbd", "tokens", 10813, 242, 218, 242, 2, "stop_type",
+                  "eos", "tokens_evaluated", 0, "completion_probabilities", "id", 218, "logprob",
+                  -1.0, "bytes", 0xf0, 0x9f, 0x98, 0x80, "id", 242, "logprob", -3.0, "bytes", 0x98);
     /* f0 9f | 98 | 80 is cut after `lead middle last`? f0 needs four: it has them at `last`. */
     json_array_append_new(json_object_get(answer, "completion_probabilities"),
                           json_pack("{s:i,s:f,s:[]}", "id", 2, "logprob", -0.25, "bytes"));
@@ -248,8 +155,8 @@ static void an_entry_is_of_the_last_of_equal_tokens_inside_a_character(void **st
     (void)state;
     AUTO_JSON json_t *answer = json_pack(
         "{s:s,s:[i,i,i,i,i,i],s:s,s:i,s:[{s:i,s:f,s:[i,i,i,i]},{s:i,s:f,s:[i]},{s:i,s:f,s:[i]},{s:i,s:f,s:[]}]}",
-        "content", "?", "tokens", 10813, 242, 242, 242, 242, 2, "stop_type", "eos",
-        "tokens_evaluated", 0, "completion_probabilities", "id", 242, "logprob", -3.0, "bytes",
+        "content", "\xf0\x9f\x98\x98\xef\xbf\xbd\xef\xbf\xbd", "tokens", 10813, 242, 242, 242, 242, 2,
+        "stop_type", "eos", "tokens_evaluated", 0, "completion_probabilities", "id", 242, "logprob", -3.0, "bytes",
         0xf0, 0x9f, 0x98, 0x98, "id", 242, "logprob", -4.0, "bytes", 0x98, "id", 242, "logprob",
         -5.0, "bytes", 0x98, "id", 2, "logprob", -0.25, "bytes");
     struct generation generation = {0};
@@ -270,8 +177,8 @@ static void a_whole_token_that_might_be_inside_a_character_keeps_its_entry(void 
 {
     (void)state;
     AUTO_JSON json_t *answer =
-        json_pack("{s:s,s:[i,i,i],s:s,s:i,s:[{s:i,s:f,s:[i]},{s:i,s:f,s:[i]}]}", "content", "?",
-                  "tokens", 242, 242, 10813, "stop_type", "limit", "tokens_evaluated", 0,
+        json_pack("{s:s,s:[i,i,i],s:s,s:i,s:[{s:i,s:f,s:[i]},{s:i,s:f,s:[i]}]}", "content",
+                  "\xef\xbf\xbd", "tokens", 242, 242, 10813, "stop_type", "limit", "tokens_evaluated", 0,
                   "completion_probabilities", "id", 242, "logprob", -3.0, "bytes", 0x98, "id", 242,
                   "logprob", -4.0, "bytes", 0x98);
     struct generation generation = {0};

@@ -70,6 +70,7 @@ static void every_fault_of_sglangs_answers_is_told(void **state)
         {"sgl_aborted", -EAGAIN, "aborted the call"},
         {"sgl_too_many", -EPROTO, "at most 64 were asked for"},
         {"sgl_no_meta", -EPROTO, "no meta_info"},
+        {"sgl_other_text", -EPROTO, "text is not what its ids say"},
         {"not_an_object", -EPROTO, "no meta_info"},
         {"garbage", -EPROTO, "not JSON"},
     };
@@ -93,6 +94,18 @@ static void every_fault_of_sglangs_answers_is_told(void **state)
         assert_answered(&askings[i]);
         generation_finish(&askings[i].generation);
     }
+    world_close(&world);
+}
+
+static void the_end_tokens_name_is_no_part_of_what_was_said(void **state)
+{
+    (void)state;
+    world_open(&world, "{'dialect': 'sglang', 'rules': [{'if': 'hi', 'fault': 'sgl_end_in_text'}]}",
+               NULL);
+    struct asking asking = {.user = "hi"};
+    ask_one(&asking);
+    assert_sampled(&asking, "ok", "");
+    generation_finish(&asking.generation);
     world_close(&world);
 }
 
@@ -215,6 +228,7 @@ int main(void)
         cmocka_unit_test(sglang_is_given_ids_and_tells_what_it_sampled),
         cmocka_unit_test(every_setting_that_shapes_the_distribution_is_sent_to_sglang),
         cmocka_unit_test(every_fault_of_sglangs_answers_is_told),
+        cmocka_unit_test(the_end_tokens_name_is_no_part_of_what_was_said),
         cmocka_unit_test(versions_that_changed_within_a_turn_are_all_named),
         cmocka_unit_test(an_sglang_without_templates_by_http_is_refused_and_told_what_would_do),
         cmocka_unit_test(a_cancelled_call_is_aborted_by_its_name_and_by_closing),

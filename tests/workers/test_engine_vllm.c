@@ -175,8 +175,30 @@ static void every_fault_of_a_completion_is_told(void **state)
         {"other_name", -EPROTO, "of another token"},
         {"other_prompt", -EPROTO, "read another prompt"},
         {"prompt_length", -EPROTO, "read a prompt of"},
+        {"other_text", -EPROTO, "text is not what its ids say"},
+        {"more_text", -EPROTO, "text is not what its ids say"},
+        {"no_blanks", -EPROTO, "text is not what its ids say"},
     };
-    assert_faults(", 'generate': false", faults, COUNT(faults));
+    assert_faults(", 'generate': false, 'reply': 'echo hi , you .'", faults, COUNT(faults));
+}
+
+/* As tokenizers with clean_up_tokenization_spaces: what it says of ids lacks blanks that were sampled. */
+static void where_detokenize_drops_blanks_they_are_the_answers(void **state)
+{
+    (void)state;
+    world_open(&world, "{'dialect': 'vllm', 'cleans': true, 'reply': 'ls . , you',"
+                       " 'rules': [{'if': 'evil', 'fault': 'other_text'}]}",
+               NULL);
+    struct asking asking = {.user = "hi"},
+                  evil = {.user = "evil",
+                          .expected = -EPROTO,
+                          .words = "text is not what its ids say"};
+    ask_one(&asking);
+    assert_sampled(&asking, "ls . , you", "");
+    assert_int_equal(requests_to(GENERATE), 0); /* which tells ids alone */
+    ask_one(&evil);
+    generation_finish(&asking.generation);
+    world_close(&world);
 }
 
 static void a_turn_that_two_versions_sampled_names_both(void **state)
@@ -356,6 +378,7 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_is_not_asked_for_and_a_full_context_not_sent),
         cmocka_unit_test(every_fault_of_the_route_for_ids_is_told),
         cmocka_unit_test(every_fault_of_a_completion_is_told),
+        cmocka_unit_test(where_detokenize_drops_blanks_they_are_the_answers),
         cmocka_unit_test(a_turn_that_two_versions_sampled_names_both),
         cmocka_unit_test(the_mode_of_log_probabilities_is_measured),
         cmocka_unit_test(a_server_without_ids_or_a_template_is_refused_by_name),

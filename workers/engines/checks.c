@@ -201,6 +201,18 @@ static void check_stop(struct check_run *run, struct check_result *ret)
         STOP_TRIES, STOP_TOKENS);
 }
 
+/* An answer with another text is refused when it is sampled. */
+static void check_text(struct check_run *run, struct check_result *ret)
+{
+    if (run->sampled.count == 0)
+        return say(ret, ENGINE_CHECK_FAIL, "no turn could be sampled");
+    if (run->engine->facts.drops_blanks)
+        return say(ret, ENGINE_CHECK_NOT_OFFERED,
+                   "/detokenize drops blanks that were sampled, so texts are compared but for those; "
+                   "a worker that is given the tokenizer (--tokenizer) compares all");
+    say(ret, ENGINE_CHECK_PASS, "of %zu tokens", run->sampled.count);
+}
+
 static void check_length(struct check_run *run, struct check_result *ret)
 {
     struct generation got = {0};

@@ -50,6 +50,7 @@ struct engine_facts {
     char model[256];        /* its name, as requests give it where the dialect does; "": it has none */
     char note[256];         /* how it is spoken to, for people: its version, the route */
     bool has_generate;      /* vllm: /inference/v1/generate */
+    bool drops_blanks;      /* what it says of ids lacks some of their blanks */
     struct tokens prefix; /* what the tokenizer puts in front of every text (BOS) */
     struct tokens ends;   /* ids known to end a turn; grows as they are seen */
     uint32_t plain_id;    /* of a token that is plain ASCII text */

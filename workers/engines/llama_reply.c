@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "common/cleanup.h"
+#include "common/utf8.h"
 
 enum { TAIL = 4 }; /* bytes that decide whether a text ends in a whole character */
 
@@ -69,27 +70,37 @@ struct walk {
     const struct tree *tree;
     const struct tree_node *next; /* entry, while any is left */
     uint32_t left;
-    uint8_t tail[TAIL]; /* of the text so far */
-    size_t tail_len;
-    size_t open_bytes; /* of the tokens since the last entry */
+    struct buffer said; /* by the tokens so far */
+    size_t open_bytes;  /* of it, by the tokens since the last entry */
 };
 
-static void walk_say(struct walk *walk, const struct llama_score *token)
+static int walk_say(struct walk *walk, const struct llama_score *token, struct fail *fail)
 {
-    uint8_t joined[TAIL + TOKEN_BYTES_MAX];
-    memcpy(joined, walk->tail, walk->tail_len);
-    memcpy(joined + walk->tail_len, token->bytes, token->byte_count);
-    size_t len = walk->tail_len + token->byte_count;
     walk->open_bytes += token->byte_count;
-    walk->tail_len = len < TAIL ? len : TAIL;
-    memcpy(walk->tail, joined + len - walk->tail_len, walk->tail_len);
+    return buffer_append(&walk->said, token->bytes, token->byte_count)
+               ? 0
+               : fail_set(fail, -ENOMEM, "out of memory");
+}
+
+/* An entry says what was said since the one before, which is known of all tokens but its own. */
+static int walk_say_entry(struct walk *walk, const struct llama_score *entry, struct fail *fail)
+{
+    const size_t open = walk->open_bytes;
+    const struct slice said = buffer_peek(&walk->said);
+    if (entry->byte_count < open ||
+        (open > 0 && memcmp(said.data + said.len - open, entry->bytes, open) != 0))
+        return reply_other_text(fail);
+    walk->open_bytes = 0;
+    return buffer_append(&walk->said, entry->bytes + open, entry->byte_count - open)
+               ? 0
+               : fail_set(fail, -ENOMEM, "out of memory");
 }
 
 /* Whether the last character lacks bytes, by the server's own rule (its validate_utf8). */
 static bool walk_is_cut(const struct walk *walk)
 {
-    for (size_t back = 1; back <= walk->tail_len; back++) {
-        uint8_t byte = walk->tail[walk->tail_len - back];
+    for (size_t back = 1; back <= TAIL && back <= walk->said.len; back++) {
+        uint8_t byte = walk->said.data[walk->said.len - back];
         size_t needed = (byte & 0xe0) == 0xc0   ? 2
                         : (byte & 0xf0) == 0xe0 ? 3
                         : (byte & 0xf8) == 0xf0 ? 4
@@ -121,9 +132,7 @@ static int walk_ask(struct walk *walk, const struct tokens *ids, size_t at,
                     const struct llama_scorer *scorer, struct llama_score *ret, struct fail *fail)
 {
     int error = scorer->score(scorer->arg, ids, at, ret, fail);
-    if (error == 0)
-        walk_say(walk, ret);
-    return error;
+    return error < 0 ? error : walk_say(walk, ret, fail);
 }
 
 /* The log-probability of ids[at], by its entry or, if it has none, by asking. */
@@ -132,7 +141,7 @@ static int walk_step(struct walk *walk, const struct tokens *ids, size_t at,
 {
     const uint32_t id = ids->ids[at];
     uint32_t found = 0;
-    const struct walk before = *walk;
+    const size_t said = walk->said.len, open = walk->open_bytes;
     if (walk->left && !read_entry(walk->tree, walk->next, &found, ret))
         return fail_set(fail, -EPROTO, "an entry for token %u is not a log-probability", id);
     bool has_entry = walk->left && found == id;
@@ -146,36 +155,71 @@ static int walk_step(struct walk *walk, const struct tokens *ids, size_t at,
         if (!has_entry)
             return fail_set(fail, -EPROTO,
                             "the engine gave no log-probability for token %u at %zu", id, at);
-        *walk = before;
+        walk->said.len = said;
+        walk->open_bytes = open;
         (void)read_entry(walk->tree, walk->next, &found, ret);
     }
-    walk_say(walk, ret);
-    walk->open_bytes = 0;
     walk->next = tree_behind(walk->tree, walk->next);
     walk->left--;
-    return 0;
+    return walk_say_entry(walk, ret, fail);
 }
 
-static int read_logprobs(const struct tree *reply, const struct tokens *ids,
-                         const struct llama_scorer *scorer, float *ret, struct fail *fail)
+/* The text is the tokens' own bytes, without those of the token that ended the turn. */
+static int take_text(const struct tree *reply, const struct walk *walk, size_t end_bytes,
+                     struct generation *ret, struct fail *fail)
 {
-    const struct tree_node *entries = entries_of(reply);
-    const uint32_t count = tree_count(entries);
-    struct walk walk = {.tree = reply, .next = tree_first(entries), .left = count};
-    if (entries && entries->kind != TREE_ARRAY)
-        return fail_set(fail, -EPROTO, "the engine's log-probabilities are no list");
+    AUTO_BUFFER content = {0}, whole = {0}, said = {0};
+    if (!tree_string(reply, tree_get(reply, tree_root(reply), "content"), &content))
+        return content.failed ? fail_set(fail, -ENOMEM, "out of memory")
+                              : fail_set(fail, -EPROTO, "the engine's answer has no text");
+    struct slice bytes = buffer_peek(&walk->said);
+    utf8_append_repaired(&whole, bytes);
+    bytes.len -= end_bytes;
+    utf8_append_repaired(&said, bytes);
+    AUTO_BUFFER shown = {0};
+    utf8_append_repaired(&shown, buffer_peek(&content));
+    if (whole.failed || shown.failed || !(ret->text = buffer_take_str(&said)))
+        return fail_set(fail, -ENOMEM, "out of memory");
+    return reply_says(buffer_peek(&shown), slice_from_str(ret->text), BLANKS_COUNT) ||
+                   reply_says(buffer_peek(&shown), buffer_peek(&whole), BLANKS_COUNT)
+               ? 0
+               : reply_other_text(fail);
+}
+
+static int walk_all(struct walk *walk, const struct tree *reply, const struct llama_scorer *scorer,
+                    struct generation *ret, struct fail *fail)
+{
+    const struct tokens *ids = &ret->sampled;
+    const uint32_t count = walk->left;
+    size_t end_bytes = 0;
     for (size_t i = 0; i < ids->count; i++) {
         struct llama_score token = {.byte_count = 0};
-        int error = walk_step(&walk, ids, i, scorer, &token, fail);
+        const size_t before = walk->said.len;
+        int error = walk_step(walk, ids, i, scorer, &token, fail);
         if (error < 0)
             return error;
-        ret[i] = token.logprob;
+        ret->logprobs[i] = token.logprob;
+        end_bytes = walk->said.len - before;
     }
-    if (walk.left > 0)
+    if (walk->left > 0)
         return fail_set(fail, -EPROTO,
                         "the engine gave %u log-probabilities, of which %u fit its %zu tokens",
-                        count, count - walk.left, ids->count);
-    return 0;
+                        count, count - walk->left, ids->count);
+    const bool ended = strcmp(ret->finish, "stop") == 0;
+    return take_text(reply, walk, ended ? end_bytes : 0, ret, fail);
+}
+
+/* Log-probabilities, and the text. */
+static int read_entries(const struct tree *reply, const struct llama_scorer *scorer,
+                        struct generation *ret, struct fail *fail)
+{
+    const struct tree_node *entries = entries_of(reply);
+    if (entries && entries->kind != TREE_ARRAY)
+        return fail_set(fail, -EPROTO, "the engine's log-probabilities are no list");
+    struct walk walk = {.tree = reply, .next = tree_first(entries), .left = tree_count(entries)};
+    int error = walk_all(&walk, reply, scorer, ret, fail);
+    buffer_finish(&walk.said);
+    return error;
 }
 
 /* ---- the rest of the answer -------------------------------------------------------------- */
@@ -240,10 +284,8 @@ int llama_reply_read(const struct tree *reply, size_t prompt_count, uint64_t max
     if (error == 0)
         error = read_counts(reply, prompt_count, ret, fail);
     if (error == 0)
-        error = reply_text(reply, tree_get(reply, root, "content"), ret, fail);
-    if (error == 0)
         error = reply_room(ret, fail);
     ret->prefill_seconds = read_time(reply, "prompt_ms");
     ret->decode_seconds = read_time(reply, "predicted_ms");
-    return error == 0 ? read_logprobs(reply, &ret->sampled, scorer, ret->logprobs, fail) : error;
+    return error == 0 ? read_entries(reply, scorer, ret, fail) : error;
 }

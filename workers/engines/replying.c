@@ -109,6 +109,71 @@ int reply_text(const struct tree *tree, const struct tree_node *text, struct gen
     return ret->text ? 0 : fail_set(fail, -ENOMEM, "out of memory");
 }
 
+/* ---- text and ids ------------------------------------------------------------------------ */
+
+static const struct slice replacement = {(const uint8_t *)"\xef\xbf\xbd", 3};
+
+static bool skip_one(struct slice *text, struct slice what)
+{
+    if (text->len < what.len || memcmp(text->data, what.data, what.len) != 0)
+        return false;
+    *text = slice_of(text->data + what.len, text->len - what.len);
+    return true;
+}
+
+static bool skip_replacements(struct slice *text)
+{
+    bool any = false;
+    while (skip_one(text, replacement))
+        any = true;
+    return any;
+}
+
+static void skip_blanks(struct slice *text, enum reply_blanks blanks)
+{
+    while (blanks == BLANKS_IGNORED && skip_one(text, slice_from_str(" ")))
+        ;
+}
+
+/* Bytes that both begin with and that nothing else is to be said about. */
+static size_t common_bytes(struct slice a, struct slice b, enum reply_blanks blanks)
+{
+    size_t len = 0, most = a.len < b.len ? a.len : b.len;
+    while (len < most && a.data[len] == b.data[len] && a.data[len] != replacement.data[0] &&
+           (a.data[len] != ' ' || blanks == BLANKS_COUNT))
+        len++;
+    return len;
+}
+
+bool reply_says(struct slice text, struct slice ids_say, enum reply_blanks blanks)
+{
+    for (;;) {
+        size_t same = common_bytes(text, ids_say, blanks);
+        text = slice_of(text.data + same, text.len - same);
+        ids_say = slice_of(ids_say.data + same, ids_say.len - same);
+        skip_blanks(&text, blanks);
+        skip_blanks(&ids_say, blanks);
+        const bool here = skip_replacements(&text), there = skip_replacements(&ids_say);
+        if (text.len == 0 || ids_say.len == 0)
+            return text.len == ids_say.len;
+        if (here != there)
+            return false;
+        if (here)
+            continue;
+        if (*text.data != *ids_say.data)
+            return false;
+        text = slice_of(text.data + 1, text.len - 1); /* another character that begins with 0xef */
+        ids_say = slice_of(ids_say.data + 1, ids_say.len - 1);
+    }
+}
+
+int reply_other_text(struct fail *fail)
+{
+    return fail_set(fail, -EPROTO, "the answer's text is not what its ids say");
+}
+
+/* ---- versions ---------------------------------------------------------------------------- */
+
 static void add_version(struct slice version, struct generation *ret)
 {
     size_t len = strlen(ret->version);

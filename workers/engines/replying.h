@@ -27,6 +27,15 @@ int reply_prompt(const struct tree_node *count, size_t prompt_count, struct gene
                  struct fail *fail);
 int reply_text(const struct tree *tree, const struct tree_node *text, struct generation *ret,
                struct fail *fail);
+
+/*
+ * Whether an answer's text is what its ids say; both repaired. What is no UTF-8 every server repairs
+ * in its own way, with one U+FFFD or several, and some leave out a character that is cut at the end.
+ */
+enum reply_blanks { BLANKS_COUNT, BLANKS_IGNORED };
+bool reply_says(struct slice text, struct slice ids_say, enum reply_blanks blanks);
+/* -EPROTO: it is not. */
+int reply_other_text(struct fail *fail);
 /*
  * [{"version", "start", "end"}, ...] or one string: the versions of the weights that sampled it, in
  * order, joined by '+'. "default" is what servers say while nobody has named one: "".

@@ -22,6 +22,7 @@
 #include "workers/engines/call.h"
 #include "workers/engines/dialect.h"
 #include "workers/engines/ends.h"
+#include "workers/engines/saying.h"
 #include "workers/engines/served.h"
 #include "workers/engines/sglang_reply.h"
 #include "workers/engines/spelling.h"
@@ -233,7 +234,9 @@ static int sglang_generate(struct engine *engine, const struct tokens *prompt,
     int error = ask(engine, &engine->facts, &asking, &answer, fail);
     if (error == 0)
         error = sglang_reply_read(&answer.tree, prompt, max_tokens, ret, fail);
-    return error < 0 ? error : ends_check(engine, ret, fail);
+    if (error == 0)
+        error = ends_check(engine, ret, fail);
+    return error < 0 ? error : saying_check(engine, ret, fail);
 }
 
 static int sglang_score(struct engine *engine, const struct tokens *ids, size_t from, float *ret,

@@ -6,6 +6,7 @@
 #include "common/cleanup.h"
 #include "common/digest.h"
 #include "schemas/tokenizer_sample.h"
+#include "workers/engines/replying.h"
 #include "workers/engines/served.h"
 #include "workers/engines/tokenizer_digest.h"
 
@@ -405,6 +406,24 @@ static int learn_digest(struct engine *engine, struct engine_facts *facts, struc
     return error;
 }
 
+/* Whether text comes back from its ids with its blanks, also where clean_up_tokenization_spaces drops some. */
+static int learn_blanks(struct engine *engine, struct engine_facts *facts, struct fail *fail)
+{
+    static const char text[] = "x . x ? x ! x , x ' x n't x 'm x 's x 've x 're x  x";
+    AUTO_BUFFER said = {0};
+    struct tokens ids = {0};
+    int error = encode(engine, facts, slice_from_str(text), &ids, fail);
+    if (error == 0)
+        error = say(engine, facts, &ids, ids.count, &said, fail);
+    facts->drops_blanks = !slice_is(buffer_peek(&said), text);
+    if (error == 0 && facts->drops_blanks &&
+        !reply_says(buffer_peek(&said), slice_from_str(text), BLANKS_IGNORED))
+        error = fail_set(fail, -EPROTO, "what the engine says of ids is not their text: \"%.*s\"",
+                         SLICE_ARG(buffer_peek(&said)));
+    tokens_finish(&ids);
+    return error;
+}
+
 int spelling_learn(struct engine *engine, struct engine_facts *facts, struct fail *fail)
 {
     const struct task_message messages[] = {{(char *)"user", (char *)FRAME_USER},
@@ -426,6 +445,8 @@ int spelling_learn(struct engine *engine, struct engine_facts *facts, struct fai
         error = learn_template(engine, facts, fail);
     if (error == 0)
         error = learn_digest(engine, facts, fail);
+    if (error == 0)
+        error = learn_blanks(engine, facts, fail);
     tokens_finish(&plain);
     tokens_finish(&turns);
     return error;

@@ -17,8 +17,8 @@
 #include "workers/engines/dialect.h"
 
 /*
- * Sets plain_id, the ends of a turn that the template writes, the joint, tokenizer_digest and, where it is empty,
- * template_digest (of what the template makes of a conversation). facts->model is set before.
+ * Sets plain_id, drops_blanks, the ends of a turn that the template writes, the joint, tokenizer_digest and,
+ * where it is empty, template_digest (of what the template makes of a conversation). facts->model is set before.
  */
 int spelling_learn(struct engine *engine, struct engine_facts *facts, struct fail *fail);
 

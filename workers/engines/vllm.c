@@ -8,6 +8,7 @@
  * - A log-probability is of raw logits or of processed ones, as --logprobs-mode says, which no
  *   route tells. So it is measured: the likeliest token's at two temperatures differs only if
  *   processed.
+ * - The route for ids tells no text: where /detokenize drops blanks, completions are taken.
  * - A sampled end of turn stands among the ids of a turn that stopped, never in one cut by length.
  * - prompt + max_tokens beyond max_model_len is refused, so we ask only for what fits.
  * - A call whose connection closes is aborted.
@@ -23,6 +24,7 @@
 #include "workers/engines/call.h"
 #include "workers/engines/ends.h"
 #include "workers/engines/metrics.h"
+#include "workers/engines/saying.h"
 #include "workers/engines/served.h"
 #include "workers/engines/spelling.h"
 #include "workers/engines/vllm_reply.h"
@@ -252,25 +254,13 @@ static int vllm_describe(struct engine *engine, struct engine_facts *ret, struct
     if (error == 0)
         error = spelling_learn(engine, ret, fail);
     if (error == 0)
-        error = vllm_learn_route(engine, ret, true, fail);
+        error = vllm_learn_route(engine, ret, !ret->drops_blanks, fail);
     snprintf(ret->note, sizeof(ret->note), "%s, %s", version,
              ret->has_generate ? route_generate : route_complete);
     return error;
 }
 
 /* ---- sampling ---------------------------------------------------------------------------- */
-
-/* What the ids say but for the token that ends the turn. */
-static int say(struct engine *engine, struct generation *ret, struct fail *fail)
-{
-    AUTO_BUFFER text = {0};
-    size_t count = ret->sampled.count - (strcmp(ret->finish, "stop") == 0);
-    int error = count ? spelling_say(engine, &ret->sampled, count, &text, fail) : 0;
-    if (error < 0)
-        return error;
-    ret->text = buffer_take_str(&text);
-    return ret->text ? 0 : fail_set(fail, -ENOMEM, "out of memory");
-}
 
 int vllm_generate(struct engine *engine, const struct tokens *prompt,
                   const struct task_sampling *sampling, uint64_t max_tokens, uint64_t seed_offset,
@@ -284,14 +274,11 @@ int vllm_generate(struct engine *engine, const struct tokens *prompt,
     int error = ask(engine, &engine->facts, &asking, &answer, fail);
     if (error < 0)
         return error;
-    if (engine->facts.has_generate) {
-        error = vllm_reply_generate(&answer.tree, prompt, max_tokens, ret, fail);
-        if (error == 0)
-            error = say(engine, ret, fail);
-    } else {
-        error = vllm_reply_complete(&answer.tree, prompt, max_tokens, ret, fail);
-    }
-    return error < 0 ? error : ends_check(engine, ret, fail);
+    error = (engine->facts.has_generate ? vllm_reply_generate : vllm_reply_complete)(
+        &answer.tree, prompt, max_tokens, ret, fail);
+    if (error == 0)
+        error = ends_check(engine, ret, fail);
+    return error < 0 ? error : saying_check(engine, ret, fail);
 }
 
 /* ---- for checks -------------------------------------------------------------------------- */
