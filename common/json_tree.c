@@ -1,4 +1,4 @@
-#include "common/json_tree.h"
+#include "common/json_tree_inside.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,7 +9,7 @@ enum { NUMBER_MAX = 64 }; /* bytes of one that is not an integer */
 struct tree_reader {
     struct tree *tree;
     const uint8_t *at, *end;
-    bool no_memory;
+    bool no_memory, has_twice; /* why it could not be read, if it was not the form */
 };
 
 /* ---- pieces of text ---------------------------------------------------------------------- */
@@ -252,6 +252,14 @@ static bool read_array(struct tree_reader *reader, int level)
     return close_node(reader, index);
 }
 
+static bool check_names(struct tree_reader *reader, uint32_t object)
+{
+    const int unique = tree_names_are_unique(reader->tree, &reader->tree->nodes[object]);
+    reader->no_memory |= unique < 0;
+    reader->has_twice |= unique == 0;
+    return unique == 1;
+}
+
 static bool read_object(struct tree_reader *reader, int level)
 {
     uint32_t index = add_node(reader, TREE_OBJECT), count = 0;
@@ -267,7 +275,7 @@ static bool read_object(struct tree_reader *reader, int level)
             return false;
     }
     reader->tree->nodes[index].count = count;
-    return close_node(reader, index);
+    return close_node(reader, index) && check_names(reader, index);
 }
 
 static bool read_word(struct tree_reader *reader)
@@ -320,7 +328,9 @@ int tree_parse(struct slice text, struct tree *ret, struct fail *fail)
     }
     if (reader.no_memory)
         return fail_set(fail, -ENOMEM, "out of memory");
-    return fail_set(fail, -EPROTO, "the answer is not JSON: byte %zu",
+    return fail_set(fail, -EPROTO,
+                    reader.has_twice ? "the answer gives a key twice, before byte %zu"
+                                     : "the answer is not JSON: byte %zu",
                     text.len ? (size_t)(reader.at - text.data) : 0);
 }
 

@@ -3,8 +3,8 @@
  * engine says of thousands of tokens, and for the broker's and workers' many tasks, where a hash
  * table and a copy of every name and string would cost more than all the rest.
  *
- * Strict: RFC 8259, UTF-8 not checked (readers repair what they keep), at most TREE_LEVELS_MAX
- * deep. Memory: 24 bytes a node, of which a byte of text makes at most one half. The text must
+ * Strict: RFC 8259, no name twice in one object (readers differ in which they take), UTF-8 not
+ * checked (readers repair what they keep), at most TREE_LEVELS_MAX deep. Memory: 24 bytes a node, of which a byte of text makes at most one half. The text must
  * outlive the tree.
  */
 #ifndef SLUICE_COMMON_JSON_TREE_H

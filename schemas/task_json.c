@@ -48,7 +48,6 @@ static bool add_member(const struct tree *tree, const struct tree_node *name, js
 {
     struct slice text = tree_raw(tree, name);
     return !name->has_escapes && utf8_is_valid(text) &&
-           !json_object_getn(object, (const char *)text.data, text.len) &&
            json_object_setn_new_nocheck(object, (const char *)text.data, text.len,
                                         make_value(tree, name + 1)) == 0;
 }

@@ -33,6 +33,14 @@ def too_long(engine, prompt, limit):
                            "type": "BadRequestError", "param": "input_tokens", "code": 400}}
 
 
+def unknown_id(engine, prompt):
+    """vLLM's and SGLang's sentences for an id beyond the vocabulary."""
+    words = f"Token id {max(prompt)} is out of vocabulary"
+    if engine.script["dialect"] == "sglang":
+        words = f"The input_ids {prompt} contains values greater than the vocab size ({engine.model.VOCABULARY})."
+    return 400, {"error": {"message": words, "type": "BadRequestError", "param": None, "code": 400}}
+
+
 def sample(engine, request, prompt, limit, sampling, reply_ids):
     """[(id, logprob, logprob of the likeliest)], finish: what the script says at this temperature."""
     mode = engine.script.get("logprobs_mode", "processed" if engine.script["dialect"] == "sglang" else "raw")
@@ -64,6 +72,8 @@ def vllm_generate(engine, request, reply_ids):
     sampling, prompt = request["sampling_params"], request["token_ids"]
     if len(prompt) + sampling["max_tokens"] > engine.context and not engine.breaks("too_long"):
         return too_long(engine, prompt, sampling["max_tokens"])
+    if max(prompt) >= engine.model.VOCABULARY:
+        return unknown_id(engine, prompt)
     tokens, finish = sample(engine, request, prompt, sampling["max_tokens"], sampling, reply_ids)
     content = [{"token_id": id, "logprob": p, "rank": 1,
                 "top_logprobs": [{"token_id": id, "logprob": p, "rank": 2}, {"token_id": 7, "logprob": top, "rank": 1}]
@@ -81,6 +91,8 @@ def vllm_complete(engine, request, reply_ids):
     prompt = request["prompt"]
     if len(prompt) + request["max_tokens"] > engine.context:
         return too_long(engine, prompt, request["max_tokens"])
+    if max(prompt) >= engine.model.VOCABULARY:
+        return unknown_id(engine, prompt)
     tokens, finish = sample(engine, request, prompt, request["max_tokens"], request, reply_ids)
     ids = [id for id, _, _ in tokens]
     said = engine.decode(ids[:-1] if finish == "stop" else ids, specials=True)
@@ -140,6 +152,8 @@ def sglang_generate(engine, request, reply_ids):
     sampling, prompt = request["sampling_params"], request["input_ids"]
     if len(prompt) + sampling["max_new_tokens"] > engine.context:
         return too_long(engine, prompt, sampling["max_new_tokens"])
+    if max(prompt) >= engine.model.VOCABULARY:
+        return unknown_id(engine, prompt)
     tokens, finish = sample(engine, request, prompt, sampling["max_new_tokens"], sampling, reply_ids)
     ids = [id for id, _, _ in tokens]
     reason = {"type": "stop", "matched": ids[-1]} if finish == "stop" else {"type": "length", "length": len(ids)}

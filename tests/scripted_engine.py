@@ -23,6 +23,7 @@ The first rule whose conditions all hold decides. `call` counts requests to that
     hang, stall, trickle, endless   nothing at all, half an answer and then nothing, a byte a second,
                                an answer without end: each until the client goes, which is logged
                                as answer "gone"
+    all_twice, logprob_twice   keys given twice
     down                       the engine dies
 A script's "breaks" names rules that it breaks in all it does: "specials" (reads them in plain text), "specials_inside"
 (only among other text), "ids" (text comes back in capitals), "scores" (a prompt's log-probabilities are others),
@@ -223,6 +224,7 @@ STATUSES = {
     "500": {"error": {"code": 500, "message": "it broke", "type": "server_error"}},
     "503": {"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}},
     "503_later": {"error": {"code": 503, "message": "come back later", "type": "unavailable_error"}},
+    "unknown_id": {"error": {"code": 400, "message": "Prompt contains invalid tokens", "type": "invalid_request_error"}},
     "long": {"error": {"code": 400, "message": "request (9 tokens) exceeds the available context size (8 tokens), "
                        "try increasing it", "type": "exceed_context_size_error", "n_prompt_tokens": 9, "n_ctx": 8}},
 }
@@ -249,6 +251,11 @@ FAULTS = {
     "other_bytes": lambda a: break_entry(a, bytes=list(b"EVIL")),
 }
 
+
+TWICE = {
+    "all_twice": lambda body: body[:-1] + b", " + body[1:],
+    "logprob_twice": lambda body: re.sub(rb'"logprob": ', b'"logprob": -9.5, "logprob": ', body, count=1),
+}
 
 METRICS = {"llama": "llamacpp:kv_cache_usage_ratio", "vllm": "vllm:kv_cache_usage_perc",
            "sglang": "sglang:token_usage"}
@@ -368,7 +375,7 @@ class Engine:
                          "model_path": self.script.get("model", "model.gguf"),
                          "media_marker": self.start(f"<__media_{self.marker}__>"),
                          "chat_template": self.script.get("template", "chatml")}
-        if path == "/v1/models" and not self.script.get("other_server"):
+        if path == "/v1/models" and not self.script.get("other_server") and path not in self.script.get("lacks", []):
             return 200, {"data": [{"id": "scripted", "meta": {"n_vocab": VOCABULARY}}]}
         if path == "/tokenize":
             inside = self.breaks("specials_inside") and request["content"] not in SPECIALS
@@ -385,6 +392,8 @@ class Engine:
         if path == "/completion":
             if len(request["prompt"]) >= context and not self.breaks("too_long"):
                 return 400, STATUSES["long"]
+            if max(request["prompt"]) >= VOCABULARY:
+                return 400, STATUSES["unknown_id"]
             return 200, completion(request, self.reply(rule, turn), 5 if self.breaks("scores") else 0, self.word)
         return 404, {"error": {"code": 404, "message": "File Not Found", "type": "not_found_error"}}
 
@@ -494,6 +503,8 @@ class Handler(BaseHTTPRequestHandler):
         elif fault in FAULTS:
             answer = FAULTS[fault](answer)
         body = json.dumps(answer).encode()
+        if fault in TWICE:
+            body = TWICE[fault](body)
         engine.note(path=self.path, request=request, status=status, answer=answer)
         if fault == "down":
             os._exit(1)

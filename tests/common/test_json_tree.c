@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/cleanup.h"
 #include "common/json_tree.h"
@@ -65,8 +66,8 @@ static void assert_agrees(const char *text)
 {
     struct tree tree;
     struct fail fail = {0};
-    json_t *json = json_loads(text, JSON_DECODE_ANY | JSON_ALLOW_NUL,
-                              NULL);
+    json_t *json = json_loads(
+        text, JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL);
     int error = tree_parse(slice_from_str(text), &tree, &fail);
     if ((error == 0) != (json != NULL))
         fail_msg("%.80s: %s", text, error ? fail.text : "jansson refuses it");
@@ -102,6 +103,62 @@ static void what_is_no_json_is_refused(void **state)
         "-", "1.", ".5", "1e", "1e+", "+1", "nul", "truex", "1 1", "NaN", "Infinity", "[1]]", "1e999"};
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
         assert_agrees(texts[i]);
+}
+
+/* At any depth, among few or many, also where one is written with an escape. */
+static void a_name_twice_in_one_object_is_refused(void **state)
+{
+    (void)state;
+    static const char *const twice[] = {
+        "{\"a\":1,\"a\":1}", "[[{\"x\":{\"b\":1,\"a\":2,\"b\":null}}]]", "{\"\":1,\"\":2}",
+        "{\"tokens\":[1],\"tok\\u0065ns\":[2]}", "{\"\\u0061\":1,\"b\":{},\"\\u0061\":2}"};
+    static const char *const once[] = {
+        "{\"a\":{\"a\":{\"a\":1}},\"b\":{\"a\":1}}", "[{\"a\":1},{\"a\":1}]", "{\"a\":1,\"A\":1,\"a \":1}",
+        "{\"\\u0061\":1,\"\\u0062\":1,\"c\":1}", "{\"a\":\"a\"}"};
+    for (size_t i = 0; i < sizeof(twice) / sizeof(*twice); i++) {
+        struct tree tree;
+        struct fail fail = {0};
+        assert_agrees(twice[i]);
+        assert_int_equal(tree_parse(slice_from_str(twice[i]), &tree, &fail), -EPROTO);
+        assert_non_null(strstr(fail.text, "gives a key twice"));
+        tree_finish(&tree);
+        assert_int_equal(tree_parse(slice_from_str(once[i]), &tree, &fail), 0);
+        tree_finish(&tree);
+    }
+}
+
+/* Of so many names one is the same as another, or none is. */
+static void among_any_number_of_names_one_twice_is_found(void **state)
+{
+    (void)state;
+    for (int count = 2; count < 400; count += 1 + count / 8)
+        for (int same = 0; same <= count; same += count / 2) {
+            AUTO_BUFFER text = {0};
+            buffer_append_str(&text, "{");
+            for (int i = 0; i < count; i++)
+                buffer_printf(&text, "%s\"name %d\":%d", i ? "," : "", i == same ? 1 : i, i);
+            buffer_append_str(&text, "}");
+            AUTO_FREE char *json = buffer_take_str(&text);
+            assert_agrees(json);
+        }
+}
+
+/* A text that is dense with names is read in time that grows as it does. */
+static void a_million_bytes_of_names_are_read_at_once(void **state)
+{
+    (void)state;
+    AUTO_BUFFER text = {0};
+    struct tree tree;
+    struct fail fail = {0};
+    buffer_append_str(&text, "{\"\":0");
+    for (int i = 0; text.len < 1 << 20; i++)
+        buffer_printf(&text, ",\"%x\":0", i);
+    buffer_append_str(&text, "}");
+    const clock_t start = clock();
+    assert_int_equal(tree_parse(buffer_peek(&text), &tree, &fail), 0);
+    assert_true((double)(clock() - start) / CLOCKS_PER_SEC < 2); /* 130,000 squared would be minutes */
+    assert_true(tree_root(&tree)->count > 100000);
+    tree_finish(&tree);
 }
 
 /* Every number of a trajectory's precision, to the last bit as strtod has it. */
@@ -183,6 +240,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_jansson_reads_is_read_alike),
         cmocka_unit_test(what_is_no_json_is_refused),
+        cmocka_unit_test(a_name_twice_in_one_object_is_refused),
+        cmocka_unit_test(among_any_number_of_names_one_twice_is_found),
+        cmocka_unit_test(a_million_bytes_of_names_are_read_at_once),
         cmocka_unit_test(numbers_are_what_strtod_makes_of_them),
         cmocka_unit_test(lone_surrogates_become_replacements),
         cmocka_unit_test(depth_has_a_limit),

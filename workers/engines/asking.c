@@ -5,6 +5,7 @@
 #include "common/clock.h"
 #include "workers/engines/encoding.h"
 #include "workers/engines/framing.h"
+#include "workers/engines/ids.h"
 #include "workers/engines/knowing.h"
 #include "workers/engines/rendering.h"
 #include "workers/engines/replies.h"
@@ -233,6 +234,8 @@ static int sample(struct action *action, uint64_t max_tokens, struct fail *fail)
         start_us = clock_us();
         error = engine->dialect->generate(engine, action->prompt, action->sampling, max_tokens,
                                           action->seed_offset, &action->generation, fail);
+        if (error == 0)
+            error = ids_check(engine, action->prompt, &action->generation.sampled, fail);
     } while (engine_call_end(engine, &call, error, &action->generation));
     action->generation.seconds = (double)(clock_us() - start_us) / 1e6;
     return error;

@@ -85,7 +85,8 @@ static int request(const struct call *call, const char *body, struct http_reply 
 static json_t *parse(struct slice text)
 {
     return text_is_shallow(text, TEXT_LEVELS_MAX)
-               ? json_loadb((const char *)text.data, text.len, JSON_ALLOW_NUL, NULL)
+               ? json_loadb((const char *)text.data, text.len, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES,
+                            NULL)
                : NULL;
 }
 
@@ -125,7 +126,7 @@ int call_json(const struct call *call, json_t **ret, struct fail *fail)
     *ret = parse(buffer_peek(&text));
     if (*ret)
         return 0;
-    fail_set(fail, -EPROTO, "the engine's answer is not JSON");
+    fail_set(fail, -EPROTO, "the engine's answer is not JSON, or gives a key twice");
     return fail_wrap(fail, "%s%s", call->base, call->path);
 }
 

@@ -53,6 +53,8 @@ struct engine_facts {
     bool drops_blanks;      /* what it says of ids lacks some of their blanks */
     struct tokens prefix; /* what the tokenizer puts in front of every text (BOS) */
     struct tokens ends;   /* ids known to end a turn; grows as they are seen */
+    uint64_t vocabulary;  /* ids are below; 0: it does not say */
+    uint64_t ids_taken;   /* ids below were seen to be taken (ids.h) */
     uint32_t plain_id;    /* of a token that is plain ASCII text */
     char joint[64];       /* spelling.h: the name of a special token that cuts text; "": none */
     uint32_t joint_id;

@@ -6,7 +6,7 @@
 
 bool ends_have(const struct tokens *ends, uint32_t id);
 /*
- * The last id ends the turn exactly when the engine says so, but for a turn whose last token allowed
+ * No id but the last is one that ends a turn. The last id does exactly when the engine says so, but for a turn whose last token allowed
  * was its end: some engines call that cut, and it becomes "stop". An end that is new must be a
  * special token, and is learnt. -EPROTO with a sentence; awaits.
  */
