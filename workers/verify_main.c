@@ -36,19 +36,20 @@ static void print_help(FILE *out)
 {
     fputs("sluice-verify TRAJECTORIES --engine URL [OPTION ...]\n\n"
           "Has an engine score every sampled token anew, after exactly the ids before it, and compares that\n"
-          "with what was recorded when it was sampled; checks masks, counts and the joints between turns.\n"
+          "with what was recorded when it was sampled; makes prompts and what tools said again from the messages,\n"
+          "and compares the ids; checks masks, counts and the joints between turns. Each token and each trace is judged.\n"
           "TRAJECTORIES is a file of `sluice watch --json` or `sluice submit --out`; - is stdin. It takes about as\n"
           "long as sampling them did, twice. docs/verify.md tells what each finding means.\n\n",
           out);
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-        char head[32];
+        char head[40];
         snprintf(head, sizeof(head), "--%s %s", rows[i].word, rows[i].argument ? rows[i].argument : "");
-        fprintf(out, "  %-17s %s\n", head, rows[i].doc);
+        fprintf(out, "  %-22s %s\n", head, rows[i].doc);
     }
     fputs("\nFor example:\n\n"
           "  sluice watch train --json --timeout 1s > train.jsonl\n"
           "  sluice verify train.jsonl --engine http://127.0.0.1:8080 --plot train.svg\n\n"
-          "Ends with 0 when all is good, 1 when an error was found or the mean difference is beyond the\n"
+          "Ends with 0 when all is good, 1 when an error was found or the mean difference of all is beyond the\n"
           "tolerance, 2 for a wrong command line, 3 when not everything could be scored.\n",
           out);
 }
@@ -83,6 +84,8 @@ static enum verify_status take_option(int id, const char *word, const char *valu
         return VERIFY_GOOD;
     case OPTION_tolerance:
         return parse_tolerance(value, &ret->tolerance) ? VERIFY_GOOD : wrong("no number from 0 on: ", value);
+    case OPTION_token_tolerance:
+        return parse_tolerance(value, &ret->token_tolerance) ? VERIFY_GOOD : wrong("no number from 0 on: ", value);
     case OPTION_parallel:
         return parse_number(value, 64, &ret->parallel) ? VERIFY_GOOD : wrong("no number from 1 to 64: ", value);
     case OPTION_tokens:
@@ -126,7 +129,7 @@ static enum verify_status parse(int argc, char **argv, struct verify_options *re
 
 int main(int argc, char **argv)
 {
-    struct verify_options options = {.tolerance = 0.02, .parallel = 4};
+    struct verify_options options = {.tolerance = 0.02, .token_tolerance = 1, .parallel = 4};
     signal(SIGPIPE, SIG_IGN);
     log_open("verify", LOG_WARN);
     enum verify_status status = parse(argc, argv, &options);

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import urllib.request
 import xml.etree.ElementTree
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -14,11 +15,11 @@ import scripted_engine  # noqa: E402
 from harness import SLUICE, Engine  # noqa: E402
 
 START, END = 256, 257
-ERRORS = ("damaged", "not_in_mask", "not_sampled", "breaks", "counts", "values", "strangers")
+ERRORS = ("damaged", "not_in_mask", "not_sampled", "breaks", "counts", "values", "altered", "off", "drifted", "strangers")
 
 
-def make_trajectory(name, parts):
-    """parts: (role, ids). As the scripted engine would have sampled it."""
+def make_trajectory(name, parts, messages=None):
+    """parts: (role, ids). As the scripted engine would have sampled it. messages: what they say, the roles' turn by turn."""
     trace = {"token_ids": [], "mask": [], "logprobs": [], "turns": [], "reason": "", "template_digest": "", "tokenizer_digest": ""}
     for role, ids in parts:
         at, said = len(trace["token_ids"]), role == "assistant"
@@ -28,20 +29,76 @@ def make_trajectory(name, parts):
         trace["token_ids"] += ids
         trace["mask"] += [int(said)] * len(ids)
         trace["logprobs"] += [scripted_engine.logprob(at + k, id) if said else 0 for k, id in enumerate(ids)]
-    return {"rollout": name, "logprobs_mode": "raw", "traces": [trace]}
+    roles = [dict(prompt="user").get(role, role) for role, _ in parts]
+    told = {"messages": [{"role": role, "content": content} for role, content in zip(roles, messages)]} if messages else {}
+    return {"rollout": name, "logprobs_mode": "raw", "traces": [trace], **told}
 
 
 def two_turns(name="g/0"):
-    return make_trajectory(name, [("prompt", [START, *b"user\nhi", END, START, *b"assistant\n"]),
+    return make_trajectory(name, [("prompt", [START, *b"user\nhi", END, 10, START, *b"assistant\n"]),
                                   ("assistant", [*"caf\u00e9 \U0001f600".encode(), END]),
                                   ("tool", [10, START, *b"user\nout", END, 10, START, *b"assistant\n"]),
-                                  ("assistant", [*b"done", END])])
+                                  ("assistant", [*b"done", END])], ["hi", "caf\u00e9 \U0001f600", "out", "done"])
 
 
-class Verify(unittest.TestCase):
+REAL = os.environ.get("SLUICE_LLAMA_SERVER"), os.environ.get("SLUICE_MODEL")
+
+
+def post(url, path, body):
+    request = urllib.request.Request(url + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return json.load(answer)
+
+
+def ids_of(url, text):
+    return post(url, "/tokenize", {"content": text, "add_special": False, "parse_special": True})["tokens"]
+
+
+def sample_real(url, name, words, seed):
+    """A trajectory of two turns, an observation between, as a worker has them of a real server."""
+    trace = {"token_ids": [], "mask": [], "logprobs": [], "turns": [], "reason": "", "template_digest": "", "tokenizer_digest": ""}
+    messages = [{"role": "user", "content": f"Say a word that goes with {words}."}]
+
+    def add(role, ids, logprobs=None, finish=""):
+        said = int(role == "assistant")
+        trace["turns"].append({"role": role, "offset": len(trace["token_ids"]), "length": len(ids), "finish": finish,
+                               "prompt_tokens": len(trace["token_ids"]) * said, "cached_tokens": 0, "seconds": 0.1})
+        trace["token_ids"] += ids
+        trace["mask"] += [said] * len(ids)
+        trace["logprobs"] += logprobs or [0] * len(ids)
+
+    add("prompt", ids_of(url, post(url, "/apply-template", {"messages": messages})["prompt"]))
+    for turn in range(2):
+        got = post(url, "/completion", {"prompt": trace["token_ids"], "n_predict": 6, "return_tokens": True, "n_probs": 1, "temperature": 1.0,
+                                        "top_k": 0, "top_p": 1.0, "min_p": 0.0, "seed": 2 * seed + turn, "logit_bias": [[2, -100], [0, -100]]})
+        values = [entry["logprob"] for entry in got["completion_probabilities"]]
+        if [entry["id"] for entry in got["completion_probabilities"]] != got["tokens"] or "\ufffd" in got["content"]:
+            return sample_real(url, name, words, seed + 1000)  # a character in several tokens
+        add("assistant", got["tokens"], values, "length")
+        messages.append({"role": "assistant", "content": got["content"]})
+        if turn == 0:
+            messages.append({"role": "tool", "content": f"<returncode>0</returncode>\n<output>\nfile-{seed} {words} 17\n</output>"})
+            end = ids_of(url, "<|im_end|>")
+            trace["token_ids"] += end
+            trace["mask"], trace["logprobs"] = trace["mask"] + [1], trace["logprobs"] + [forced(url, trace["token_ids"])]
+            trace["turns"][-1].update(length=trace["turns"][-1]["length"] + 1, finish="stop")
+            add("user", ids_of(url, f"\n<|im_start|>user\n{messages[-1]['content']}<|im_end|>\n<|im_start|>assistant\n"))
+    return {"rollout": name, "logprobs_mode": "raw", "traces": [trace], "messages": messages}
+
+
+def forced(url, ids):
+    """The log-probability of the last one after those before."""
+    got = post(url, "/completion", {"prompt": ids[:-1], "n_predict": 1, "return_tokens": True, "n_probs": 1, "temperature": 0.0,
+                                    "logit_bias": [[ids[-1], 10000]]})
+    return got["completion_probabilities"][0]["logprob"]
+
+
+class Verifying(unittest.TestCase):
+    """`sluice verify` of some lines, against the class's engine."""
+
     @classmethod
     def setUpClass(cls):
-        cls.engine = cls.enterClassContext(Engine())
+        cls.engine = cls.enterClassContext(cls.make_engine())
         cls.folder = cls.enterClassContext(tempfile.TemporaryDirectory())
         cls.path = os.path.join(cls.folder, "t.jsonl")
 
@@ -49,12 +106,16 @@ class Verify(unittest.TestCase):
         with open(self.path, "w", encoding="utf-8") as file:
             file.writelines((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
         return subprocess.run([SLUICE, "verify", self.path, "--engine", engine or self.engine.url, *options], capture_output=True,
-                              text=True, timeout=120, check=False)
+                              text=True, timeout=300, check=False)
 
     def totals(self, lines, *options, status, engine=None):
         done = self.run_verify(lines, "--json", *options, engine=engine)
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+class Verify(Verifying):
+    make_engine = Engine
 
     def test_what_the_engine_says_too_is_good(self):
         *each, totals = self.totals([two_turns("g/0"), two_turns("g/1"), two_turns("g/2")], status=0)
@@ -98,13 +159,33 @@ class Verify(unittest.TestCase):
             trace["mask"][tool["offset"] - 1] = 1
             trace["logprobs"][tool["offset"] - 1] = scripted_engine.logprob(tool["offset"] - 1, 10)
 
+        def drift(t):
+            trace = t["traces"][0]
+            trace["logprobs"] = [value - 0.5 * bit for value, bit in zip(trace["logprobs"], trace["mask"])]
+
         def put(key, place, value):
             return lambda t: t["traces"][0][key].__setitem__(place, value)
 
         def turn(place, **more):
             return lambda t: t["traces"][0]["turns"][place].update(more)
 
+        def give(place, id):
+            return lambda t: t["traces"][0]["token_ids"].__setitem__(place, id)
+
+        def told(content):
+            return lambda t: t["messages"][-2].update(content=content)
+
+        unlike = max(range(97, 123), key=lambda id: abs(scripted_engine.logprob(said, id) - scripted_engine.logprob(said, ord("c"))))
+        prompt, tool = [two_turns()["traces"][0]["turns"][k]["offset"] for k in (0, 2)]
         lies = [
+            ("altered", 1, give(prompt + 6, ord("o"))),
+            ("altered", 1, give(tool + 3, ord("S"))),
+            ("altered", 1, give(tool + 7, ord("a"))),
+            ("altered", 1, give(tool + 10, START)),
+            ("altered", 1, told("not this")),
+            ("off", 1, put("logprobs", said, scripted_engine.logprob(said, ord("c")) - 5)),
+            ("off", 1, give(said, unlike)),
+            ("drifted", 1, drift),
             ("not_in_mask", 1, put("mask", said, 0)),
             ("not_sampled", 1, put("mask", 2, 1)),
             ("not_sampled", 1, leak),
@@ -129,6 +210,40 @@ class Verify(unittest.TestCase):
         t = two_turns()
         second_trace(t, "the template moved")
         self.assertEqual(self.totals([t], status=0)[-1]["new_traces"], 1)
+
+    def test_what_is_said_of_an_error_names_its_place_and_both_values(self):
+        t = two_turns()
+        said = t["traces"][0]["turns"][1]["offset"]
+        t["traces"][0]["logprobs"][said + 1] -= 5
+        recorded, scored = t["traces"][0]["logprobs"][said + 1], scripted_engine.logprob(said + 1, ord("a"))
+        place = f"g/0, trace 0, token {said + 1} (id 97): recorded {recorded:.4f}, scored {scored:.4f}"
+        one, totals = self.totals([t], "--tolerance", "9", status=1)
+        for told in (one, totals):
+            self.assertIn(place, told["first"])
+            self.assertEqual((told["worst"]["rollout"], told["worst"]["trace"], told["worst"]["token"], told["worst"]["id"]),
+                             ("g/0", 0, said + 1, 97))
+            self.assertAlmostEqual(told["worst"]["recorded"] - told["worst"]["scored"], -5, 4)
+        self.assertIn("wrong in 1 places: g/0: " + place, self.run_verify([two_turns("g/1"), t], "--tolerance", "9").stdout)
+        self.totals([t], "--token-tolerance", "6", "--tolerance", "9", status=0)
+        t, observed = two_turns(), two_turns()["traces"][0]["turns"][2]["offset"]
+        t["traces"][0]["token_ids"][observed + 8] = ord("X")
+        self.assertIn(f"g/0, trace 0, token {observed + 8}: 88, where template and messages have {ord('u')}",
+                      self.totals([t], "--tolerance", "9", "--token-tolerance", "9", status=1)[-1]["first"])
+
+    def test_a_file_without_messages_is_good(self):
+        t = two_turns()
+        del t["messages"]
+        self.totals([t], status=0)
+
+    def test_words_that_an_agent_puts_around_a_result_are_no_alteration(self):
+        told = b"<tool_response>\nout\n</tool_response>"
+        t = make_trajectory("g/0", [("prompt", [START, *b"user\nhi", END, 10, START, *b"assistant\n"]), ("assistant", [*b"call", END]),
+                                    ("tool", [10, START, *b"user\n", *told, END, 10, START, *b"assistant\n"]), ("assistant", [*b"done", END])],
+                            ["hi", "call", "out", "done"])
+        self.totals([t], status=0)
+        place = t["traces"][0]["turns"][2]["offset"] + 1
+        t["traces"][0]["token_ids"][place] = END
+        self.assertEqual(self.totals([t], status=1)[-1]["errors"]["altered"], 1)
 
     def test_lines_that_are_no_trajectory_are_counted_and_passed_over(self):
         t = json.dumps(two_turns())
@@ -175,6 +290,67 @@ class Verify(unittest.TestCase):
         self.assertEqual(sum(int(text.split()[0]) for text in titles), 2 * len(said))
         self.assertEqual(len(titles), 6)  # four sizes and what is less, and all that is less when scored again
         self.totals([t], "--plot", "/nowhere/p.svg", "--tolerance", "1", status=3)
+
+
+@unittest.skipUnless(all(REAL), "no real engine (SLUICE_LLAMA_SERVER and SLUICE_MODEL are not set)")
+class VerifyReal(Verifying):
+    """Sixteen trajectories of a real model; one damage in one of them."""
+
+    @staticmethod
+    def make_engine():
+        from test_real_model import Llama
+        return Llama(4, ("-ub", "1"))  # each token is computed alone (docs/verify.md)
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        words = ["apple", "river", "stone", "green", "seven", "paper", "cloud", "piano"]
+        cls.sixteen = [sample_real(cls.engine.url, f"g/{k}", f"{words[k % 8]} and {words[k // 2]}", k) for k in range(16)]
+
+    def damaged(self, damage):
+        """The errors of the one, which are all there are; it is no mean of all that tells."""
+        lines = copy.deepcopy(self.sixteen[4:6])
+        place = damage(lines[1]["traces"][0])
+        *each, totals = self.totals(lines, "--tolerance", "5", status=1)
+        self.assertEqual([one["rollout"] for one in each if sum(one["errors"].values())], ["g/5"], totals)
+        self.assertIn(f"g/5, trace 0, token {place}", totals["first"])
+        return totals
+
+    def test_sixteen_undamaged_ones_are_good(self):
+        totals = self.totals(self.sixteen, "--tokens", "2", status=0)[-1]
+        self.assertEqual((totals["errors"], totals["unscored"]), (dict.fromkeys(ERRORS, 0), 0))
+        self.assertEqual(totals["recorded"]["tokens"], 32)
+
+    def test_one_sampled_id_is_seen(self):
+        def flip(trace):
+            place = trace["turns"][1]["offset"] + 2
+            trace["token_ids"][place] ^= 4096
+            return place
+        self.assertGreater(self.damaged(flip)["errors"]["off"], 0)
+
+    def test_one_log_probability_is_seen(self):
+        def nudge(trace):
+            place = trace["turns"][3]["offset"] + 1
+            trace["logprobs"][place] -= 5
+            return place
+        totals = self.damaged(nudge)
+        self.assertEqual(totals["errors"]["off"], 1)
+        self.assertAlmostEqual(totals["worst"]["recorded"] - totals["worst"]["scored"], -5, 1)
+
+    def test_any_id_of_an_observation_or_a_prompt_is_seen(self):
+        t = copy.deepcopy(self.sixteen[5])
+        given = [k for k, bit in enumerate(t["traces"][0]["mask"]) if not bit]
+        given = given[:40:8] + given[40::4]
+        lines = []
+        for place in given:
+            lines.append(copy.deepcopy(t))
+            lines[-1]["rollout"] = f"place/{place}"
+            lines[-1]["traces"][0]["token_ids"][place] ^= 1
+        *each, totals = self.totals(lines, "--tokens", "1", "--once", "--tolerance", "50", "--token-tolerance", "50", status=1)
+        self.assertEqual(sorted(one["rollout"] for one in each if one["errors"]["altered"] != 1), [])
+        self.assertEqual(totals["errors"]["altered"], len(given))
+        for one in each:
+            self.assertIn(f"{one['rollout']}, trace 0, token {one['rollout'].split('/')[1]}: ", one["first"])
 
 
 if __name__ == "__main__":

@@ -75,6 +75,9 @@ struct dialect {
     int (*tokenize)(struct engine *engine, struct slice text, enum tokenize_mode mode,
                     struct tokens *ret, struct fail *fail);
     int (*detokenize)(struct engine *engine, uint32_t id, struct buffer *ret, struct fail *fail);
+    /* What all these say, appended; special tokens by their names. */
+    int (*say)(struct engine *engine, const struct tokens *ids, size_t count, struct buffer *ret,
+               struct fail *fail);
     /* max_tokens fits the context. *ret is empty before. */
     int (*generate)(struct engine *engine, const struct tokens *prompt,
                     const struct task_sampling *sampling, uint64_t max_tokens, uint64_t seed_offset,

@@ -54,11 +54,12 @@ static int llama_tokenize(struct engine *engine, struct slice text, enum tokeniz
     return encode(engine, text, mode, false, ret, fail);
 }
 
-static int llama_detokenize(struct engine *engine, uint32_t id, struct buffer *ret,
-                            struct fail *fail)
+static int llama_say(struct engine *engine, const struct tokens *ids, size_t count,
+                     struct buffer *ret, struct fail *fail)
 {
-    AUTO_JSON json_t *body = json_pack("{s:[I]}", "tokens", (json_int_t)id);
-    AUTO_JSON json_t *answer = NULL;
+    AUTO_JSON json_t *body = json_pack("{s:[]}", "tokens"), *answer = NULL;
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(json_object_get(body, "tokens"), json_integer(ids->ids[i]));
     int error = served_post(engine, "/detokenize", body, &answer, fail);
     if (error < 0)
         return error;
@@ -67,6 +68,13 @@ static int llama_detokenize(struct engine *engine, uint32_t id, struct buffer *r
         return fail_set(fail, -EPROTO, "the engine's answer to /detokenize has no content");
     buffer_append(ret, json_string_value(text), json_string_length(text));
     return ret->failed ? fail_set(fail, -ENOMEM, "out of memory") : 0;
+}
+
+static int llama_detokenize(struct engine *engine, uint32_t id, struct buffer *ret,
+                            struct fail *fail)
+{
+    const struct tokens one = {.ids = &id, .count = 1};
+    return llama_say(engine, &one, 1, ret, fail);
 }
 
 static int llama_apply_template(struct engine *engine, const struct task_message *messages,
@@ -401,6 +409,7 @@ const struct dialect dialect_llama = {
     .apply_template = llama_apply_template,
     .tokenize = llama_tokenize,
     .detokenize = llama_detokenize,
+    .say = llama_say,
     .generate = llama_generate,
     .score = llama_score,
     .count_calls = llama_count_calls,

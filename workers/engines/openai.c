@@ -53,6 +53,7 @@ const struct dialect dialect_openai = {
     .render = spelling_render,
     .tokenize = spelling_tokenize,
     .detokenize = spelling_detokenize,
+    .say = spelling_say,
     .generate = vllm_generate,
     .score = vllm_score,
 };

@@ -259,6 +259,7 @@ const struct dialect dialect_sglang = {
     .render = spelling_render,
     .tokenize = spelling_tokenize,
     .detokenize = spelling_detokenize,
+    .say = spelling_say,
     .generate = sglang_generate,
     .score = sglang_score,
 };

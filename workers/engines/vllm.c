@@ -319,6 +319,7 @@ const struct dialect dialect_vllm = {
     .render = spelling_render,
     .tokenize = spelling_tokenize,
     .detokenize = spelling_detokenize,
+    .say = spelling_say,
     .generate = vllm_generate,
     .score = vllm_score,
     .count_calls = vllm_count_calls,

@@ -132,6 +132,24 @@ static int read_trace(const json_t *json, struct record *record, struct fail *fa
     return error < 0 ? error : read_turns(json_object_get(json, "turns"), trace, fail);
 }
 
+/* Absent in files that hold only ids. */
+static int read_messages(const json_t *list, struct record *record, struct fail *fail)
+{
+    size_t i;
+    const json_t *message;
+    if (list && !json_is_array(list))
+        return refuse_line(fail, "messages is no list");
+    json_array_foreach(list, i, message)
+    {
+        const json_t *role = json_object_get(message, "role"), *content = json_object_get(message, "content");
+        if (!json_is_string(role) || !json_is_string(content) ||
+            !record_say(record, json_string_value(role),
+                        slice_of(json_string_value(content), json_string_length(content)), NULL, 0))
+            return refuse_line(fail, "a message lacks its role or content, or there are too many");
+    }
+    return 0;
+}
+
 /* ---- a line ------------------------------------------------------------------------------------- */
 
 static int read_trajectory(const json_t *json, struct given *ret, struct fail *fail)
@@ -143,12 +161,11 @@ static int read_trajectory(const json_t *json, struct given *ret, struct fail *f
         !read_text(json, "logprobs_mode", sizeof(record->logprobs_mode), record->logprobs_mode))
         return refuse_line(fail, "it is not as `sluice watch --json` writes it");
     size_t i;
-    int error = 0;
+    int error = read_messages(json_object_get(json, "messages"), record, fail);
     json_array_foreach(traces, i, trace)
     {
-        error = read_trace(trace, record, fail);
-        if (error < 0)
-            break;
+        if (error == 0)
+            error = read_trace(trace, record, fail);
     }
     return error;
 }

@@ -35,6 +35,12 @@ static void print_tally(const char *what, const struct tally *tally, FILE *out)
             tally->max, (ull)tally->count);
 }
 
+void verify_print_wrong(const char *rollout, const struct findings *findings, FILE *out)
+{
+    if (findings_errors(findings) > 0)
+        tame_print(out, "wrong in %llu places: %s: %s\n", (ull)findings_errors(findings), rollout, findings->first);
+}
+
 void verify_print(const struct findings *all, const struct verify_options *options, double seconds, FILE *out)
 {
     fprintf(out, "%llu trajectories: %llu traces (%llu begun anew, with a reason), %llu sampled turns, %llu sampled tokens\n",
@@ -45,6 +51,10 @@ void verify_print(const struct findings *all, const struct verify_options *optio
     print_tally("recorded and scored now", &all->differences, out);
     if (!options->once)
         print_tally("scored now and scored again", &all->again, out);
+    if (all->worst.rollout[0])
+        tame_print(out, "  the furthest: %s, trace %zu, token %zu (id %u): recorded %.4f, scored %.4f\n",
+                   all->worst.rollout, all->worst.trace, all->worst.at, all->worst.id, all->worst.recorded,
+                   all->worst.scored);
     fprintf(out, "errors:\n");
     for (size_t i = 0; i < ERRORS; i++)
         fprintf(out, "  %-34s %llu\n", errors[i].name, (ull)error_count(all, i));
@@ -74,6 +84,14 @@ static void json_words(const char *text, FILE *out)
     putc('"', out);
 }
 
+static void json_worst(const struct worst *worst, FILE *out)
+{
+    fputs(", \"worst\": {\"rollout\": ", out);
+    json_words(worst->rollout, out);
+    fprintf(out, ", \"trace\": %zu, \"token\": %zu, \"id\": %u, \"recorded\": %.9g, \"scored\": %.9g}",
+            worst->trace, worst->at, worst->id, worst->recorded, worst->scored);
+}
+
 void verify_print_json(const char *rollout, const struct findings *findings, const struct verify_options *options, FILE *out)
 {
     if (rollout) {
@@ -91,6 +109,8 @@ void verify_print_json(const char *rollout, const struct findings *findings, con
     json_tally("recorded", &findings->differences, out);
     if (!options->once)
         json_tally("again", &findings->again, out);
+    if (findings->worst.rollout[0])
+        json_worst(&findings->worst, out);
     fputs(", \"errors\": {", out);
     for (size_t i = 0; i < ERRORS; i++)
         fprintf(out, "%s\"%s\": %llu", i ? ", " : "", errors[i].name, (ull)error_count(findings, i));

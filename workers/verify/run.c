@@ -51,6 +51,8 @@ static bool take_next(struct verification *all)
     int error = got == -EINVAL ? 0 : got < 0 ? got : take_one(all, &given, &findings, &fail);
     if (all->options->json)
         verify_print_json(given.rollout, &findings, all->options, all->out);
+    else
+        verify_print_wrong(given.rollout, &findings, all->out);
     findings_join(&all->all, &findings);
     given_finish(&given);
     if (error < 0 && all->why.code == 0)

@@ -35,8 +35,15 @@ double tally_mean(const struct tally *tally)
     return tally->count ? tally->sum / (double)tally->count : 0;
 }
 
+double worst_difference(const struct worst *worst)
+{
+    return worst->rollout[0] ? fabs(worst->recorded - worst->scored) : -1;
+}
+
 void findings_join(struct findings *all, const struct findings *more)
 {
+    if (worst_difference(&more->worst) > worst_difference(&all->worst))
+        all->worst = more->worst;
     all->trajectories += more->trajectories;
     all->traces += more->traces;
     all->turns += more->turns;

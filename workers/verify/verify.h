@@ -1,7 +1,7 @@
 /*
  * verify.h - `sluice-verify`: are the tokens of trajectories what an engine says they are? Each sampled
  * token is scored anew by the engine, after exactly the ids before it, and compared with the recorded
- * log-probability; masks, counts and the joints between turns are checked beside that.
+ * log-probability; what was given is made again; masks, counts and the joints between turns are checked beside that.
  *
  * One thread, one loop; `parallel` fibers (lanes) each take the file's next line until none is left.
  */
@@ -23,7 +23,7 @@ enum verify_status {
 struct verify_options {
     const char *path; /* "-": stdin */
     const char *engine, *plot;
-    double tolerance;
+    double tolerance, token_tolerance;
     uint64_t parallel, tokens; /* tokens: of a trace; 0: all */
     bool once, json, help;
 };
@@ -51,7 +51,18 @@ double tally_mean(const struct tally *tally); /* 0 of none */
     X(breaks, "a trace that starts without a reason")                                              \
     X(counts, "a number that is not what it counts: offsets, prompt and cached tokens, finish")    \
     X(values, "a log-probability that is none, or stands where nothing was sampled")               \
+    X(altered, "a turn of the template's, the task's or a tool's whose ids are not what its messages make")  \
+    X(off, "a sampled token whose log-probability is further from the recorded one than from itself") \
+    X(drifted, "a trace whose mean difference is")                                                  \
     X(strangers, "a trace of another template, tokenizer or kind of log-probability than the engine's")
+
+/* The sampled token that is furthest off. */
+struct worst {
+    char rollout[300];
+    size_t trace, at;
+    uint32_t id;
+    double recorded, scored; /* scored: of all its scores the nearest */
+};
 
 struct findings {
     uint64_t trajectories, traces, turns, sampled; /* turns: of the assistant */
@@ -63,8 +74,10 @@ struct findings {
 #undef X
     struct tally differences; /* recorded and scored */
     struct tally again;       /* scored and scored again */
-    char first[256];          /* the first error, or why it is not scored, in words */
+    struct worst worst;       /* rollout "": none was scored */
+    char first[640];          /* the first error, or why it is not scored, in words */
 };
+double worst_difference(const struct worst *worst); /* -1: none was scored */
 void findings_join(struct findings *all, const struct findings *more);
 uint64_t findings_errors(const struct findings *findings);
 /* Counts one of `error`, a member of *findings; the first is told in words. */
@@ -95,6 +108,12 @@ int checks_run(struct verify_engine *engine, const struct given *given, struct f
 /* Whether the trace is of this engine's model; else counted. */
 bool checks_are_ours(const struct verify_engine *engine, const struct given *given, size_t trace, struct findings *ret);
 
+/* ---- what was given (remaking.c) ------------------------------------------------------------------ */
+
+/* Awaits. Each given turn that is not what the engine makes of the messages is counted as altered. */
+int remaking_run(struct verify_engine *engine, const struct given *given, size_t trace, struct findings *ret,
+                 struct fail *fail);
+
 /* ---- scoring (scoring.c) ------------------------------------------------------------------------ */
 
 /* Awaits. What cannot be scored is counted as unscored; negative only where nothing more can be. */
@@ -103,6 +122,8 @@ int scoring_run(struct verify_engine *engine, const struct given *given, const s
 
 /* ---- telling (print.c, plot.c) -------------------------------------------------------------------- */
 
+/* A line, where the trajectory has an error: its first. */
+void verify_print_wrong(const char *rollout, const struct findings *findings, FILE *out);
 void verify_print(const struct findings *all, const struct verify_options *options, double seconds, FILE *out);
 /* One line; `rollout` NULL: the totals. */
 void verify_print_json(const char *rollout, const struct findings *findings, const struct verify_options *options, FILE *out);

@@ -1,0 +1,335 @@
+/*
+ * remaking.c - what was given, made again: prompts as the engine's template renders the messages, what
+ * stands between two replies as their bridge. An id that is another than was made again is named.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/cleanup.h"
+#include "workers/engines/bridge.h"
+#include "workers/engines/dialect.h"
+#include "workers/verify/verify.h"
+
+/* One turn that was given. */
+struct remaking {
+    struct engine *engine;
+    const struct record_message *messages; /* the record's */
+    size_t own, from, end; /* the task's are before `own`; what this turn says is from `from` to `end` */
+    const uint32_t *ids;   /* of its trace */
+    size_t offset, count;
+    struct buffer said; /* what the ids say; empty: not asked yet */
+    size_t off_at;      /* the furthest place where all before is as it was made again */
+    uint32_t off_wanted;
+    bool is_off;
+};
+
+/* That it cannot be made so is an answer; that nobody answers is none. */
+static int unless_impossible(int error)
+{
+    return error == -ENOTSUP || error == -EINVAL || error == -E2BIG || error == -EPROTO ? 0 : error;
+}
+
+static int out_of_memory(struct fail *fail)
+{
+    return fail_set(fail, -ENOMEM, "out of memory");
+}
+
+static bool is_same(struct remaking *turn, const struct tokens *made)
+{
+    size_t at = 0;
+    const uint32_t *ids = turn->ids + turn->offset;
+    while (at < turn->count && at < made->count && ids[at] == made->ids[at])
+        at++;
+    if (at == turn->count && at == made->count)
+        return true;
+    if (made->count > 0 && (!turn->is_off || at > turn->off_at)) {
+        turn->is_off = true;
+        turn->off_at = at;
+        turn->off_wanted = at < made->count ? made->ids[at] : UINT32_MAX;
+    }
+    return false;
+}
+
+static int say(struct remaking *turn, struct fail *fail)
+{
+    if (turn->said.len > 0)
+        return 0;
+    const struct tokens ids = {.ids = (uint32_t *)(uintptr_t)turn->ids + turn->offset, .count = turn->count};
+    return turn->engine->dialect->say(turn->engine, &ids, ids.count, &turn->said, fail);
+}
+
+/* Whether the text holds what was said here, each behind the one before. */
+static bool holds_messages(const struct remaking *turn, struct slice text)
+{
+    for (size_t i = turn->from; i < turn->end; i++) {
+        struct slice content = slice_from_str(turn->messages[i].content);
+        while (content.len > 0 && isspace(content.data[content.len - 1])) /* templates may */
+            content.len--;
+        while (content.len > 0 && isspace(*content.data))
+            content = slice_of(content.data + 1, content.len - 1);
+        const uint8_t *at = content.len ? memmem(text.data, text.len, content.data, content.len) : text.data;
+        if (content.len > 0 && !at)
+            return false;
+        if (content.len > 0)
+            text = slice_of(at + content.len, text.len - (size_t)(at + content.len - text.data));
+    }
+    return true;
+}
+
+/* ---- what stands between two replies --------------------------------------------------------- */
+
+static int bridge(struct remaking *turn, enum tell_role role, struct slice content, struct tokens *ret,
+                  struct fail *fail)
+{
+    struct fail why = {0};
+    const struct telling telling = {
+        .role = role, .last = turn->ids[turn->offset - 1], .contents = &content, .count = 1};
+    int error = unless_impossible(engine_bridge(turn->engine, &telling, ret, &why));
+    return error < 0 ? fail_set(fail, error, "%s", why.text) : 0;
+}
+
+static int is_bridge_of(struct remaking *turn, enum tell_role role, struct slice content, bool *ret,
+                        struct fail *fail)
+{
+    struct tokens made = {0};
+    int error = bridge(turn, role, content, &made, fail);
+    *ret = error == 0 && is_same(turn, &made);
+    tokens_finish(&made);
+    return error;
+}
+
+/* The content within what the ids say, by what stands around a made-up one; NULL data: it is not there. */
+static int find_content(struct remaking *turn, enum tell_role role, struct slice *ret, struct fail *fail)
+{
+    static const char mark[] = FRAME_USER;
+    AUTO_BUFFER text = {0};
+    struct tokens made = {0};
+    *ret = (struct slice){0};
+    int error = bridge(turn, role, slice_from_str(mark), &made, fail);
+    if (error == 0 && made.count > 0)
+        error = turn->engine->dialect->say(turn->engine, &made, made.count, &text, fail);
+    tokens_finish(&made);
+    const uint8_t *at = text.len ? memmem(text.data, text.len, mark, sizeof(mark) - 1) : NULL;
+    if (error < 0 || !at)
+        return error;
+    const size_t before = (size_t)(at - text.data), after = text.len - before - (sizeof(mark) - 1);
+    const struct slice said = buffer_peek(&turn->said);
+    if (said.len >= before + after && memcmp(said.data, text.data, before) == 0 &&
+        memcmp(said.data + said.len - after, at + sizeof(mark) - 1, after) == 0)
+        *ret = slice_of(said.data + before, said.len - before - after);
+    return 0;
+}
+
+static int is_bridge(struct remaking *turn, enum tell_role role, bool *ret, struct fail *fail)
+{
+    struct slice content;
+    int error = 0;
+    if (turn->end - turn->from == 1)
+        error = is_bridge_of(turn, role, slice_from_str(turn->messages[turn->from].content), ret, fail);
+    if (error < 0 || *ret)
+        return error;
+    error = say(turn, fail); /* an agent may put words of its own around what it records */
+    if (error == 0)
+        error = find_content(turn, role, &content, fail);
+    if (error < 0 || !content.data || !holds_messages(turn, content))
+        return error;
+    return is_bridge_of(turn, role, content, ret, fail);
+}
+
+/* Several answers in a row, or nobody knows: the ids are at least the tokenizer's own of their text. */
+static int is_spelling(struct remaking *turn, bool *ret, struct fail *fail)
+{
+    struct tokens made = {0};
+    int error = say(turn, fail);
+    if (error < 0 || !holds_messages(turn, buffer_peek(&turn->said)))
+        return error;
+    error = turn->engine->dialect->tokenize(turn->engine, buffer_peek(&turn->said), TOKENIZE_SPECIALS, &made,
+                                            fail);
+    *ret = error == 0 && is_same(turn, &made);
+    tokens_finish(&made);
+    return unless_impossible(error);
+}
+
+static int check_bridge(struct remaking *turn, bool *ret, struct fail *fail)
+{
+    int error = is_bridge(turn, TELL_USER, ret, fail);
+    if (error == 0 && !*ret)
+        error = is_bridge(turn, TELL_TOOL, ret, fail);
+    if (error == 0 && !*ret && turn->end - turn->from != 1)
+        error = is_spelling(turn, ret, fail);
+    return error;
+}
+
+/* ---- prompts ------------------------------------------------------------------------------------ */
+
+/* The line around a place. */
+static struct slice line_at(struct slice text, size_t at)
+{
+    size_t from = at < text.len ? at : text.len, to = from;
+    while (from > 0 && text.data[from - 1] != '\n')
+        from--;
+    while (to < text.len && text.data[to] != '\n')
+        to++;
+    return slice_of(text.data + from, to - from);
+}
+
+static bool has_year(struct slice line)
+{
+    for (size_t i = 0; i + 4 <= line.len; i++)
+        if (line.data[i] == '2' && line.data[i + 1] == '0' && isdigit(line.data[i + 2]) &&
+            isdigit(line.data[i + 3]))
+            return true;
+    return false;
+}
+
+/* Some templates write the day: two texts of which one line differs, and says a year in both. */
+static bool is_of_another_day(struct slice one, struct slice other)
+{
+    size_t at = 0;
+    while (at < one.len && at < other.len && one.data[at] == other.data[at])
+        at++;
+    const struct slice a = line_at(one, at), b = line_at(other, at);
+    const uint8_t *rest = a.data + a.len, *other_rest = b.data + b.len;
+    return has_year(a) && has_year(b) &&
+           slice_equal(slice_of(rest, one.len - (size_t)(rest - one.data)),
+                       slice_of(other_rest, other.len - (size_t)(other_rest - other.data)));
+}
+
+static int compare_rendered(struct remaking *turn, const struct tokens *made, bool *ret, struct fail *fail)
+{
+    AUTO_BUFFER text = {0};
+    *ret = is_same(turn, made);
+    int error = *ret || made->count == 0 ? 0 : say(turn, fail);
+    if (error < 0 || *ret || made->count == 0)
+        return error;
+    error = turn->engine->dialect->say(turn->engine, made, made->count, &text, fail);
+    if (error == 0 && is_of_another_day(buffer_peek(&turn->said), buffer_peek(&text)))
+        return is_spelling(turn, ret, fail);
+    return error;
+}
+
+/* Agents tell most answers as the user's, whatever the record calls them. */
+static int check_rendered(struct remaking *turn, bool tools_are_users, bool *ret, struct fail *fail)
+{
+    AUTO_FREE struct task_message *messages = calloc(turn->end + 1, sizeof(*messages));
+    struct tokens made = {0};
+    struct fail why = {0};
+    if (!messages)
+        return out_of_memory(fail);
+    for (size_t i = 0; i < turn->end; i++) {
+        const struct record_message *message = &turn->messages[i];
+        const bool is_told = tools_are_users && i >= turn->own && strcmp(message->role, "tool") == 0;
+        messages[i] = (struct task_message){is_told ? (char *)"user" : message->role, message->content};
+    }
+    int error = unless_impossible(
+        engine_render(turn->engine, messages, turn->end, turn->own, &made, &why));
+    if (error < 0)
+        fail_set(fail, error, "%s", why.text);
+    else
+        error = compare_rendered(turn, &made, ret, fail);
+    tokens_finish(&made);
+    return error;
+}
+
+static int check_prompt(struct remaking *turn, bool *ret, struct fail *fail)
+{
+    const bool is_first = turn->end == turn->own;
+    int error = turn->end > 0 ? check_rendered(turn, true, ret, fail) : 0;
+    if (error == 0 && !*ret && !is_first)
+        error = check_rendered(turn, false, ret, fail);
+    if (error == 0 && !*ret && (!is_first || turn->end == 0))
+        error = is_spelling(turn, ret, fail);
+    return error;
+}
+
+/* ---- a trace --------------------------------------------------------------------------------------- */
+
+static bool is_said(const struct record_turn *turn)
+{
+    return strcmp(turn->role, "assistant") == 0;
+}
+
+/* The record's message of the `which`-th reply that was sampled, or their end; false: they are not told. */
+static bool find_reply(const struct record *record, size_t which, size_t *ret)
+{
+    size_t sampled = 0, replies = 0;
+    for (size_t i = 0; i < record->trace_count; i++)
+        for (size_t k = 0; k < record->traces[i].turn_count; k++)
+            sampled += is_said(&record->traces[i].turns[k]);
+    for (size_t i = 0; i < record->message_count; i++)
+        replies += strcmp(record->messages[i].role, "assistant") == 0;
+    size_t wanted = replies - sampled + which, at = 0;
+    if (replies < sampled)
+        return false;
+    for (; at < record->message_count; at++)
+        if (strcmp(record->messages[at].role, "assistant") == 0 && wanted-- == 0)
+            break;
+    *ret = at;
+    return true;
+}
+
+/* What was said before the reply `which`, and behind the one before. Without messages all is empty. */
+static void take_messages(const struct record *record, size_t which, struct remaking *ret)
+{
+    size_t before = 0;
+    ret->messages = record->messages;
+    if (!find_reply(record, 0, &ret->own) || !find_reply(record, which, &ret->end) ||
+        (which > 0 && !find_reply(record, which - 1, &before))) {
+        ret->own = ret->from = ret->end = 0;
+        return;
+    }
+    ret->from = which > 0 ? before + 1 : 0;
+}
+
+static int check_turn(struct remaking *turn, const struct given *given, size_t trace, bool is_prompt,
+                      struct findings *ret, struct fail *fail)
+{
+    bool is_made = false;
+    char wanted[32] = "nothing";
+    int error = (is_prompt ? check_prompt : check_bridge)(turn, &is_made, fail);
+    buffer_finish(&turn->said);
+    if (error < 0 || is_made)
+        return error;
+    if (turn->off_wanted != UINT32_MAX)
+        snprintf(wanted, sizeof(wanted), "%u", turn->off_wanted);
+    if (turn->is_off)
+        findings_note(ret, &ret->altered, 1, "%s, trace %zu, token %zu: %u, where template and messages have %s",
+                      given->rollout, trace, turn->offset + turn->off_at,
+                      turn->off_at < turn->count ? turn->ids[turn->offset + turn->off_at] : 0, wanted);
+    else
+        findings_note(ret, &ret->altered, 1,
+                      "%s, trace %zu, turn at %zu: its ids do not say what its messages say", given->rollout,
+                      trace, turn->offset);
+    return 0;
+}
+
+int remaking_run(struct verify_engine *engine, const struct given *given, size_t trace, struct findings *ret,
+                 struct fail *fail)
+{
+    const struct record *record = &given->record;
+    const struct record_trace *here = &record->traces[trace];
+    size_t which = 0;
+    int error = 0;
+    for (size_t i = 0; i < trace; i++)
+        for (size_t k = 0; k < record->traces[i].turn_count; k++)
+            which += is_said(&record->traces[i].turns[k]);
+    for (size_t k = 0; k < here->turn_count && error == 0; k++) {
+        const struct record_turn *turn = &here->turns[k];
+        const bool is_prompt = k == 0;
+        if ((uint64_t)turn->offset + turn->length > here->token_count)
+            return 0; /* counted already */
+        if (is_said(turn)) {
+            which++;
+        } else if (turn->length > 0 && (is_prompt || turn->offset > 0)) {
+            struct remaking remaking = {.engine = engine->engine,
+                                        .ids = here->token_ids,
+                                        .offset = turn->offset,
+                                        .count = turn->length,
+                                        .off_wanted = UINT32_MAX};
+            take_messages(record, which, &remaking);
+            error = check_turn(&remaking, given, trace, is_prompt, ret, fail);
+        }
+    }
+    return error;
+}
