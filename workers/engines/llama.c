@@ -216,25 +216,11 @@ static int read_end(struct engine *engine, const json_t *props, struct engine_fa
     return error;
 }
 
-/* Older servers do not say it. */
-static int read_vocabulary(struct engine *engine, struct engine_facts *ret, struct fail *fail)
-{
-    AUTO_JSON json_t *answer = NULL;
-    int error = served_get(engine, "/v1/models", &answer, fail);
-    const json_t *model = json_array_get(json_object_get(answer, "data"), 0);
-    const json_t *count = json_object_get(json_object_get(model, "meta"), "n_vocab");
-    if (error == 0 && json_integer_value(count) > 0)
-        ret->vocabulary = (uint64_t)json_integer_value(count);
-    return error == -ENOTSUP ? 0 : error;
-}
-
 static int llama_describe(struct engine *engine, struct engine_facts *ret, struct fail *fail)
 {
     AUTO_JSON json_t *props = NULL;
     char vocabulary[80];
     int error = read_props(engine, ret, &props, fail);
-    if (error == 0)
-        error = read_vocabulary(engine, ret, fail);
     if (error == 0)
         error = read_prefix(engine, ret, fail);
     if (error == 0)
@@ -242,7 +228,7 @@ static int llama_describe(struct engine *engine, struct engine_facts *ret, struc
     if (error == 0)
         error = sample_digest(engine, ret->tokenizer_digest, fail);
     if (error == 0)
-        error = llama_vocabulary_read(engine, ret->plain_id, vocabulary, fail);
+        error = llama_vocabulary_read(engine, ret, vocabulary, fail);
     return error < 0 ? error : digest_model(props, vocabulary, ret->model_digest, fail);
 }
 

@@ -47,12 +47,12 @@ static int read_words(struct engine *engine, uint64_t from, uint64_t to, uint32_
     return 0;
 }
 
-int llama_vocabulary_read(struct engine *engine, uint32_t plain_id, char ret[80],
+int llama_vocabulary_read(struct engine *engine, struct engine_facts *facts, char ret_digest[80],
                           struct fail *fail)
 {
-    uint64_t count;
-    ret[0] = '\0';
-    int error = count_vocabulary(engine, &count, fail);
+    ret_digest[0] = '\0';
+    int error = count_vocabulary(engine, &facts->vocabulary, fail);
+    const uint64_t count = facts->vocabulary;
     if (error < 0 || count == 0)
         return error;
     struct digest *digest = digest_begin();
@@ -60,10 +60,10 @@ int llama_vocabulary_read(struct engine *engine, uint32_t plain_id, char ret[80]
         return fail_set(fail, -ENOMEM, "out of memory");
     for (uint64_t at = 0; error == 0 && at < count; at += VOCABULARY_PART)
         error = read_words(engine, at, at + VOCABULARY_PART < count ? at + VOCABULARY_PART : count,
-                           plain_id, digest, fail);
+                           facts->plain_id, digest, fail);
     if (error < 0) {
         digest_drop(&digest);
         return error == -EINVAL || error == -EPROTO ? 0 : error;
     }
-    return digest_end(&digest, ret) ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+    return digest_end(&digest, ret_digest) ? 0 : fail_set(fail, -ENOMEM, "out of memory");
 }

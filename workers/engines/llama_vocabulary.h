@@ -7,8 +7,12 @@
 
 #include "workers/engines/dialect.h"
 
-/* Its digest; "" where the server does not say how many ids there are, or refuses to name them. plain_id stands between two of them. Awaits. */
-int llama_vocabulary_read(struct engine *engine, uint32_t plain_id, char ret[80],
+/*
+ * facts->vocabulary, how many ids there are, and their digest; 0 and "" where the server does not say how many,
+ * "" alone where it refuses to name them.
+ * facts->plain_id, which is set before, stands between two of them. Awaits.
+ */
+int llama_vocabulary_read(struct engine *engine, struct engine_facts *facts, char ret_digest[80],
                           struct fail *fail);
 
 #endif
