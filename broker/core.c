@@ -58,6 +58,7 @@ struct core *core_create(const struct core_settings *settings, uint64_t epoch, i
     list_init(&core->clients);
     list_init(&core->workers);
     list_init(&core->engines);
+    list_init(&core->policies);
     core->random = core->groups.seed;
     core->claims.seed = core->images.seed = core->tombs.seed = core->tomb_owners.seed = core->groups.seed;
     list_init(&core->idle_images);
@@ -81,6 +82,7 @@ void core_destroy(struct core **pointer)
     struct worker *worker;
     struct stream *stream;
     struct engine *engine;
+    struct policy *policy;
     struct client *client;
     size_t at = 0;
     if (!core)
@@ -96,6 +98,8 @@ void core_destroy(struct core **pointer)
         client_destroy(client);
     LIST_EACH(engine, &core->engines, link)
         free(engine);
+    LIST_EACH(policy, &core->policies, link)
+        free(policy);
     sweeps_finish(core);
     images_finish(core);
     tombs_finish(core);

@@ -88,6 +88,7 @@ struct core_task {
     uint64_t bytes;                 /* of its JSON */
     bool is_past;                   /* of a submit: a group of its id was here and is no longer remembered ... */
     uint64_t past_hash;             /* ... whose task_hash was this */
+    struct slice policy;            /* whose engines it needs; empty: the usual one's */
 };
 
 /* Who a message came from. Where nobody is asked for a key, all are one admin without a name. */
@@ -115,6 +116,13 @@ struct core_engine {
     struct slice calls;        /* its pause, as in policy.pause; empty: it is not paused */
     uint64_t paused_until_ms;  /* by the ledger's clock */
     struct slice credentials;  /* user[:password], never shown; empty: none */
+    struct slice policy;       /* its name; empty: the usual one */
+    struct slice tokenizer, template; /* digests of what it served last; empty: not known */
+};
+
+/* A policy as the ledger keeps it: what its engines serve. */
+struct core_policy {
+    struct slice name, tokenizer, template;
 };
 
 enum effect_kind {
@@ -126,6 +134,7 @@ enum effect_kind {
                          unless `record` is given (run ended task or infra with a record) */
     PERSIST_ACK,      /* stream acknowledged up to seq */
     PERSIST_ENGINE,   /* engine url is as `row` says (present true) or removed (false) */
+    PERSIST_POLICY,   /* `policy` serves that (present true), or is no more (false) */
     PERSIST_TROUBLE,  /* what has gone wrong with a job so far: everything of `trouble` */
     PERSIST_LEASE,    /* a job was handed out, or is held again: everything of `lease`, in the place of the
                          rollout's (or, for init, the group's) earlier one, whatever its stage */
@@ -195,6 +204,7 @@ struct effect {
     struct core_trouble trouble; /* PERSIST_TROUBLE */
     struct core_lease lease;     /* PERSIST_LEASE */
     struct core_engine row;      /* PERSIST_ENGINE, present */
+    struct core_policy policy;   /* PERSIST_POLICY */
     struct slice owner;    /* PERSIST_GROUP: whose stream and group it is, may be empty */
     uint64_t priority, lease_ms, accepted_ms; /* PERSIST_GROUP; accepted_ms by the ledger's clock */
     const struct core_task *facts; /* PERSIST_GROUP: of `task`, borrowed as it is; NULL: not known */
@@ -246,6 +256,8 @@ bool core_restore_stream(struct core *core, struct slice stream, struct slice ow
                          uint64_t head);
 /* The highest version_number there ever was, which engines that are removed may have had; before the engines. */
 void core_restore_versions(struct core *core, uint64_t highest);
+/* Before the engines. */
+bool core_restore_policy(struct core *core, const struct core_policy *row);
 bool core_restore_engine(struct core *core, const struct core_engine *row);
 bool core_restore_group(struct core *core, const struct core_group_row *row);
 bool core_restore_rollout(struct core *core, const struct core_rollout_row *row);

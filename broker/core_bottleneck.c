@@ -10,7 +10,7 @@
 static bool engines_are_full(const struct core *core)
 {
     return core->queues[PLACE_QUEUED][STAGE_RUN].count && core->engines_registered &&
-           engine_is_ready(core) && !placing_has_room(core);
+           engine_is_ready(core, NULL) && !placing_has_room(core, NULL);
 }
 
 /* Takes `why`. */

@@ -101,7 +101,7 @@ static void let_one(struct core *core, struct breaker *breaker)
 {
     heap_remove(&core->breakers, &breaker->timer);
     if (!breaker->of_image) {
-        dispatch_unpark(core, 1);
+        dispatch_unpark_of(core, container_of(breaker, struct engine, breaker)->policy, 1);
         breaker_await(core, breaker);
         return;
     }
@@ -133,5 +133,5 @@ bool job_may_start(const struct core *core, const struct job *job)
     const struct image *image = job->group->work->image;
     if (job->stage == STAGE_INIT)
         return !image || breaker_lets(core, &image->breaker);
-    return !job_needs_engine(job) || engine_is_ready(core);
+    return !job_needs_engine(job) || engine_is_ready(core, job->group->work->policy);
 }

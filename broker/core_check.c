@@ -221,6 +221,8 @@ static verdict check_engines(const struct core *core)
     verdict bad = sights_check(core);
     if (!bad)
         bad = looks_check(core);
+    if (!bad)
+        bad = policies_check(core);
     return bad ? bad : policy_check(core);
 }
 

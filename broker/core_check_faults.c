@@ -88,6 +88,18 @@ static verdict check_breaker(const struct core *core, const struct breaker *brea
     return is_armed || is_idle ? NULL : "nothing will try what is set aside";
 }
 
+/* Whether a parked job could go there. */
+static bool is_waited_for(const struct core *core, const struct engine *engine)
+{
+    const struct job *job;
+    if (engine->policy->is_waited && engine->live >= engine_limit(engine))
+        return false;
+    LIST_EACH(job, &core->queues[PLACE_PARKED][STAGE_RUN].jobs, link)
+        if (job->group->work->policy == engine->policy)
+            return true;
+    return false;
+}
+
 static verdict check_engines(const struct core *core, struct tally *tally)
 {
     const struct engine *engine;
@@ -96,7 +108,7 @@ static verdict check_engines(const struct core *core, struct tally *tally)
         verdict bad = check_breaker(core, &engine->breaker, false, tally);
         if (bad)
             return bad;
-        if (parked && engine_lets(core, engine) && !engine->breaker.wait_ms)
+        if (parked && engine_lets(core, engine) && !engine->breaker.wait_ms && is_waited_for(core, engine))
             return "jobs wait for an engine and there is one";
     }
     return NULL;

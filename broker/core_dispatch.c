@@ -60,14 +60,20 @@ static struct job *first_job(struct core *core, enum place place, enum stage sta
 
 /*
  * The first job of a place that can run; those that lack an engine or an image are parked. While
- * every engine is full the place waits as it is, so that turns and priorities stay what they are.
+ * every engine is full the place waits as it is, so that turns and priorities stay what they are; where only those
+ * of the job's policy are, it makes room for the jobs of others.
  */
 static struct job *next_job(struct core *core, enum place place, enum stage stage)
 {
     struct job *job;
     while ((job = first_job(core, place, stage))) {
-        if (job_may_start(core, job))
-            return job_needs_engine(job) && !placing_has_room(core) ? NULL : job;
+        if (job_may_start(core, job)) {
+            if (!job_needs_engine(job) || placing_has_room(core, job->group->work->policy))
+                return job;
+            if (!placing_has_room(core, NULL))
+                return NULL;
+            job->group->work->policy->is_waited = true;
+        }
         job_park(core, job);
     }
     return NULL;
@@ -83,6 +89,29 @@ void dispatch_unpark(struct core *core, size_t most)
     }
     while (parked->count)
         job_queue(core, container_of(parked->jobs.prev, struct job, link), true);
+}
+
+bool dispatch_unpark_of(struct core *core, const struct policy *policy, size_t most)
+{
+    enum { SOME_MAX = 64 };
+    struct queue *parked = &core->queues[PLACE_PARKED][STAGE_RUN];
+    struct job *jobs[SOME_MAX];
+    size_t count = 0;
+    for (struct list *at = parked->jobs.next; at != &parked->jobs && count < most && count < SOME_MAX; at = at->next) {
+        struct job *job = container_of(at, struct job, link);
+        if (job->group->work->policy == policy)
+            jobs[count++] = job;
+    }
+    for (size_t i = count; i-- > 0;)
+        job_queue(core, jobs[i], true);
+    return count > 0;
+}
+
+void dispatch_room_came(struct core *core, const struct engine *engine)
+{
+    struct policy *policy = engine->policy;
+    if (policy && policy->is_waited)
+        policy->is_waited = dispatch_unpark_of(core, policy, SIZE_MAX); /* so that turns and priorities count among them */
 }
 
 /* ---- suspects ---------------------------------------------------------------------- */

@@ -27,6 +27,10 @@ static void set_registered(struct core *core, struct engine *engine, bool regist
     engine->runs_max = engine->room = 0;
     engine->has_cache = false;
     engine->overloaded_since_ms = 0;
+    engine->identity = (struct identity){0};
+    engine->was_met = false;
+    if (!registered)
+        engine_set_policy(core, engine, NULL);
     policy_reset(core, engine);
     looks_refresh(core, engine);
 }
@@ -53,6 +57,12 @@ bool engine_restore(struct core *core, const struct core_engine *row)
         return false;
     set_registered(core, engine, true);
     snprintf(engine->credentials, sizeof(engine->credentials), "%.*s", SLICE_ARG(row->credentials));
+    struct policy *policy = policy_intern(core, row->policy);
+    if (!policy)
+        return false;
+    engine_set_policy(core, engine, policy);
+    engine->identity = identity_of(row->tokenizer, row->template);
+    engine_judge(core, engine);
     engine->runs_max = (uint32_t)row->runs_max;
     engine->draining = row->draining;
     policy_restore(core, engine, row);
@@ -76,14 +86,14 @@ bool engine_is_paused(const struct engine *engine) { return engine->calls[0] != 
 bool engine_lets(const struct core *core, const struct engine *engine)
 {
     return engine->registered && !engine->draining && !engine_is_paused(engine) &&
-           !engine_is_silent(engine) && breaker_lets(core, &engine->breaker);
+           !engine->is_other && !engine_is_unmet(core, engine) && !engine_is_silent(engine) && breaker_lets(core, &engine->breaker);
 }
 
-bool engine_is_ready(const struct core *core)
+bool engine_is_ready(const struct core *core, const struct policy *policy)
 {
     const struct engine *engine;
     LIST_EACH(engine, &core->engines, link)
-        if (engine_lets(core, engine))
+        if ((!policy || engine->policy == policy) && engine_lets(core, engine))
             return true;
     return false;
 }
@@ -115,6 +125,9 @@ void engine_persist(struct core *core, const struct engine *engine)
     struct slice version = effect_copy(core, slice_from_str(engine->version));
     struct slice calls = effect_copy(core, slice_from_str(engine->calls));
     struct slice credentials = effect_copy(core, slice_from_str(engine->credentials));
+    struct slice policy = effect_copy(core, slice_from_str(engine->policy ? engine->policy->name : ""));
+    struct slice tokenizer = effect_copy(core, slice_from_str(engine->identity.tokenizer));
+    struct slice template = effect_copy(core, slice_from_str(engine->identity.template));
     struct effect *persist = effect_push(core, PERSIST_ENGINE);
     int64_t left_ms = engine->resume_ms - core->now_ms;
     persist->engine = url;
@@ -122,20 +135,26 @@ void engine_persist(struct core *core, const struct engine *engine)
     persist->row = (struct core_engine){
         .url = url, .runs_max = engine->runs_max, .draining = engine->draining,
         .version = version, .version_number = engine->version_number, .calls = calls,
-        .credentials = credentials,
+        .credentials = credentials, .policy = policy, .tokenizer = tokenizer, .template = template,
         .paused_until_ms = calls.len ? (uint64_t)(core_clock_ms(core) + left_ms) : 0};
 }
 
-/* Registers it, takes it back, or changes its limit or credentials; false: it is all that already. */
+/* Registers it, takes it back, or changes what was said of it; false: it is all that already. */
 static bool change(struct core *core, struct engine *engine, const struct msg_engine_add *in,
                    const char *credentials)
 {
     uint32_t runs_max = in->has_runs_max ? (uint32_t)in->runs_max : engine->runs_max;
     bool is_told_anew = credentials[0] && strcmp(credentials, engine->credentials) != 0;
-    if (engine->registered && !engine->draining && runs_max == engine->runs_max && !is_told_anew)
+    struct policy *policy = engine->policy && !in->has_policy ? engine->policy : policy_intern(core, in->policy);
+    if (!policy || (engine->registered && !engine->draining && runs_max == engine->runs_max && !is_told_anew &&
+                    policy == engine->policy))
         return false;
     if (!engine->registered)
         set_registered(core, engine, true);
+    if (policy != engine->policy) {
+        engine_set_policy(core, engine, policy);
+        engine_judge(core, engine);
+    }
     engine->runs_max = runs_max;
     engine->draining = false;
     if (is_told_anew) {
@@ -156,6 +175,15 @@ void handle_engine_add(struct core *core, const struct call *call)
         send_refused(core, call, REFUSAL_BAD_NAME, "url", 0,
                      "engine.add: '%.*s' is not a base URL such as http://127.0.0.1:8080: %s",
                      SLICE_ARG(url_shown(in->url)), why.text);
+        return;
+    }
+    if (in->has_policy && !name_is_valid(in->policy)) {
+        send_refused(core, call, REFUSAL_BAD_NAME, "policy", 0,
+                     "engine.add: '%.*s' has a '/', a blank or a control character", SLICE_ARG(in->policy));
+        return;
+    }
+    if (!policy_find(core, in->policy) && !policies_have_room(core)) {
+        send_refused(core, call, REFUSAL_QUEUE_FULL, "policy", 0, "no more policies fit");
         return;
     }
     struct slice base = slice_from_str(url.base);

@@ -14,6 +14,8 @@
 
 struct call;
 struct core;
+struct group_work;
+struct job;
 struct rollout;
 struct worker;
 
@@ -44,6 +46,24 @@ struct look {
     char trouble[TROUBLE_MAX + 1]; /* of the last of them */
 };
 
+enum { DIGEST_MAX = 80 }; /* as in messages.def */
+
+/* What of an engine its policy's engines have in common: digests, as trajectories have them. */
+struct identity {
+    char tokenizer[DIGEST_MAX + 1]; /* "": it cannot be asked */
+    char template[DIGEST_MAX + 1];  /* "": nothing is known */
+};
+
+/* What some engines serve and some groups want (core_policies.c). */
+struct policy {
+    struct list link; /* in core->policies */
+    struct identity identity;
+    uint64_t engines, groups; /* that are of it: registered ones, live ones */
+    uint64_t bound;           /* of the groups, those with a run that was recorded with its identity */
+    bool is_waited;           /* runs may be parked because its engines are full, and others are not */
+    char name[];
+};
+
 struct engine {
     struct list link;  /* in core->engines */
     uint64_t live;     /* runs leased with it */
@@ -64,6 +84,10 @@ struct engine {
     int64_t resume_ms;             /* when its pause ends by itself */
     uint64_t state;                /* core->engine_states at its last change that workers hear of */
     bool registered, draining;
+    struct policy *policy;    /* registered: never NULL */
+    struct identity identity; /* as a worker told it last */
+    bool is_other; /* than its policy's */
+    bool was_met;  /* it has answered a look */
     struct breaker breaker;
     char credentials[URL_MAX + 1]; /* for run workers alone; never shown. "": none */
     uint32_t url_len;
@@ -77,8 +101,8 @@ struct engine *engine_intern(struct core *core, struct slice url);
 bool engine_restore(struct core *core, const struct core_engine *row);
 /* Whether runs may be placed there as far as its health, its admin and its trainer go. */
 bool engine_lets(const struct core *core, const struct engine *engine);
-/* Whether there is one that lets. */
-bool engine_is_ready(const struct core *core);
+/* Whether there is one that lets, of this policy; NULL: of any. */
+bool engine_is_ready(const struct core *core, const struct policy *policy);
 bool engine_is_paused(const struct engine *engine);
 /* A run ended well there: it is neither set aside nor silent. */
 void engine_works(struct core *core, struct engine *engine);
@@ -92,6 +116,37 @@ void engine_persist(struct core *core, const struct engine *engine);
 /* The registered engine of this URL; refuses, NULL, if there is none. */
 struct engine *engine_get(struct core *core, const struct call *call, struct slice url,
                           const char *field);
+
+/* ---- policies by name (core_policies.c) ------------------------------------------------ */
+
+/* An empty name is that of the usual one, "default". */
+struct policy *policy_find(const struct core *core, struct slice name); /* NULL: not known */
+bool policies_have_room(const struct core *core);
+/* NULL when out of memory. What nobody is of is forgotten: policy_forget_unused. */
+struct policy *policy_intern(struct core *core, struct slice name);
+void policy_forget_unused(struct core *core, struct policy *policy);
+void engine_set_policy(struct core *core, struct engine *engine, struct policy *policy);
+void policy_add_group(struct policy *policy, struct group_work *work);
+void policy_take_group(struct core *core, struct group_work *work);
+/* After a restart: whether it is bound. */
+void policy_restore_group(struct group_work *work);
+void policies_restored(struct core *core);
+struct identity identity_of(struct slice tokenizer, struct slice template);
+/* It is to be looked at before any run goes there. */
+bool engine_is_unmet(const struct core *core, const struct engine *engine);
+/* A worker says what the engine serves. */
+void engine_identify(struct core *core, struct engine *engine, struct slice tokenizer, struct slice template);
+/* Whether it serves what its policy does is found out anew. */
+void engine_judge(struct core *core, struct engine *engine);
+struct core_text {
+    char text[160];
+};
+/* What differs, of one that is_other. */
+struct slice engine_difference(struct core_text *ret, const struct engine *engine);
+/* Whether this good run may be recorded in its group: it was sampled under the policy's identity. */
+bool policy_admits(struct core *core, struct job *job, const struct msg_job_result *in);
+/* For core_check: NULL, or what is broken. */
+const char *policies_check(const struct core *core);
 
 /* ---- policy versions and pauses (core_policy.c) -------------------------------------- */
 
@@ -110,8 +165,8 @@ const char *policy_check(const struct core *core);
 
 /* ---- placing (core_placing.c) ------------------------------------------------------- */
 
-/* Whether an engine that lets is below its limit. */
-bool placing_has_room(const struct core *core);
+/* Whether an engine of this policy that lets is below its limit; NULL: of any. */
+bool placing_has_room(const struct core *core, const struct policy *policy);
 /*
  * The engine for a rollout's run, by core->placing, among those that have room; another than
  * the one it avoids if there is one. NULL: placing_has_room is false.

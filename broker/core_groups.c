@@ -79,6 +79,9 @@ static struct group_work *create_work(struct core *core, struct group *group,
     if (task->id.len)
         memcpy(&work->rollouts[group->samples], task->id.data, task->id.len);
     work->needs_engine = task->needs_engine;
+    struct policy *policy = task->needs_engine ? policy_intern(core, task->policy) : NULL;
+    if (policy)
+        policy_add_group(policy, work);
     for (unsigned stage = 0; stage < STAGE_COUNT; stage++)
         work->limit_ms[stage] = core_ms((uint64_t)task->limit_ms[stage]);
     image_join(core, work, task->image);
@@ -170,6 +173,7 @@ void group_close(struct core *core, struct group *group)
     limit_release(core, group->stream->owner, LIMIT_TASK_BYTES, work->task_bytes);
     heap_remove(&core->expiries, &work->expiry);
     image_part(core, work);
+    policy_take_group(core, work);
     uint64_t last = 0;
     group->seqs = core_alloc(core, group->samples, sizeof(*group->seqs));
     for (uint32_t k = 0; k < group->samples; k++) {

@@ -44,6 +44,12 @@ static size_t count_troubled(const struct core *core, const struct worker **ret_
     return count;
 }
 
+static bool is_other(const struct core *core, const struct engine *engine)
+{
+    (void)core;
+    return engine->is_other;
+}
+
 /* How many registered engines are so; the first of them. */
 static size_t count_engines(const struct core *core,
                             bool (*is_so)(const struct core *, const struct engine *),
@@ -100,6 +106,7 @@ static void note_shortages(const struct core *core, json_t *reasons)
     size_t aside = count_engines(core, is_aside, &first);
     size_t silent = count_engines(core, is_silent, &first);
     size_t troubled = count_troubled(core, &worker);
+    size_t others = count_engines(core, is_other, &first);
     size_t parked = core->queues[PLACE_PARKED][STAGE_RUN].count;
     if (aside)
         say(reasons, "%zu of %zu engines are set aside after faults in a row", aside,
@@ -109,6 +116,9 @@ static void note_shortages(const struct core *core, json_t *reasons)
     if (troubled)
         say(reasons, "%zu of the workers report trouble on their nodes, %s among them: %s", troubled,
             worker->host, worker->trouble);
+    if (others)
+        say(reasons, "%zu of %zu engines serve another tokenizer or chat template than their policy", others,
+            core->engines_registered);
     if (parked && !core->engines_registered)
         say(reasons, "%zu run jobs wait for an engine, and none is registered", parked);
     if (core->store.trouble[0])
@@ -168,6 +178,19 @@ static void advise_silence(const struct core *core, json_t *advice)
     if (silent)
         say(advice, "%zu of %zu engines do not answer, and no rollout goes there until they do: %.200s",
             silent, core->engines_registered, first->look.trouble);
+}
+
+static void advise_others(const struct core *core, json_t *advice)
+{
+    const struct engine *first = NULL;
+    size_t count = count_engines(core, is_other, &first);
+    if (!count)
+        return;
+    struct core_text text;
+    struct slice why = engine_difference(&text, first);
+    say(advice, "%zu of %zu engines get no rollouts, %.100s among them: %.*s: remove it, have it serve what the "
+        "policy's others do, or say that it is another's: sluice engine add URL --policy NAME (docs/engines.md)",
+        count, core->engines_registered, first->url, SLICE_ARG(why));
 }
 
 static void advise_breakers(const struct core *core, json_t *advice)
@@ -266,6 +289,7 @@ json_t *status_advice(struct view view)
             core->queues[PLACE_PARKED][STAGE_RUN].count);
     advise_breakers(core, advice);
     advise_silence(core, advice);
+    advise_others(core, advice);
     advise_unreached(core, advice);
     advise_versions(core, advice);
     advise_sandboxes(core, advice);

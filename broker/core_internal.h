@@ -29,6 +29,7 @@
  *   core_sights.c    what run workers see of engines
  *   core_moving.c    rollouts that leave an overloaded engine
  *   core_looks.c     whether engines answer that nobody calls
+ *   core_policies.c  policies by name: one tokenizer and template each
  *   core_policy.c    policy versions of engines, and their pauses
  *   core_streams.c   numbers, heads, fetch, ack
  *   core_restore.c   the state from the ledger's rows
@@ -93,8 +94,8 @@ struct core {
     bool restoring; /* nothing but core_restore_* was called */
 
     struct table groups, streams_by_name, workers_by_id, clients_by_name;
-    struct list streams, clients, workers, engines, sweeps, forgotten;
-    size_t stream_count, engine_count, engines_registered, sweep_count, forgotten_count;
+    struct list streams, clients, workers, engines, policies, sweeps, forgotten;
+    size_t stream_count, engine_count, engines_registered, policy_count, sweep_count, forgotten_count;
 
     /* LEASED jobs are in their workers' queues, QUEUED ones in their streams' shares; of
        those only the count is here. */
@@ -196,6 +197,10 @@ const char *check_faults(const struct core *core, size_t parked_inits);
 void restore_finish(struct core *core);
 /* So many run jobs that wait for an engine are queued again, the first ones first. */
 void dispatch_unpark(struct core *core, size_t most);
+/* So many of those of a policy; false: there is none. */
+bool dispatch_unpark_of(struct core *core, const struct policy *policy, size_t most);
+/* An engine has room for one more run. */
+void dispatch_room_came(struct core *core, const struct engine *engine);
 /* A part of core_check: whether shares and clients agree with the jobs there are. */
 const char *check_shares(const struct core *core);
 void sweeps_tick(struct core *core);

@@ -100,6 +100,8 @@ static void end_lease(struct core *core, struct job *job)
     job->worker = NULL;
     job->place = PLACE_NONE;
     worker_refresh(core, worker);
+    if (job->stage == STAGE_RUN && rollout->engine)
+        dispatch_room_came(core, rollout->engine);
 }
 
 void job_leave(struct core *core, struct job *job)

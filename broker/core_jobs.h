@@ -16,6 +16,7 @@
 
 struct core;
 struct engine;
+struct policy;
 struct image;
 struct issued;
 struct stream;
@@ -129,6 +130,8 @@ struct group_work {
     uint64_t serial;  /* grows with each group */
     char *init_layer;
     bool needs_engine, init_done;
+    bool is_bound;         /* a run of it was recorded, with its policy's identity */
+    struct policy *policy; /* whose engines it needs; NULL: none */
     uint8_t priority; /* below PRIORITIES */
     uint32_t task_bytes;
     uint32_t limit_ms[STAGE_COUNT];

@@ -81,6 +81,12 @@ void looks_take(struct core *core, struct engine *engine, const struct msg_engin
 {
     if (!in->has_answers || !is_watched(core, engine))
         return;
+    if (in->answers && !engine->was_met) {
+        bool was_unmet = engine_is_unmet(core, engine);
+        engine->was_met = true;
+        if (was_unmet)
+            dispatch_unpark(core, SIZE_MAX);
+    }
     if (!in->answers)
         note_silence(core, engine, in->trouble);
     else if (engine_is_silent(engine))

@@ -15,14 +15,15 @@ struct loads {
     uint64_t mean; /* of the engines that take runs */
 };
 
-static struct loads loads_of(const struct core *core)
+/* Of a policy's engines. */
+static struct loads loads_of(const struct core *core, const struct policy *policy)
 {
     const struct engine *engine;
     struct loads loads = {.typical = placing_typical(core)};
     double sum = 0;
     size_t count = 0;
     LIST_EACH(engine, &core->engines, link)
-        if (engine_lets(core, engine)) {
+        if (engine->policy == policy && engine_lets(core, engine)) {
             sum += (double)placing_load(engine, loads.typical);
             count++;
         }
@@ -44,13 +45,13 @@ static bool may_take(const struct core *core, const struct engine *engine)
 }
 
 /* The engine that holds least, below the mean; or NULL. */
-static struct engine *find_target(const struct core *core, const struct loads *loads)
+static struct engine *find_target(const struct core *core, const struct policy *policy, const struct loads *loads)
 {
     struct engine *engine, *best = NULL;
     uint64_t least = loads->mean;
     LIST_EACH(engine, &core->engines, link) {
         uint64_t load = placing_load(engine, loads->typical);
-        if (load >= least || !may_take(core, engine))
+        if (engine->policy != policy || load >= least || !may_take(core, engine))
             continue;
         best = engine;
         least = load;
@@ -101,8 +102,8 @@ void moving_judge(struct core *core, struct engine *engine)
         engine->overloaded_since_ms = 0;
         return;
     }
-    struct loads loads = loads_of(core);
-    struct engine *to = is_due(core, engine, &loads) ? find_target(core, &loads) : NULL;
+    struct loads loads = loads_of(core, engine->policy);
+    struct engine *to = is_due(core, engine, &loads) ? find_target(core, engine->policy, &loads) : NULL;
     struct job *job = to ? find_movable(core, engine) : NULL;
     if (!job)
         return;
@@ -117,8 +118,11 @@ static void move(struct core *core, struct job *job, struct engine *to)
 {
     struct rollout *rollout = job_rollout(job);
     breaker_leave(core, job_breaker(job), job);
-    if (rollout->engine)
-        rollout->engine->live--;
+    struct engine *from = rollout->engine;
+    if (from) {
+        from->live--;
+        dispatch_room_came(core, from);
+    }
     if (to)
         to->live++;
     rollout_set_engine(core, rollout, to);
@@ -140,4 +144,6 @@ void handle_job_moved(struct core *core, const struct call *call)
         from->overloaded_since_ms = to == from ? core->now_ms : core->now_ms - core->settings.overload_ms;
     if (to != from)
         move(core, job, to); /* an engine that nobody names any more is gone behind this */
+    if (to && to->is_other && to->policy == job->group->work->policy)
+        job_evict(core, job);
 }

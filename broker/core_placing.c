@@ -19,7 +19,7 @@ struct candidate {
     uint64_t load;
 };
 
-/* The engines that have room, in the order they are known. */
+/* The engines of a rollout's policy that have room, in the order they are known. */
 struct open_engines {
     struct candidate items[ENGINES_MAX];
     size_t count;
@@ -54,11 +54,11 @@ static bool has_room(const struct core *core, const struct engine *engine)
     return engine_lets(core, engine) && engine->live < engine_limit(engine);
 }
 
-bool placing_has_room(const struct core *core)
+bool placing_has_room(const struct core *core, const struct policy *policy)
 {
     const struct engine *engine;
     LIST_EACH(engine, &core->engines, link)
-        if (has_room(core, engine))
+        if ((!policy || engine->policy == policy) && has_room(core, engine))
             return true;
     return false;
 }
@@ -69,15 +69,16 @@ static void gather(const struct core *core, const struct rollout *rollout,
     struct engine *engine;
     double sum = 0;
     uint64_t typical = placing_typical(core);
+    const struct policy *policy = rollout->job.group->work->policy;
     open->count = 0;
     LIST_EACH(engine, &core->engines, link) {
-        if (!has_room(core, engine) || (rollout->avoids_engine && engine == rollout->engine))
+        if (engine->policy != policy || !has_room(core, engine) || (rollout->avoids_engine && engine == rollout->engine))
             continue;
         open->items[open->count] = (struct candidate){engine, placing_load(engine, typical)};
         sum += (double)open->items[open->count++].load;
     }
     open->mean = open->count ? (uint64_t)(sum / (double)open->count) : 0;
-    if (!open->count && rollout->engine && has_room(core, rollout->engine))
+    if (!open->count && rollout->engine && rollout->engine->policy == policy && has_room(core, rollout->engine))
         open->items[open->count++] = (struct candidate){rollout->engine, 0};
 }
 

@@ -120,7 +120,9 @@ void restore_finish(struct core *core)
         stream_renew(core, stream);
         for (struct list *at = stream->live.next, *then; at != &stream->live; at = then) {
             then = at->next;
+            policy_restore_group(container_of(at, struct group_work, link));
             group_close(core, container_of(at, struct group_work, link)->init.group);
         }
     }
+    policies_restored(core);
 }

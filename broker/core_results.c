@@ -25,9 +25,24 @@ static void init_ok(struct core *core, struct job *job, const struct msg_job_res
             job_queue(core, &work->rollouts[k].job, false);
 }
 
+/* It is not recorded: its group has, or is to have, other ids and other prompts. */
+static void run_mixed(struct core *core, struct job *job, const struct msg_job_result *in)
+{
+    struct slice why = effect_print(
+        core, "it was sampled with another tokenizer or chat template than its policy (%s) has: tokenizer %.*s, "
+        "template %.*s", job->group->work->policy->name, SLICE_ARG(in->tokenizer_digest), SLICE_ARG(in->template_digest));
+    core->counters.mixed++;
+    job_fail(core, job, &(struct failure){.outcome = OUTCOME_INFRA, .fault = FAULT_ENGINE, .worker = in->worker,
+                                          .detail = why});
+}
+
 static void run_done(struct core *core, struct job *job, const struct msg_job_result *in)
 {
     struct rollout *rollout = job_rollout(job);
+    if (!policy_admits(core, job, in)) {
+        run_mixed(core, job, in);
+        return;
+    }
     enum outcome outcome = OUTCOME_OK;
     outcome_parse(in->outcome, &outcome);
     struct slice rollout_id = effect_print(core, "%s/%u", job->group->id, job->sample);

@@ -101,8 +101,10 @@ static void adapt(struct core *core, struct engine *engine, uint32_t permille)
         return;
     if (permille > ROOM_FULL_PERMILLE && engine->live)
         set_room(core, engine, at_least_1(engine->live * ROOM_GOAL_PERMILLE / permille));
-    else if (permille < ROOM_FREE_PERMILLE && engine->room && engine->live >= engine->room)
+    else if (permille < ROOM_FREE_PERMILLE && engine->room && engine->live >= engine->room) {
         set_room(core, engine, engine->room + at_least_1(engine->room / 16));
+        dispatch_room_came(core, engine);
+    }
 }
 
 /* ---- engine.sight ------------------------------------------------------------------ */
@@ -130,6 +132,7 @@ void handle_engine_sight(struct core *core, const struct call *call)
     if (!worker_speaks(core, call, in->worker, &worker) || !worker || worker->stage != STAGE_RUN || !engine)
         return; /* of a worker not met yet, or an engine that is no more */
     replace(core, worker, &(struct sight){engine, in->runs, in->tokens, in->calls});
+    engine_identify(core, engine, in->tokenizer_digest, in->template_digest);
     looks_take(core, engine, in);
     if (in->has_cache_permille) {
         adapt(core, engine, (uint32_t)in->cache_permille);

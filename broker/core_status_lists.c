@@ -97,7 +97,8 @@ static void add_breaker(const struct core *core, json_t *part, const struct brea
 /* What keeps runs from it beside its breaker, the least passing first; or NULL. */
 static const char *engine_word(const struct engine *engine)
 {
-    return engine_is_paused(engine)   ? "paused"
+    return engine->is_other           ? "other"
+           : engine_is_paused(engine) ? "paused"
            : engine->draining         ? "draining"
            : engine_is_silent(engine) ? "silent"
                                       : NULL;
@@ -116,7 +117,15 @@ static json_t *describe_engine(const struct core *core, const struct engine *eng
     json_object_set_new(part, "version", json_string(engine->version));
     if (engine->has_cache)
         json_object_set_new(part, "cache_permille", status_number(engine->cache_permille));
-    if (engine_is_silent(engine))
+    json_object_set_new(part, "policy", json_string(engine->policy->name));
+    json_object_set_new(part, "is_met", json_boolean(engine->was_met));
+    if (engine->identity.template[0]) {
+        json_object_set_new(part, "tokenizer_digest", json_string(engine->identity.tokenizer));
+        json_object_set_new(part, "template_digest", json_string(engine->identity.template));
+    }
+    if (engine->is_other)
+        json_object_set_new(part, "trouble", status_text(engine_difference(&(struct core_text){0}, engine)));
+    else if (engine_is_silent(engine))
         json_object_set_new(part, "trouble", status_text(slice_from_str(engine->look.trouble)));
     if (engine_is_paused(engine))
         json_object_set_new(part, "resume_in_ms", json_integer(engine->resume_ms - core->now_ms));

@@ -70,6 +70,13 @@ static bool admit(struct core *core, const struct call *call, const struct strea
                      "the task needs an engine and none is registered: sluice engine add URL");
         return false;
     }
+    struct policy *policy = call->task->needs_engine ? policy_find(core, call->task->policy) : NULL;
+    if (call->task->needs_engine && (!policy || !policy->engines)) {
+        send_refused(core, call, REFUSAL_NO_ENGINE, "task.policy", 0,
+                     "no engine of the policy '%.*s' is registered: sluice engine add URL --policy NAME",
+                     SLICE_ARG(call->task->policy.len ? call->task->policy : slice_from_str("default")));
+        return false;
+    }
     return true;
 }
 

@@ -305,6 +305,13 @@ void job_return(struct core *core, struct job *job)
     begin_again(core, job);
 }
 
+void job_evict(struct core *core, struct job *job)
+{
+    core->counters.mixed++;
+    job_withdraw(core, job);
+    begin_again(core, job);
+}
+
 void job_refresh(struct core *core, struct job *job)
 {
     core->counters.refreshed++;

@@ -50,6 +50,8 @@ void job_excuse(struct core *core, struct job *job, const struct failure *failur
 void job_vanish(struct core *core, struct job *job);
 /* Its worker gave it back, by nobody's fault: the same, and only its total time bounds it. */
 void job_return(struct core *core, struct job *job);
+/* Its engine serves another tokenizer or chat template than its policy: taken away, it begins again, by nobody's fault. */
+void job_evict(struct core *core, struct job *job);
 /* What it sampled is too old for its task: it begins again, by nobody's fault. */
 void job_refresh(struct core *core, struct job *job);
 /* Its worker was lost with it in hand; `alone`: with nothing else. */

@@ -210,13 +210,21 @@ void workers_tick(struct core *core)
 
 /* ---- reconciliation ---------------------------------------------------------------- */
 
+/* It runs on an engine whose results its group does not take. */
+static bool runs_elsewhere(const struct job *job, uint64_t token)
+{
+    const struct engine *engine = job->stage == STAGE_RUN && job->token == token
+                                      ? job_rollout((struct job *)(uintptr_t)job)->engine : NULL;
+    return engine && engine->is_other && engine->policy == job->group->work->policy;
+}
+
 /* Whether the job may become this worker's because it says that it holds it. */
 static bool is_adoptable(const struct job *job, const struct worker *worker, uint64_t token)
 {
     const struct issued *issued = issued_find(job, token, worker_key(worker), worker_id(worker));
     bool waits = job->place == PLACE_ORPHAN || job->place == PLACE_QUEUED ||
                  job->place == PLACE_SOLO || job->place == PLACE_PARKED;
-    return waits && issued && !issued->is_spent;
+    return waits && issued && !issued->is_spent && !runs_elsewhere(job, token);
 }
 
 static void adopt(struct core *core, struct worker *worker, struct job *job, uint64_t token)

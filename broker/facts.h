@@ -9,10 +9,10 @@
 
 #include "broker/core.h"
 
-/* `task.id` and `task.image` point into it: a facts struct stays where it was filled in. */
+/* `task.id`, `task.image` and `task.policy` point into it: a facts struct stays where it was filled in. */
 struct facts {
     struct core_task task;
-    char id[129], image[4097];
+    char id[129], image[4097], policy[65];
 };
 
 /* False with a refusal that names the field ("task.limits.run_s"), *ret all zero. */

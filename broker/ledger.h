@@ -60,7 +60,7 @@ int ledger_note_clock(struct ledger *ledger, const struct moment *now, int64_t c
 int ledger_get_versions(struct ledger *ledger, uint64_t *ret, struct fail *fail);
 
 /*
- * Tells a reader all there is: streams, engines, groups, each group's rollouts after
+ * Tells a reader all there is: streams, policies, engines, groups, each group's rollouts after
  * it and then what went wrong with them, tombs. Rollouts that have not ended, or ended and
  * are kept, are told; a group of which no rollout is told is forgotten; troubles of what has
  * ended are not told. Tombs older than `tombs_since_ms` are dropped. Slices are good during
@@ -77,6 +77,7 @@ struct ledger_reader {
     bool (*trouble)(void *context, const struct core_trouble *trouble);
     bool (*lease)(void *context, const struct core_lease *lease);
     bool (*tomb)(void *context, struct slice name, struct slice owner, uint64_t clock_ms);
+    bool (*policy)(void *context, const struct core_policy *row); /* before the engines; NULL: not wanted */
 };
 int ledger_restore(struct ledger *ledger, const struct ledger_reader *reader, struct fail *fail);
 

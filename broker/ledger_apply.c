@@ -44,7 +44,8 @@ static int add_group(struct ledger *ledger, const struct effect *effect, int64_t
                      facts ? MAYBE_TEXT(facts->image) : NOTHING, FACT(facts->needs_engine),
                      FACT(facts->limit_ms[STAGE_INIT]), FACT(facts->limit_ms[STAGE_RUN]),
                      FACT(facts->limit_ms[STAGE_EVAL]), FACT(facts->total_ms),
-                     FACT(facts->bytes), TEXT(effect->task));
+                     FACT(facts->bytes), TEXT(facts ? facts->policy : slice_of("", 0)),
+                     TEXT(effect->task));
 #undef FACT
 }
 
@@ -144,10 +145,19 @@ static int apply_engine(struct ledger *ledger, const struct effect *effect, stru
     int code = ledger_do(ledger, LEDGER_SET_ENGINE, fail, TEXT(effect->engine), NUMBER(row->runs_max),
                          NUMBER(row->draining), TEXT(row->version), TEXT(row->calls),
                          NUMBER(row->paused_until_ms), NUMBER(row->version_number),
-                         TEXT(row->credentials));
+                         TEXT(row->credentials), TEXT(row->policy), TEXT(row->tokenizer), TEXT(row->template));
     if (code == 0 && row->version_number > 0)
         code = ledger_do(ledger, LEDGER_RAISE, fail, TEXT(META_VERSIONS), NUMBER(row->version_number));
     return code;
+}
+
+static int apply_policy(struct ledger *ledger, const struct effect *effect, struct fail *fail)
+{
+    const struct core_policy *policy = &effect->policy;
+    if (!effect->present)
+        return ledger_do(ledger, LEDGER_DROP_POLICY, fail, TEXT(policy->name));
+    return ledger_do(ledger, LEDGER_SET_POLICY, fail, TEXT(policy->name), TEXT(policy->tokenizer),
+                     TEXT(policy->template));
 }
 
 /* "run:add-17/3" as the key of `troubles` and `leases`, and its stage. */
@@ -211,6 +221,7 @@ int ledger_apply(struct ledger *ledger, const struct effect *effect, struct fail
         [PERSIST_GROUP] = apply_group, [PERSIST_INIT] = apply_init,
         [PERSIST_RUN] = apply_run,     [PERSIST_END] = apply_end,
         [PERSIST_ACK] = apply_ack,     [PERSIST_ENGINE] = apply_engine,
+        [PERSIST_POLICY] = apply_policy,
         [PERSIST_TROUBLE] = apply_trouble, [PERSIST_TOMB] = apply_tomb,
         [PERSIST_LEASE] = apply_lease, [PERSIST_AGAIN] = apply_again,
         [PERSIST_EPOCH] = apply_epoch,

@@ -60,6 +60,19 @@ static int tell_tombs(struct ledger *ledger, const struct ledger_reader *reader,
     return code;
 }
 
+static int tell_policies(struct ledger *ledger, const struct ledger_reader *reader, struct fail *fail)
+{
+    enum ledger_statement all = LEDGER_ALL_POLICIES;
+    int code = ledger_ask(ledger, all, NULL, 0, fail);
+    for (; code > 0; code = ledger_next(ledger, all, fail)) {
+        struct core_policy row = {ledger_slice(ledger, all, 0), ledger_slice(ledger, all, 1),
+                                  ledger_slice(ledger, all, 2)};
+        if (reader->policy && !reader->policy(reader->context, &row))
+            return out_of_memory(fail);
+    }
+    return code;
+}
+
 static int tell_engines(struct ledger *ledger, const struct ledger_reader *reader,
                         struct fail *fail)
 {
@@ -73,7 +86,10 @@ static int tell_engines(struct ledger *ledger, const struct ledger_reader *reade
                                   .calls = ledger_slice(ledger, all, 4),
                                   .paused_until_ms = (uint64_t)ledger_number(ledger, all, 5),
                                   .version_number = (uint64_t)ledger_number(ledger, all, 6),
-                                  .credentials = ledger_slice(ledger, all, 7)};
+                                  .credentials = ledger_slice(ledger, all, 7),
+                                  .policy = ledger_slice(ledger, all, 8),
+                                  .tokenizer = ledger_slice(ledger, all, 9),
+                                  .template = ledger_slice(ledger, all, 10)};
         if (!reader->engine(reader->context, &row))
             return out_of_memory(fail);
     }
@@ -110,6 +126,7 @@ static void read_facts(struct ledger *ledger, struct facts *ret)
         .id = ledger_slice(ledger, all, 11),
         .image = ledger_slice(ledger, all, 12),
         .needs_engine = ledger_number(ledger, all, 13) != 0,
+        .policy = ledger_slice(ledger, all, 20),
         .limit_ms = {[STAGE_INIT] = ledger_number(ledger, all, 14),
                      [STAGE_RUN] = ledger_number(ledger, all, 15),
                      [STAGE_EVAL] = ledger_number(ledger, all, 16)},
@@ -296,6 +313,8 @@ int ledger_restore(struct ledger *ledger, const struct ledger_reader *reader, st
         code = ledger_read_begin(ledger, fail);
     if (code == 0)
         code = tell_streams(ledger, reader, fail);
+    if (code == 0)
+        code = tell_policies(ledger, reader, fail);
     if (code == 0)
         code = tell_engines(ledger, reader, fail);
     if (code == 0)

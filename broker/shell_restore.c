@@ -11,6 +11,11 @@ static bool tell_stream(void *core, struct slice name, struct slice owner, uint6
     return core_restore_stream(core, name, owner, first, head);
 }
 
+static bool tell_policy(void *core, const struct core_policy *row)
+{
+    return core_restore_policy(core, row);
+}
+
 static bool tell_engine(void *core, const struct core_engine *row)
 {
     return core_restore_engine(core, row);
@@ -69,6 +74,7 @@ int shell_restore(struct shell *shell, const struct shell_options *options, stru
         .rollout = tell_rollout,
         .trouble = tell_trouble,
         .lease = tell_lease,
-        .tomb = tell_tomb};
+        .tomb = tell_tomb,
+        .policy = tell_policy};
     return ledger_restore(shell->ledger, &reader, fail);
 }

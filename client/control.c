@@ -37,8 +37,15 @@ int sluice_engine_add(struct sluice_client *client, const char *url)
 
 int sluice_engine_add_with(struct sluice_client *client, const char *url, uint64_t runs_max)
 {
+    return sluice_engine_add_to(client, url, runs_max, NULL);
+}
+
+int sluice_engine_add_to(struct sluice_client *client, const char *url, uint64_t runs_max, const char *policy)
+{
     struct msg_engine_add message = {.tag = ++client->last_tag,
                                      .url = slice_from_str(url),
+                                     .policy = slice_from_str(policy),
+                                     .has_policy = policy != NULL,
                                      .runs_max = runs_max,
                                      .has_runs_max = runs_max > 0};
     return request_done(client, MSG_engine_add, &message, message.tag, NULL);

@@ -186,7 +186,7 @@ void task_destroy(struct task *task)
                      task->agent_kind, task->agent_form,   task->agent_tool_role,
                      task->on_repeat,  task->eval_kind,    task->eval_command,
                      task->eval_reward_file, task->eval_answer,  task->eval_trust,
-                     task->limits.on_stale};
+                     task->policy, task->limits.on_stale};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         free(texts[i]);
     free(task->messages);

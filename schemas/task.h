@@ -79,6 +79,7 @@ struct task_limits {
 struct task {
     char *id;                      /* "task" */
     char *kind;                    /* "sandbox" (default) or "noop": a row of the task-kind table */
+    char *policy;                  /* whose engines sample it; "default" */
     struct task_message *messages; /* "prompt" is one user message */
     size_t message_count;
     char *image;                   /* a directory, or "host" (default): this host's own root, read-only */

@@ -106,6 +106,8 @@ void http_destroy(struct http **http)
     curl_global_cleanup();
 }
 
+struct loop *http_loop(const struct http *http) { return http->loop; }
+
 /* ---- one request ------------------------------------------------------------------------ */
 
 /* The fiber waits for the first byte as long as it may; from then on for the next one only. */

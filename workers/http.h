@@ -25,6 +25,7 @@ enum { HTTP_CONNECT_MS = 10000, HTTP_SILENCE_MS = 120000 };
 /* NULL with fail. */
 struct http *http_create(struct loop *loop, const struct http_limits *limits, struct fail *fail);
 void http_destroy(struct http **http);
+struct loop *http_loop(const struct http *http);
 
 /*
  * Requests to `base`, and to paths behind it, are made with these credentials from now on: user[:password],

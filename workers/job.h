@@ -53,6 +53,7 @@ struct job_result {
     struct layer layer;   /* init, run */
     char *answer;         /* run; may be NULL; cut to 65,536 bytes of UTF-8 when sent */
     struct buffer record; /* run: encoded; may be empty */
+    char tokenizer_digest[80], template_digest[80]; /* run: of all its traces; "": nothing was sampled */
 };
 
 struct job {

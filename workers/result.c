@@ -19,6 +19,10 @@ static void put_products(struct msg_job_result *message, const struct job_result
     }
     message->record = buffer_peek(&result->record);
     message->has_record = message->record.len > 0;
+    message->tokenizer_digest = slice_from_str(result->tokenizer_digest);
+    message->has_tokenizer_digest = message->tokenizer_digest.len > 0;
+    message->template_digest = slice_from_str(result->template_digest);
+    message->has_template_digest = message->template_digest.len > 0;
     message->has_reward = result->has_reward && result->outcome == OUTCOME_OK;
     message->reward = result->reward;
 }

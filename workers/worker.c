@@ -238,6 +238,15 @@ static int watch_cache(struct worker *worker, struct fail *fail)
     return cache_watch_open(&worker->cache_watch, worker->plan.cache, worker->plan.mount_point, fail);
 }
 
+/* What an engine serves is told soon, as rollouts may wait for it. */
+static void look_ended(void *arg)
+{
+    struct worker *worker = arg;
+    struct engine_news news;
+    worker->beat_wanted |= engines_tell_next(worker->context.engines, &news) && news.is_other;
+    worker_stop_when_idle(worker);
+}
+
 static int make_context(struct worker *worker, struct fail *fail)
 {
     struct job_context *context = &worker->context;
@@ -264,6 +273,8 @@ static int make_context(struct worker *worker, struct fail *fail)
                                      fail)))
         return fail->code;
     context->engines = engines_create(context->http);
+    if (context->engines)
+        engines_on_look(context->engines, look_ended, worker);
     if (context->engines)
         engines_set_tokenizers(context->engines, &worker->plan.tokenizers);
     context->images = images_create(context->loop, worker->plan.cache, worker->plan.images_gib,

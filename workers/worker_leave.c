@@ -10,6 +10,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "workers/text.h"
+#include "workers/engines/looking.h"
 #include "workers/worker_inside.h"
 
 enum {
@@ -20,8 +21,11 @@ enum {
 void worker_stop_when_idle(struct worker *worker)
 {
     if (worker->state != WORKER_WORKING && worker->running.live_count == 0 &&
-        worker->running.leaving_count == 0 && worker->outbox.count == 0)
-        loop_stop(worker->context.loop);
+        worker->running.leaving_count == 0 && worker->outbox.count == 0) {
+        engines_stop_looks(worker->context.engines); /* the last of them comes here again */
+        if (!engines_are_looking(worker->context.engines))
+            loop_stop(worker->context.loop);
+    }
 }
 
 /* ---- leaving ---------------------------------------------------------------------------- */

@@ -24,6 +24,11 @@ static bool send_sight(struct worker *worker, const struct engine_news *news)
                                      .runs = news->use.runs,
                                      .tokens = news->use.tokens,
                                      .calls = news->use.calls};
+    sight.template_digest = slice_from_str(news->template_digest);
+    sight.has_template_digest = sight.template_digest.len > 0;
+    if (sight.has_template_digest)
+        sight.tokenizer_digest = slice_from_str(news->tokenizer_digest);
+    sight.has_tokenizer_digest = sight.tokenizer_digest.len > 0;
     if (news->look)
         put_look(&sight, news->look);
     if (message_encode(MSG_engine_sight, &sight, &bytes, &no))

@@ -11,10 +11,11 @@
 #include "common/tame.h"
 #include "common/url.h"
 
-enum { PROBE_MS = 2000, LOOK_MS = 500 };
+enum { PROBE_MS = 2000, LOOK_MS = 500, LOOK_WAIT_MS = 8000, LOOK_WAIT_STEP_MS = 50 };
 
 struct engine_options {
     uint64_t runs_max, patience_ms;
+    const char *policy;
     bool wait, json;
 };
 
@@ -30,6 +31,58 @@ static int parse_url(const char *url, struct url *ret)
                      why.text);
 }
 
+static const char *text_in(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+enum verdict { VERDICT_WAIT, VERDICT_GOOD, VERDICT_OTHER };
+
+/* Of an engine that the broker knows: whether run workers have found that it serves what its policy does. */
+static enum verdict judge(const json_t *status, const char *base)
+{
+    const json_t *engines = json_object_get(status, "engines"), *engine;
+    const json_t *runs = json_object_get(json_object_get(status, "stages"), "run");
+    size_t i;
+    json_array_foreach(engines, i, engine)
+    {
+        if (strcmp(text_in(engine, "url"), base) != 0)
+            continue;
+        if (strcmp(text_in(engine, "state"), "other") == 0) {
+            cli_say("%s gets no rollouts: %s; remove it, or say that it is another policy's: "
+                    "sluice engine add %s --policy NAME", base, text_in(engine, "trouble"), base);
+            return VERDICT_OTHER;
+        }
+        bool is_known = *text_in(engine, "template_digest"), is_met = json_is_true(json_object_get(engine, "is_met"));
+        bool is_away = *text_in(engine, "trouble") || strcmp(text_in(engine, "state"), "paused") == 0;
+        bool has_workers = json_integer_value(json_object_get(runs, "workers")) > 0;
+        return is_known || is_met || is_away || !has_workers ? VERDICT_GOOD : VERDICT_WAIT;
+    }
+    return VERDICT_GOOD; /* removed meanwhile, or one of very many */
+}
+
+/* Until a run worker has looked at it, or for a while. */
+static int await_look(struct sluice_client *client, const char *base)
+{
+    int64_t start_ms = clock_ms();
+    enum verdict verdict = VERDICT_WAIT;
+    while (verdict == VERDICT_WAIT && clock_ms() - start_ms < LOOK_WAIT_MS) {
+        const char *text;
+        int failed = sluice_status(client, &text);
+        if (failed)
+            return cli_failed(client, failed);
+        json_t *status = json_loads(text, 0, NULL);
+        verdict = judge(status, base);
+        json_decref(status);
+        if (verdict == VERDICT_WAIT)
+            nanosleep(&(struct timespec){0, LOOK_WAIT_STEP_MS * 1000000}, NULL);
+    }
+    if (verdict == VERDICT_WAIT)
+        cli_say("warning: no run worker has looked at it yet; `sluice engine list` will say what came of it");
+    return verdict == VERDICT_OTHER ? EXITS_FAILED : EXITS_OK;
+}
+
 static int add_engine(struct sluice_client *client, const char *url,
                       const struct engine_options *options)
 {
@@ -38,13 +91,16 @@ static int add_engine(struct sluice_client *client, const char *url,
     int status = parse_url(url, &parts);
     if (status != EXITS_OK)
         return status;
-    int failed = sluice_engine_add_with(client, url, options->runs_max);
+    int failed = sluice_engine_add_to(client, url, options->runs_max, options->policy);
     if (failed)
         return cli_failed(client, failed);
     printf("registered %s\n", parts.base);
-    if (engine_probe(url, PROBE_MS, &fail))
+    fflush(stdout);
+    if (engine_probe(url, PROBE_MS, &fail)) {
         cli_say("warning: from here it does not answer: %s", fail.text);
-    return EXITS_OK;
+        return EXITS_OK;
+    }
+    return await_look(client, parts.base);
 }
 
 static int remove_engine(struct sluice_client *client, const char *url,
@@ -90,12 +146,15 @@ static void print_engine(const json_t *engine)
     const char *name = json_string_value(json_object_get(engine, "url"));
     const char *word = json_string_value(json_object_get(engine, "state"));
     const char *trouble = json_string_value(json_object_get(engine, "trouble"));
+    const char *policy = json_string_value(json_object_get(engine, "policy"));
     tame_print(stdout, "%s  %lld rollouts", name ? name : "?", number(engine, "live"));
     if (number(engine, "limit"))
         printf(" of %lld", number(engine, "limit"));
     printf(", %lld tokens, %lld calls", number(engine, "tokens"), number(engine, "calls"));
     if (json_object_get(engine, "cache_permille"))
         printf(", cache %lld %%", number(engine, "cache_permille") / 10);
+    if (policy && strcmp(policy, "default") != 0)
+        tame_print(stdout, ", policy %s", policy);
     if (word && strcmp(word, "closed") != 0) /* which is its breaker's word for well */
         tame_print(stdout, ", %s", strcmp(word, "open") == 0 ? "set aside" : word);
     if (trouble)
@@ -173,6 +232,8 @@ static const struct option options[] = {
     {"runs-max", OPTION_NUMBER, offsetof(struct engine_options, runs_max), "N",
      "add: at most so many rollouts there at a time. 0: no limit, or what it was.",
      .preset = 0, .min = 0, .max = 1000000},
+    {"policy", OPTION_TEXT, offsetof(struct engine_options, policy), "NAME",
+     "add: whose engine it is. If absent: the usual policy's, default, or what it was."},
     {"wait", OPTION_FLAG, offsetof(struct engine_options, wait), NULL,
      "drain: waits until no rollout is there."},
     {"patience", OPTION_DURATION, offsetof(struct engine_options, patience_ms), "TIME",
@@ -188,7 +249,8 @@ const struct command command_engine = {
     .doc = "A rollout is placed on the engine whose rollouts hold the least tokens at that moment, and\n"
            "stays there. Registering one twice is registering it once, and takes back one that drains. One\n"
            "that is drained or removed gets no more rollouts, and one that does not answer none until it does\n"
-           "('list' says silent, and why). 'check' needs no broker: it tries a live server\n"
+           "('list' says silent, and why). The engines of one policy serve one tokenizer and one chat template: 'add'\n"
+           "waits for a run worker's first look, and exits 1 if this one serves others ('list' says other). 'check' needs no broker: it tries a live server\n"
            "against all that is wanted of one (docs/engines.md), and exits 0 if all is well, 1 if a check\n"
            "failed, 2 if nobody is there or what it samples could not be recorded exactly.\n",
     .example = "sluice engine check http://gpu1:8000\n"

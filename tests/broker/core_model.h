@@ -80,6 +80,7 @@ static inline void send_result(struct model *model, struct sim_worker *worker, s
         letter->mark = held->mark;
         letter->outcome = held->outcome;
         letter->fault = held->fault;
+        letter->serves = held->serves;
     }
 }
 
@@ -105,6 +106,8 @@ static inline void take_job(struct model *model, struct sim_worker *worker,
                           .image = effect->stage == STAGE_INIT ? digit_of(task.image) : -1,
                           .done_ms = model->now_ms + roll(model, 3000) +
                                      (chance(model, 50) ? 100000 : 0)};
+    if (held->engine >= 0 && !chance(model, 20))
+        held->serves = model->serves[held->engine];
     put_text(held->job, sizeof(held->job), effect->job);
     held->mark = effect->stage == STAGE_EVAL  ? find_rollout(model, effect->rollout)->mark
                  : effect->stage == STAGE_RUN ? ++model->marks
@@ -120,7 +123,8 @@ static inline void move_held(struct model *model, struct sim_worker *worker,
         if (!slice_is(in->job, held->job) || in->token != held->token)
             continue;
         held->is_moved = true;
-        held->engine = roll(model, 3) ? digit_of(in->engine) : held->engine;
+        int to = digit_of(in->engine);
+        held->engine = roll(model, 3) && model->serves[to] == held->serves ? to : held->engine;
     }
 }
 
@@ -213,6 +217,7 @@ static inline void send_sight(struct model *model, struct sim_worker *worker)
 {
     char url[16];
     uint64_t runs = 0;
+    bool knows = model->calm || roll(model, 16) == 0;
     unsigned engine = worker->is_looking ? worker->looks_at : roll(model, ENGINES);
     for (size_t i = 0; i < worker->count; i++)
         runs += worker->held[i].engine == (int)engine;
@@ -225,7 +230,10 @@ static inline void send_sight(struct model *model, struct sim_worker *worker)
                                   .has_cache_permille = chance(model, 3),
                                   .cache_permille = chance(model, 2) ? 1000 : roll(model, 1001),
                                   .has_answers = worker->is_looking,
-                                  .answers = !chance(model, 5)};
+                                  .answers = !chance(model, 5),
+                                  .has_template_digest = knows};
+    if (knows)
+        in.tokenizer_digest = in.template_digest = slice_of(&model->serves[engine], 1);
     worker->is_looking = false;
     core_handle(model->core, model->now_ms, wall_of(model), &(struct caller){.name = slice_from_str(key_of(worker->id))},
                 MSG_engine_sight, &in, NULL, 0);

@@ -18,7 +18,7 @@
 
 enum {
     GROUPS_MAX = 400, SAMPLES = 4, CREW_MAX = 24, HELD_MAX = 256, WIRE_MAX = 4096, STREAMS = 4,
-    ENGINES = 2, IMAGES = 3, TOMBS = 2000
+    ENGINES = 2, IMAGES = 3, TOMBS = 2000, POLICIES = 2
 };
 
 struct held {
@@ -29,6 +29,7 @@ struct held {
     const char *fault;   /* or NULL */
     int engine, image;   /* number, -1: none */
     unsigned mark;       /* run: what it will leave; eval: what it was given of a run */
+    char serves;         /* run: what its engine served when it began, 'a' or 'b'; 0: none, or the worker is an old one */
     bool is_moved;       /* the broker asked for it, and has not heard of it yet */
 };
 
@@ -53,6 +54,7 @@ struct letter {
     uint64_t token;
     unsigned mark;
     const char *outcome, *fault;
+    char serves;
 };
 
 /* What went wrong with a job, as the ledger knows it. */
@@ -82,6 +84,7 @@ struct row_group {
     char id[32], stream[16];
     uint64_t samples, priority, lease_ms, accepted_ms;
     bool accepted, init_done;
+    char serves; /* what its runs were sampled with; 0: none is recorded */
     struct row_trouble trouble; /* of its init */
     struct row_lease lease;
     struct row_rollout rollouts[SAMPLES];
@@ -106,6 +109,9 @@ struct model {
     char versions[ENGINES][32], calls[ENGINES][20];
     uint64_t paused_until_ms[ENGINES], version_numbers[ENGINES], highest_version;
     uint64_t runs_max[ENGINES];
+    char serves[ENGINES];                      /* in earnest: which tokenizer and template */
+    char told[ENGINES], policies[POLICIES];    /* as the ledger has it; 0: nothing */
+    unsigned policy_of[ENGINES];
     struct sim_worker crew[CREW_MAX];
     struct letter wire[WIRE_MAX];
     size_t wire_count;
@@ -114,7 +120,7 @@ struct model {
     int64_t bad_engine_ms[ENGINES], bad_image_ms[IMAGES]; /* until then they fail */
     int64_t skew_ms; /* of the wall clock */
     uint64_t ends, restarts, deaths, troubles;
-    uint64_t foreign, drained, moves;
+    uint64_t foreign, drained, moves, mixed;
     uint64_t again, crossed, forged; /* runs done again; results of one that came in the next; made-up ones */
     unsigned marks;
     char records[WIRE_MAX][12]; /* of the runs that ended in this cycle: effects borrow them */
@@ -168,6 +174,18 @@ static inline void put_text(char *to, size_t size, struct slice from)
 static const char *const stream_names[STREAMS] = {"s0", "s1", "s2", "s3"};
 static const char *const stream_owners[STREAMS] = {"alice", "bob", "alice", "carol"};
 
+static const char *const policy_names[POLICIES] = {"default", "other"};
+
+static inline unsigned policy_number(struct slice name) { return slice_is(name, "other"); }
+
+/* What a digest stands for, and back. */
+static inline char serves_of(struct slice digest) { return digest.len ? (char)digest.data[0] : 0; }
+
+static inline struct slice digest_of(const char *serves)
+{
+    return slice_of(serves, *serves ? 1 : 0);
+}
+
 static inline unsigned stream_number(struct slice name) { return name.data[1] - '0'; }
 
 static inline struct row_tomb *find_tomb(struct model *model, struct slice name)
@@ -197,6 +215,7 @@ static inline struct core_task task_of(struct slice id)
                               .image = slice_from_str(number % 4 ? NULL : images[number / 4 % IMAGES]),
                               .needs_engine = number % 3 == 0,
                               .limit_ms = {5000, 8000, 5000},
+                              .policy = slice_from_str(number % 12 ? NULL : "other"),
                               .total_ms = number % 7 ? 0 : 10000 + number * 100};
 }
 
@@ -284,6 +303,19 @@ static inline unsigned mark_of(struct slice record)
     return record.len ? (unsigned)atoi((const char *)record.data) : 0; /* a NUL follows */
 }
 
+/* A group is sampled with one tokenizer and one template, and those are its policy's. */
+static inline void persist_identity(struct model *model, const struct effect *effect)
+{
+    struct row_group *group = find_group(model, effect->group);
+    char serves = effect->record.len ? (char)effect->record.data[effect->record.len - 1] : '0';
+    if (serves <= '9') /* its mark alone */
+        return;
+    if (group->serves && group->serves != serves)
+        fail_msg("the group %s is mixed", group->id);
+    assert_int_equal(model->policies[policy_number(task_of(effect->group).policy)], serves);
+    group->serves = serves;
+}
+
 static inline void persist_run(struct model *model, const struct effect *effect)
 {
     struct row_rollout *rollout = find_rollout(model, effect->rollout);
@@ -292,6 +324,7 @@ static inline void persist_run(struct model *model, const struct effect *effect)
     rollout->run_again = false;
     rollout->run_outcome = effect->outcome;
     rollout->mark = mark_of(effect->record);
+    persist_identity(model, effect);
     rollout->gone_ms = chance(model, 3) ? model->now_ms + roll(model, 2000) : INT64_MAX;
 }
 
@@ -304,6 +337,11 @@ static inline void persist_again(struct model *model, const struct effect *effec
     rollout->mark = 0;
     rollout->trouble = (struct row_trouble){0};
     rollout->lease = (struct row_lease){0};
+    struct row_group *group = find_group(model, effect->group);
+    bool has_runs = false;
+    for (unsigned k = 0; k < group->samples; k++)
+        has_runs |= group->rollouts[k].run_done;
+    group->serves = has_runs ? group->serves : 0;
     model->again++;
 }
 
@@ -365,9 +403,14 @@ static inline void persist(struct model *model, const struct effect *effect)
         put_text(model->calls[e], sizeof(model->calls[e]), effect->row.calls);
         model->paused_until_ms[e] = effect->row.paused_until_ms;
         model->version_numbers[e] = effect->row.version_number;
+        model->told[e] = serves_of(effect->row.template);
+        model->policy_of[e] = policy_number(effect->row.policy);
         if (effect->row.version_number > model->highest_version)
             model->highest_version = effect->row.version_number;
     }
+        break;
+    case PERSIST_POLICY:
+        model->policies[policy_number(effect->policy.name)] = effect->present ? serves_of(effect->policy.template) : 0;
         break;
     case PERSIST_TROUBLE: persist_trouble(model, effect); break;
     case PERSIST_TOMB: persist_tomb(model, effect); break;
@@ -427,6 +470,11 @@ static inline void start_broker(struct model *model)
         assert_true(core_restore_stream(model->core, slice_from_str(stream_names[s]),
                                         slice_from_str(stream_owners[s]), model->first[s],
                                         model->head[s]));
+    for (unsigned p = 0; p < POLICIES; p++)
+        if (model->policies[p])
+            assert_true(core_restore_policy(
+                model->core, &(struct core_policy){slice_from_str(policy_names[p]), digest_of(&model->policies[p]),
+                                                   digest_of(&model->policies[p])}));
     for (unsigned e = 0; e < ENGINES; e++) {
         char url[32];
         snprintf(url, sizeof(url), "http://e%u", e);
@@ -438,6 +486,9 @@ static inline void start_broker(struct model *model)
                                                    .version = slice_from_str(model->versions[e]),
                                                    .calls = slice_from_str(model->calls[e]),
                                                    .version_number = model->version_numbers[e],
+                                                   .policy = slice_from_str(policy_names[model->policy_of[e]]),
+                                                   .tokenizer = digest_of(&model->told[e]),
+                                                   .template = digest_of(&model->told[e]),
                                                    .paused_until_ms = model->paused_until_ms[e]}));
     }
     for (size_t i = 0; i < model->group_count; i++)

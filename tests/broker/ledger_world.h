@@ -158,6 +158,12 @@ static inline bool tell_stream(void *context, struct slice name, struct slice ow
                          owner.len ? " of " : "", SLICE_ARG(owner));
 }
 
+static inline bool tell_policy(void *context, const struct core_policy *row)
+{
+    return buffer_printf(context, "policy %.*s %.*s %.*s\n", SLICE_ARG(row->name), SLICE_ARG(row->tokenizer),
+                         SLICE_ARG(row->template));
+}
+
 static inline bool tell_engine(void *context, const struct core_engine *row)
 {
     buffer_printf(context, "engine %.*s", SLICE_ARG(row->url));
@@ -169,6 +175,9 @@ static inline bool tell_engine(void *context, const struct core_engine *row)
     if (row->calls.len)
         buffer_printf(context, " %.*s until %llu", SLICE_ARG(row->calls),
                       (unsigned long long)row->paused_until_ms);
+    if (row->policy.len)
+        buffer_printf(context, " of %.*s, %.*s %.*s", SLICE_ARG(row->policy), SLICE_ARG(row->tokenizer),
+                      SLICE_ARG(row->template));
     if (row->credentials.len)
         buffer_printf(context, " credentials=%.*s", SLICE_ARG(row->credentials));
     return buffer_printf(context, "%s\n", row->draining ? " draining" : "");
@@ -177,10 +186,11 @@ static inline bool tell_engine(void *context, const struct core_engine *row)
 static inline bool tell_group(void *context, const struct core_group_row *row)
 {
     assert_true(row->task_hash != 0);
-    return buffer_printf(context, "group %.*s %.*s x%llu task=%.*s init=%d %.*s %llu\n",
+    return buffer_printf(context, "group %.*s %.*s x%llu task=%.*s init=%d %.*s %llu%s%.*s\n",
                          SLICE_ARG(row->group), SLICE_ARG(row->stream),
                          (unsigned long long)row->samples, SLICE_ARG(row->task.id), row->init_done,
-                         SLICE_ARG(row->init_layer), (unsigned long long)row->init_ms);
+                         SLICE_ARG(row->init_layer), (unsigned long long)row->init_ms,
+                         row->task.policy.len ? " of " : "", SLICE_ARG(row->task.policy));
 }
 
 static inline bool tell_rollout(void *context, const struct core_rollout_row *row)
@@ -219,7 +229,7 @@ static inline bool tell_tomb(void *context, struct slice name, struct slice owne
 static inline struct ledger_reader text_reader(struct buffer *told)
 {
     return (struct ledger_reader){told, 0, tell_stream, tell_engine, tell_group, tell_rollout,
-                                  tell_trouble, tell_lease, tell_tomb};
+                                  tell_trouble, tell_lease, tell_tomb, tell_policy};
 }
 
 static inline const char *restored(struct world *world)

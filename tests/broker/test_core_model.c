@@ -15,6 +15,13 @@ static void count_crossed(struct model *model, const struct letter *letter)
     model->crossed += is_first && letter->job[0] == 'e' && !rollout->ended;
 }
 
+/* Whether a run's group is bound to something else than it was sampled with. */
+static bool is_other(struct model *model, struct slice rollout, char serves)
+{
+    const struct row_group *group = find_group(model, slice_of(rollout.data, rollout.len - 2));
+    return group && group->serves && group->serves != serves;
+}
+
 static void deliver_letters(struct model *model)
 {
     for (size_t i = 0; i < model->wire_count;) {
@@ -38,6 +45,15 @@ static void deliver_letters(struct model *model)
             .detail = slice_from_str("so it was"), .has_detail = true,
             .record = slice_from_str(record), .has_record = record[0] != 0,
             .reward = letter.mark, .has_reward = is_eval};
+        if (record[0] && letter.serves) {
+            const size_t len = strlen(record);
+            record[len] = letter.serves;
+            record[len + 1] = '\0';
+            model->mixed += is_other(model, slice_from_str(letter.job + strlen("run:")), letter.serves);
+            in.record = slice_from_str(record);
+            in.tokenizer_digest = in.template_digest = slice_of(record + len, 1);
+            in.has_template_digest = true;
+        }
         core_handle(model->core, model->now_ms, wall_of(model),
                     &(struct caller){.name = slice_from_str(key_of(letter.worker))}, MSG_job_result, &in, NULL, 0);
     }
@@ -179,6 +195,8 @@ static void change_engine(struct model *model)
     struct msg_engine_remove out = {.tag = 3, .url = in.url};
     struct msg_engine_drain drain = {.tag = 3, .url = in.url};
     unsigned what = roll(model, 6);
+    in.has_policy = roll(model, 4) == 0;
+    in.policy = slice_from_str(in.has_policy ? policy_names[roll(model, 2)] : NULL);
     in.has_runs_max = roll(model, 2);
     in.runs_max = roll(model, 4);
     if (what == 0)
@@ -187,6 +205,13 @@ static void change_engine(struct model *model)
         say(model, NULL, MSG_engine_add, &in);
     else
         say(model, NULL, MSG_engine_remove, &out);
+}
+
+/* An engine is started again with another tokenizer and template. */
+static void swap_engine(struct model *model)
+{
+    if (roll(model, 4) == 0)
+        model->serves[roll(model, ENGINES)] = "ab"[roll(model, 2)];
 }
 
 /* Trainers and admins say what engines serve, pause them, and forget to resume. */
@@ -280,7 +305,8 @@ static void forge(struct model *model)
 
 static void (*const events[])(struct model *) = {submit, submit, submit, hire,   hire,
                                                  harm,   harm,   cancel, change_engine,
-                                                 read_stream, renew, spoil, drain, change_policy, forge};
+                                                 read_stream, renew, spoil, drain, change_policy, forge,
+                                                 swap_engine};
 
 static void step(struct model *model, unsigned seed)
 {
@@ -302,7 +328,13 @@ static void calm_down(struct model *model, unsigned seed)
 {
     struct msg_engine_add in = {
         .tag = 3, .url = slice_from_str("http://e0"), .has_runs_max = true, .runs_max = 8};
+    struct msg_engine_add other = {.tag = 3, .url = slice_from_str("http://e1"), .has_runs_max = true, .runs_max = 8,
+                                   .has_policy = true, .policy = slice_from_str("other")};
+    in.has_policy = true;
+    in.policy = slice_from_str("default");
     model->calm = true;
+    for (unsigned p = 0; p < POLICIES; p++) /* what their groups were sampled with is there again */
+        model->serves[p] = model->policies[p] ? model->policies[p] : 'a';
     memset(model->bad_engine_ms, 0, sizeof(model->bad_engine_ms));
     memset(model->bad_image_ms, 0, sizeof(model->bad_image_ms));
     for (unsigned i = 0; i < CREW_MAX; i++) {
@@ -312,6 +344,7 @@ static void calm_down(struct model *model, unsigned seed)
     for (unsigned i = 0; i < 200; i++)
         hire(model);
     say(model, NULL, MSG_engine_add, &in);
+    say(model, NULL, MSG_engine_add, &other);
     settle(model, seed);
 }
 
@@ -348,7 +381,7 @@ static void check_numbers(const struct model *model)
 static void live_through(unsigned seed, struct model *model)
 {
     *model = (struct model){.settings = core_settings_default(), .random = seed * 2654435761u,
-                            .now_ms = 5000, .first = {1, 1, 1, 1}};
+                            .now_ms = 5000, .first = {1, 1, 1, 1}, .serves = {'a', 'b'}};
     model->settings.rollouts_max = 200;
     model->settings.client_percent = seed % 2 ? 100 : 60;
     model->settings.results_max = seed % 3 ? 1000 : 100;
@@ -381,7 +414,7 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
     const char *only = getenv("CORE_MODEL_SEED");
     struct model *model = calloc(1, sizeof(*model));
     uint64_t ends = 0, restarts = 0, deaths = 0, troubles = 0;
-    uint64_t foreign = 0, drained = 0, moves = 0;
+    uint64_t foreign = 0, drained = 0, moves = 0, mixed = 0;
     uint64_t again = 0, crossed = 0, forged = 0;
     uint64_t doomed = 0, overtime = 0, abandoned = 0, set_aside = 0;
     unsigned first = only ? (unsigned)atoi(only) : 1, last = only ? first : SEEDS;
@@ -397,6 +430,7 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
         again += model->again;
         crossed += model->crossed;
         forged += model->forged;
+        mixed += model->mixed;
         doomed += model->doomed;
         overtime += model->overtime;
         abandoned += model->abandoned;
@@ -410,12 +444,13 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
                   "%llu set aside\n", (unsigned long long)troubles, (unsigned long long)doomed,
                   (unsigned long long)overtime, (unsigned long long)abandoned,
                   (unsigned long long)set_aside);
-    print_message("%llu requests for what is another's, %llu drains, %llu moves\n",
-                  (unsigned long long)foreign, (unsigned long long)drained, (unsigned long long)moves);
     print_message("%llu runs done again, %llu rewards of a first run that came in the second, %llu forged results\n",
                   (unsigned long long)again, (unsigned long long)crossed, (unsigned long long)forged);
     assert_true(only || (again > 100 && crossed > 10 && forged > 1000));
-    assert_true(only || (foreign > 1000 && drained > 100 && moves > 100));
+    print_message("%llu requests for what is another's, %llu drains, %llu moves, %llu results sampled with "
+                  "another tokenizer\n", (unsigned long long)foreign, (unsigned long long)drained,
+                  (unsigned long long)moves, (unsigned long long)mixed);
+    assert_true(only || (foreign > 1000 && drained > 100 && moves > 100 && mixed > 40));
     assert_true(only || (ends > 10000 && restarts > 50 && deaths > 500));
     assert_true(only || (troubles > 1000 && doomed > 100 && overtime > 100 && abandoned > 100 &&
                          set_aside > 100));

@@ -119,7 +119,10 @@ static void version_1_gets_what_later_ones_know(void **state)
     assert_int_equal(groups, 5);
 }
 
-#define AS_VERSION_11 "ALTER TABLE ends DROP COLUMN clock_ms; PRAGMA user_version = 11;"
+#define AS_VERSION_12 "ALTER TABLE engines DROP COLUMN policy; ALTER TABLE engines DROP COLUMN tokenizer;" \
+                     "ALTER TABLE engines DROP COLUMN template; ALTER TABLE groups DROP COLUMN policy;" \
+                     "DROP TABLE policies; PRAGMA user_version = 12;"
+#define AS_VERSION_11 AS_VERSION_12 "ALTER TABLE ends DROP COLUMN clock_ms; PRAGMA user_version = 11;"
 #define AS_VERSION_10 AS_VERSION_11 "DROP TABLE leases; PRAGMA user_version = 10;"
 #define AS_VERSION_9 AS_VERSION_10 "DROP TABLE past_groups; PRAGMA user_version = 9;"
 #define AS_VERSION_8 AS_VERSION_9 "ALTER TABLE engines DROP COLUMN credentials; PRAGMA user_version = 8;"
@@ -207,6 +210,32 @@ static void version_9_knew_the_last_groups_by_name_and_forgot_all_others(void **
         snprintf(id, sizeof(id), "g%d", i);
         assert_int_equal(ledger_find_past(world->ledger, S(id), &hash, NULL), 1);
     }
+}
+
+static void version_12_knew_no_policies_and_not_what_engines_serve(void **state)
+{
+    struct world *world = *state;
+    struct core_task facts = {.id = S("add"), .needs_engine = true, .policy = S("critic")};
+    struct effect critic = group("b", "train", 1);
+    critic.facts = &facts;
+    const struct effect effects[] = {
+        {.kind = PERSIST_POLICY, .present = true, .policy = {S("critic"), S("t1"), S("c1")}},
+        {.kind = PERSIST_POLICY, .present = true, .policy = {S("gone"), S("t2"), S("c2")}},
+        {.kind = PERSIST_POLICY, .policy = {.name = S("gone")}},
+        {.kind = PERSIST_ENGINE, .engine = S("http://e:1"), .present = true,
+         .row = {.policy = S("critic"), .tokenizer = S("t1"), .template = S("c1")}},
+        group("a", "train", 1), critic};
+    commit(world, effects, 6);
+    reopen(world);
+    const char *all = restored(world);
+    assert_non_null(strstr(all, "policy critic t1 c1\nengine http://e:1 of critic, t1 c1\n"));
+    assert_null(strstr(all, "gone"));
+    assert_non_null(strstr(all, "group b train x1 task=add init=0  0 of critic\n"));
+    take_back(world, AS_VERSION_12);
+    open_ledger(world);
+    all = restored(world);
+    assert_non_null(strstr(all, "stream train 1..0\nengine http://e:1\n"));
+    assert_non_null(strstr(all, "group b train x1 task=add init=0  0\n"));
 }
 
 /* Until then they were part of an engine's name wherever it stood. */
@@ -354,6 +383,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(version_1_restores_what_it_held_and_goes_on),
         TEST(version_1_gets_what_later_ones_know),
+        TEST(version_12_knew_no_policies_and_not_what_engines_serve),
         TEST(version_11_took_ages_from_the_wall_clock),
         TEST(version_10_did_not_know_who_has_which_job),
         TEST(version_9_knew_the_last_groups_by_name_and_forgot_all_others),

@@ -92,6 +92,91 @@ class Engines(Case):
         for text in said:
             self.assertNotIn("SECRET", text)
 
+    def submit_groups(self, client, stream, groups, first=0, **more):
+        for k in range(first, first + groups):
+            client.submit([chat(k, **more)], stream=stream, samples=4, group=lambda task, k=k: f"{stream}-{k}")
+
+    def assert_unmixed(self, seen):
+        """Each group has one tokenizer and one template."""
+        groups = {}
+        for t in seen:
+            for trace in t.traces:
+                groups.setdefault(t.group, set()).add((trace.tokenizer_digest, trace.template_digest))
+        self.assertEqual({len(identities) for identities in groups.values()}, {1}, groups)
+
+    def test_an_engine_with_another_tokenizer_is_refused_unless_it_is_named_as_another_policys(self):
+        fleet, client = self.start(1, script(50))
+        first = fleet["engine-0"]
+        for name, other in (("tokenizer", {"other_tokenizer": True}), ("template", {"template": "qwen3"})):
+            engine = fleet.add_engine(dict(script(50), **other), name=name)
+            engine.start()
+            done = fleet.run("engine", "add", engine.url, check=False)
+            self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+            self.assertIn(f"{engine.url} gets no rollouts: its {'tokenizer' if name == 'tokenizer' else 'chat template'} "
+                          "is not the policy's (default)", done.stderr)
+            self.assertIn("--policy NAME", done.stderr)
+            self.assertIn("other: its", fleet.run("engine", "list").stdout)
+            status = fleet.status()
+            self.assertEqual(status["health"], "degraded")
+            self.assertIn("1 of 2 engines serve another tokenizer or chat template than their policy", status["reasons"])
+            self.submit_groups(client, name, 6)
+            seen = self.read(client, name, 24)
+            self.assert_all(seen)
+            self.assertEqual({t.engine for t in seen}, {first.url})
+            self.assert_unmixed(seen)
+            fleet.broker.kill()
+            fleet.broker.start()  # it knows both, and what each serves
+            self.wait_state(fleet, engine.url, "other")
+            fleet.run("engine", "add", engine.url, "--policy", name)
+            self.submit_groups(client, name + "-own", 3, first=100, policy=name)
+            self.submit_groups(client, name + "-usual", 3, first=200)
+            own, usual = self.read(client, name + "-own", 12), self.read(client, name + "-usual", 12)
+            self.assert_all(own + usual)
+            self.assertEqual({t.engine for t in own}, {engine.url})
+            self.assertEqual({t.engine for t in usual}, {first.url})
+            self.assertEqual(fleet.status()["reasons"], [])
+            fleet.run("engine", "remove", engine.url)
+            engine.end()
+        self.assertEqual(fleet.status()["counters"]["infra"], 0)
+        with self.assertRaisesRegex(Exception, "no engine of the policy 'tokenizer' is registered"):
+            self.submit_groups(client, "late", 1, policy="tokenizer")
+
+    def test_a_group_that_has_results_takes_none_of_another_template(self):
+        """Its engine comes back as another in the middle of it, and the broker is killed meanwhile."""
+        slow = {"path": "/completion", "delay_ms": 2000, "call": 2, "reply": "It is \\boxed{2}."}
+        fleet = Fleet(slots=1, settings=dict(SOON, infra_budget=8))
+        engine = fleet.add_engine(script(50, slow), name="engine")
+        self.enter(fleet)
+        client = self.client(fleet, timeout=60)
+        client.submit([chat(0)], stream="s", samples=4)
+        fleet.wait_for(lambda status: status["streams"][0]["head"] == 1, 30, "the first of the group")
+        engine.kill()
+        fleet.write_script("engine", dict(script(50), template="qwen3"))
+        engine.start()
+        self.wait_state(fleet, engine.url, "other")
+        self.assertIn("its chat template is not the policy's (default)", fleet.run("status", check=False).stdout)
+        fleet.broker.kill()
+        fleet.broker.start()
+        self.wait_state(fleet, engine.url, "other")
+        fleet.wait_for(lambda status: status["stages"]["run"]["no_engine"] == 3, 30, "the others to wait")
+        engine.kill()
+        fleet.write_script("engine", script(50))
+        engine.start()
+        seen = self.read(client, "s", 4)
+        self.assert_all(seen)
+        self.assert_unmixed(seen)
+        engine.kill()  # nothing is bound to it any more: it may be another from now on
+        fleet.write_script("engine", dict(script(50), template="qwen3"))
+        engine.start()
+        old = seen[0].traces[0].template_digest
+        fleet.wait_for(lambda status: status["engines"][0]["template_digest"] != old, 30, "its new template known")
+        self.assertEqual(fleet.status()["engines"][0]["state"], "closed")
+        client.submit([chat(1)], stream="s", samples=4)
+        more = self.read(client, "s", 4, from_seq=5)
+        self.assert_all(more)
+        self.assert_unmixed(more)
+        self.assertNotEqual(more[0].traces[0].template_digest, old)
+
     def gauge(self, part):
         """A file that tells an engine how full its cache is, and what says it anew."""
         path = os.path.join(self.enter(tempfile.TemporaryDirectory()), "cache")

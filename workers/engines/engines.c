@@ -5,11 +5,14 @@
 #include "common/cleanup.h"
 #include "common/url.h"
 #include "workers/engines/dialect.h"
+#include "workers/fiber.h"
 
 struct engines {
     struct http *http;
     const struct tokenizers *tokenizers;
     struct engine *first;
+    void (*looked)(void *arg);
+    void *looked_arg;
 };
 
 struct engines *engines_create(struct http *http)
@@ -62,6 +65,8 @@ static struct engine *engine_create(const struct engines *engines, const char *u
     engine->tokenizers = engines->tokenizers;
     TAILQ_INIT(&engine->busy);
     TAILQ_INIT(&engine->idle);
+    engine->looked = engines->looked;
+    engine->looked_arg = engines->looked_arg;
     engine->url = strndup(url, len);
     if (!engine->url)
         free(take_ptr(&engine));
@@ -98,6 +103,27 @@ struct engine *engines_get_given(struct engines *engines, const char *text, stru
     return NULL;
 }
 
+void engines_on_look(struct engines *engines, void (*ended)(void *arg), void *arg)
+{
+    engines->looked = ended;
+    engines->looked_arg = arg;
+}
+
+void engines_stop_looks(struct engines *engines)
+{
+    for (struct engine *engine = engines->first; engine; engine = engine->next)
+        if (engine->look.fiber)
+            fiber_cancel(engine->look.fiber);
+}
+
+bool engines_are_looking(const struct engines *engines)
+{
+    for (const struct engine *engine = engines->first; engine; engine = engine->next)
+        if (engine->look.fiber)
+            return true;
+    return false;
+}
+
 /* ---- what is held there ------------------------------------------------------------------ */
 
 void engine_stay(struct engine_stay *stay, struct engine *engine, uint64_t tokens)
@@ -123,7 +149,7 @@ bool engines_are_awaited(const struct engines *engines)
 
 static bool is_told(const struct engine *engine)
 {
-    return engine->is_told && !engine->look.is_new &&
+    return engine->is_told && !engine->look.is_new && strcmp(engine->facts.identity, engine->told_identity) == 0 &&
            memcmp(&engine->use, &engine->told, sizeof(engine->use)) == 0;
 }
 
@@ -137,6 +163,9 @@ bool engines_tell_next(const struct engines *engines, struct engine_news *ret)
     *ret = (struct engine_news){.engine = engine,
                                 .url = engine->url,
                                 .use = engine->use,
+                                .tokenizer_digest = engine->facts.tokenizer_digest,
+                                .template_digest = engine->facts.identity[0] ? engine->facts.template_digest : "",
+                                .is_other = strcmp(engine->facts.identity, engine->told_identity) != 0,
                                 .look = engine->look.is_new ? &engine->look : NULL};
     return true;
 }
@@ -144,6 +173,7 @@ bool engines_tell_next(const struct engines *engines, struct engine_news *ret)
 void engines_tell_done(struct engine *engine)
 {
     engine->told = engine->use;
+    memcpy(engine->told_identity, engine->facts.identity, sizeof(engine->told_identity));
     engine->is_told = true;
     engine->look.is_new = false;
 }

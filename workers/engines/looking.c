@@ -7,6 +7,7 @@
 #include "common/clock.h"
 #include "workers/engines/dialect.h"
 #include "workers/engines/metrics.h"
+#include "workers/fiber.h"
 
 enum { HEALTH_MAX = 1 << 16 /* bytes of its answer */ };
 
@@ -24,6 +25,36 @@ static void end(struct engine_look *look)
     look->is_new = true;
 }
 
+/* ---- what it serves -------------------------------------------------------------------------- */
+
+static void identify(void *arg)
+{
+    struct engine_about about;
+    fiber_push_deadline(clock_ms() + LOOK_ANSWER_MS);
+    engine_describe(arg, &about, NULL); /* if it cannot be, it stays what it was */
+    fiber_pop_deadline();
+}
+
+static void identified(void *arg)
+{
+    struct engine *engine = arg;
+    engine->look.fiber = NULL;
+    end(&engine->look);
+    if (engine->looked)
+        engine->looked(engine->looked_arg);
+}
+
+/* The look ends once that is known. */
+static void end_by_identity(struct engine *engine)
+{
+    if (engine->look.answers)
+        engine->look.fiber = fiber_start(http_loop(engine->http), identify, identified, engine);
+    if (!engine->look.fiber)
+        end(&engine->look);
+}
+
+/* ---- whether it answers ---------------------------------------------------------------------- */
+
 static void take_metrics(void *arg, struct http_reply *reply, const struct fail *why)
 {
     struct engine *engine = arg;
@@ -32,7 +63,7 @@ static void take_metrics(void *arg, struct http_reply *reply, const struct fail 
     look->has_cache = text && reply->status == 200 &&
                       metrics_cache_permille(text, &look->cache_permille);
     look->metrics_ms = look->has_cache ? 0 : clock_ms() + LOOK_METRICS_MS;
-    end(look);
+    end_by_identity(engine);
 }
 
 static void take_health(void *arg, struct http_reply *reply, const struct fail *why)
@@ -48,7 +79,7 @@ static void take_health(void *arg, struct http_reply *reply, const struct fail *
                  reply->status);
     if (!look->answers || clock_ms() < look->metrics_ms ||
         !ask(engine, "/metrics", LOOK_METRICS_MAX, take_metrics))
-        end(look);
+        end_by_identity(engine);
 }
 
 void engine_look(struct engine *engine)

@@ -1,7 +1,8 @@
 /*
  * looking.h - looks at an engine because the broker asks for it (lane.look): whether it answers at
  * /health, which all dialects have, and how full its cache is, where /metrics tells. Off any fiber; what
- * was seen goes with the engine's next sight (using.h).
+ * was seen goes with the engine's next sight (using.h). Of one that answers it is also found out what it serves
+ * (engine_describe), by a fiber of its own.
  */
 #ifndef SLUICE_WORKERS_LOOKING_H
 #define SLUICE_WORKERS_LOOKING_H
@@ -10,6 +11,7 @@
 #include <stdint.h>
 
 struct engine;
+struct engines;
 
 enum {
     LOOK_ANSWER_MS = 5000,     /* an answer that takes longer is none */
@@ -17,7 +19,10 @@ enum {
     LOOK_METRICS_MAX = 4 << 20 /* bytes of /metrics */
 };
 
+struct fiber;
+
 struct engine_look {
+    struct fiber *fiber; /* that finds out what it serves; NULL: none */
     bool is_busy;   /* under way */
     bool is_new;    /* not told to the broker yet */
     bool answers;   /* any answer but one of 500 and above: a server is there, and not loading */
@@ -26,6 +31,11 @@ struct engine_look {
     unsigned cache_permille;
     int64_t metrics_ms; /* when to ask for it again; 0: always */
 };
+
+/* Calls `ended` whenever such a fiber has ended; they are given up, and whether there is one. */
+void engines_on_look(struct engines *engines, void (*ended)(void *arg), void *arg);
+void engines_stop_looks(struct engines *engines);
+bool engines_are_looking(const struct engines *engines);
 
 /* Nothing happens while it is looked at already. */
 void engine_look(struct engine *engine);

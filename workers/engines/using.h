@@ -29,11 +29,13 @@ struct engine_news {
     struct engine *engine;
     const char *url;
     struct engine_use use;
+    const char *tokenizer_digest, *template_digest; /* of what it serves; the second "": not known yet */
+    bool is_other; /* than was told last */
     const struct engine_look *look; /* NULL: none that is new (looking.h) */
 };
 
 /*
- * The next engine that was looked at, or whose use is another than was told. It counts as told once
+ * The next engine that was looked at, or whose use or identity is another than was told. It counts as told once
  * engines_tell_done is called, before the next call. False: there is none.
  */
 bool engines_tell_next(const struct engines *engines, struct engine_news *ret);

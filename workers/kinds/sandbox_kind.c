@@ -143,11 +143,31 @@ static bool open_run_room(struct job *job, struct stage_room *room)
     return code == 0;
 }
 
+/* What it was sampled with, which is the same in all traces: else it is not to be trained on. */
+static void keep_identity(struct job *job, const struct record *record)
+{
+    struct job_result *result = &job->result;
+    for (size_t i = 0; i < record->trace_count; i++) {
+        const struct record_trace *trace = &record->traces[i];
+        if (i == 0) {
+            memcpy(result->tokenizer_digest, trace->tokenizer_digest, sizeof(result->tokenizer_digest));
+            memcpy(result->template_digest, trace->template_digest, sizeof(result->template_digest));
+        } else if ((result->outcome == OUTCOME_OK || result->outcome == OUTCOME_AGENT) &&
+                   (strcmp(result->tokenizer_digest, trace->tokenizer_digest) != 0 ||
+                    strcmp(result->template_digest, trace->template_digest) != 0)) {
+            job_fail(job, OUTCOME_INFRA, FAULT_ENGINE,
+                     "the engine's tokenizer or chat template was another one from trace %zu on", i + 1);
+            return;
+        }
+    }
+}
+
 static void keep_record(struct job *job, const struct record *record)
 {
     struct refusal no = {0};
     if (record->trace_count == 0 && record->message_count == 0)
         return;
+    keep_identity(job, record);
     if (record_encode(record, &job->result.record, &no))
         return;
     buffer_clear(&job->result.record);

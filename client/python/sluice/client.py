@@ -243,12 +243,14 @@ class Client:
         """The registered engines: [{"url": ..., "live": rollouts}]."""
         return self.status().get("engines", [])
 
-    def engine_add(self, url, runs_max=None):
+    def engine_add(self, url, runs_max=None, policy=None):
         """Registers an engine, or takes back one that drains.
 
         runs_max: at most so many rollouts there at a time; 0: no limit; None: that, or what it was.
+        policy: whose engine it is, a name; None: the usual one's, "default", or what it was. Whether it serves what its
+        policy's other engines do is known once a run worker has looked at it: `state` of engines(), "other" if not.
         """
-        self._call("engine.add", url=url, runs_max=runs_max)
+        self._call("engine.add", url=url, runs_max=runs_max, policy=policy)
 
     def engine_drain(self, url):
         """No more rollouts are placed there. Returns how many are there; ask again to wait."""
