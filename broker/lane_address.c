@@ -140,7 +140,7 @@ static int parse_tcp(char *text, const char *endpoint, struct lane_address *ret,
 int lane_address_parse(struct slice endpoint, struct lane_address *ret, struct fail *fail)
 {
     enum { PREFIX = 6 }; /* of either kind */
-    char text[LANE_HOST_SIZE + 16], whole[LANE_HOST_SIZE + 16];
+    char text[LANE_HOST_SIZE + 1], whole[LANE_HOST_SIZE + 1];
     *ret = (struct lane_address){0};
     if (endpoint.len <= PREFIX || endpoint.len > LANE_HOST_SIZE || memchr(endpoint.data, 0, endpoint.len))
         return fail_set(fail, -EINVAL, "it is no tcp:// or ipc:// endpoint");

@@ -181,7 +181,7 @@ FIBER_TEST(what_is_idle_is_swept_and_what_is_held_stays)
 /* What a killed worker was removing: at once, under the name that it has. */
 FIBER_TEST(what_was_being_removed_is_swept_at_once_unless_its_remover_lives)
 {
-    char dead[512], alive[512];
+    char dead[256], alive[256];
     snprintf(dead, sizeof(dead), "%s/ab.tmp.gone-1", cache);
     snprintf(alive, sizeof(alive), "%s/ab.tmp.gone-2", cache);
     assert_int_equal(mkdir(dead, 0700) + mkdir(alive, 0700), 0);
