@@ -46,10 +46,22 @@ static struct engine *open_engine(const char *url, const struct route *route)
     engine->dialect = route->dialect;
     engine->facts.context_tokens = 1 << 20;
     engine->facts.has_generate = route->has_generate;
-    engine->described.state = ONCE_DONE;
+    engine->facts.vocabulary = 1 << 20;
     if (engine->facts.ends.count == 0)
         tokens_append(&engine->facts.ends, &(uint32_t){END_ID}, 1);
     return engine;
+}
+
+/* In a fiber: who it is, which is asked again at each call. */
+static void know_engine(void *arg)
+{
+    struct engine *engine = arg;
+    struct fail fail = {0};
+    if (engine->dialect->identify(engine, &engine->marks[0], &fail) < 0)
+        give_up("who the engine is", fail.text);
+    engine->mark_count = engine->number = 1;
+    engine->has_start = engine->marks[0].has_start;
+    engine->described.state = ONCE_DONE;
 }
 
 static void open_worker(long connections)
@@ -68,6 +80,12 @@ static void open_worker(long connections)
         give_up("the worker", fail.text);
     for (size_t i = 0; i < PROMPT; i++)
         tokens_append(&prompt, &(uint32_t){id_at(i)}, 1);
+}
+
+static void stop_loop(void *arg)
+{
+    (void)arg;
+    loop_stop(loop);
 }
 
 static double cpu_ms(void)
@@ -120,6 +138,9 @@ static void measure_calls(size_t count, int seconds)
     pid_t pid = start_engine(SHORT, LATENCY_MS, url, sizeof(url));
     open_worker((long)count);
     calls.engine = open_engine(url, &routes[1]);
+    if (!fiber_start(loop, know_engine, stop_loop, calls.engine))
+        give_up("a fiber", strerror(errno));
+    loop_run(loop);
     const int64_t began_ms = clock_ms();
     calls.end_ms = began_ms + seconds * 1000;
     for (calls.running = 0; calls.running < count; calls.running++)
@@ -177,6 +198,7 @@ static void run_turns(void *arg)
 {
     (void)arg;
     struct engine *engine = open_engine(turns.url, turns.route);
+    know_engine(engine);
     AUTO_FREE double *call = calloc(turns.count, sizeof(double)),
                      *keep = calloc(turns.count, sizeof(double)),
                      *pack = calloc(turns.count, sizeof(double));
@@ -208,12 +230,6 @@ static void run_turns(void *arg)
            a, turns.route->name, b, turns.route->name, c, turns.route->name);
 }
 
-static void turns_over(void *arg)
-{
-    (void)arg;
-    loop_stop(loop);
-}
-
 static void measure_turns(size_t count, const char *only)
 {
     char url[64];
@@ -225,7 +241,7 @@ static void measure_turns(size_t count, const char *only)
         turns.route = &routes[i];
         turns.url = url;
         turns.count = count;
-        if (!fiber_start(loop, run_turns, turns_over, NULL))
+        if (!fiber_start(loop, run_turns, stop_loop, NULL))
             give_up("a fiber", strerror(errno));
         loop_run(loop);
     }

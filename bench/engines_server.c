@@ -35,9 +35,18 @@ static void write_ids(struct buffer *out, size_t count, bool with_end)
                       with_end && i + 1 == count ? (uint32_t)END_ID : id_at(i));
 }
 
+/* What they say, but for the end. */
+static void write_text(struct buffer *out, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        buffer_append_str(out, " word");
+}
+
 static void answer_llama(struct buffer *out, size_t count)
 {
-    buffer_append_str(out, "{\"content\":\"said\",\"tokens\":[");
+    buffer_append_str(out, "{\"content\":\"");
+    write_text(out, count);
+    buffer_append_str(out, "\",\"tokens\":[");
     write_ids(out, count, true);
     buffer_printf(out, "],\"stop_type\":\"eos\",\"tokens_evaluated\":%d,\"timings/cache_n\":%d,"
                        "\"completion_probabilities\":[", PROMPT, PROMPT - 10);
@@ -73,7 +82,9 @@ static void answer_vllm(struct buffer *out, size_t count)
 static void answer_completion(struct buffer *out, size_t count)
 {
     buffer_printf(out, "{\"id\":\"cmpl-x\",\"usage\":{\"prompt_tokens\":%d},\"choices\":[{\"index\":0,"
-                       "\"text\":\"said\",\"finish_reason\":\"stop\",\"token_ids\":[", PROMPT);
+                       "\"text\":\"", PROMPT);
+    write_text(out, count);
+    buffer_append_str(out, "\",\"finish_reason\":\"stop\",\"token_ids\":[");
     write_ids(out, count, true);
     buffer_append_str(out, "],\"prompt_token_ids\":[");
     write_ids(out, PROMPT, false);
@@ -95,7 +106,9 @@ static void answer_completion(struct buffer *out, size_t count)
 
 static void answer_sglang(struct buffer *out, size_t count)
 {
-    buffer_append_str(out, "{\"text\":\"said\",\"output_ids\":[");
+    buffer_append_str(out, "{\"text\":\"");
+    write_text(out, count);
+    buffer_append_str(out, "\",\"output_ids\":[");
     write_ids(out, count, true);
     buffer_printf(out, "],\"meta_info\":{\"finish_reason\":{\"type\":\"stop\",\"matched\":2},"
                        "\"prompt_tokens\":%d,\"completion_tokens\":%zu,\"cached_tokens\":9,"
@@ -106,16 +119,28 @@ static void answer_sglang(struct buffer *out, size_t count)
     buffer_append_str(out, "]}}");
 }
 
+/* What ids say. */
 static void answer_text(struct buffer *out, size_t count)
 {
-    buffer_append_str(out, "{\"prompt\":\"");
-    for (size_t i = 1; i < count; i++)
-        buffer_append_str(out, " word");
+    static const char *const keys[] = {"{\"prompt\":\"", "\",\"text\":\""};
+    for (size_t i = 0; i < 2; i++) {
+        buffer_append_str(out, keys[i]);
+        write_text(out, count);
+    }
     buffer_append_str(out, "\"}");
 }
 
+/* Who it is, whichever way it is asked. */
+static void answer_about(struct buffer *out, size_t count)
+{
+    (void)count;
+    buffer_append_str(out, "{\"media_marker\":\"<__media_0123456789abcdefghijklmn__>\",\"model_path\":\"m\",\"version\":\"1\","
+                           "\"data\":[{\"id\":\"m\",\"max_model_len\":1048576}],\"tokenizer_path\":\"m\",\"random_seed\":7,"
+                           "\"tokens\":[5,6,7]}");
+}
+
 static void (*const writers[])(struct buffer *out, size_t count) = {
-    answer_llama, answer_vllm, answer_completion, answer_sglang};
+    answer_llama, answer_vllm, answer_completion, answer_sglang, answer_text, answer_about};
 
 const struct route routes[ROUTES] = {
     {"llama", "/completion", &dialect_llama, false},
@@ -123,7 +148,7 @@ const struct route routes[ROUTES] = {
     {"vllm-completions", "/v1/completions", &dialect_vllm, false},
     {"sglang", "/generate", &dialect_sglang, false},
 };
-enum { TEXT_ROUTE = ROUTES };
+enum { TEXT_ROUTE = ROUTES, ABOUT_ROUTE, ANSWERS };
 
 /* ---- the engine: another process --------------------------------------------------------------- */
 
@@ -137,16 +162,16 @@ struct peer {
 };
 
 static struct peer peers[CONNECTIONS_MAX + 16];
-static struct buffer answers[ROUTES + 1];
+static struct buffer answers[ANSWERS];
 static int waiting[CONNECTIONS_MAX + 16]; /* fds in order of their time */
 static size_t waiting_from, waiting_to;
 static int latency_ms, polling;
 
 static void make_answers(size_t count)
 {
-    for (size_t i = 0; i <= ROUTES; i++) {
+    for (size_t i = 0; i < ANSWERS; i++) {
         AUTO_BUFFER body = {0};
-        (i == TEXT_ROUTE ? answer_text : writers[i])(&body, count);
+        writers[i](&body, count);
         buffer_printf(&answers[i], "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
                                    "Content-Length: %zu\r\n\r\n", body.len);
         buffer_append(&answers[i], body.data, body.len);
@@ -175,20 +200,22 @@ static void send_more(struct peer *peer)
     peer->head_len = 0;
 }
 
+/* A route's is answered after a while, all others at once. */
 static void take_call(struct peer *peer)
 {
+    static const char text[] = "POST /detokenize ";
     peer->sent = 0;
-    peer->answer = &answers[TEXT_ROUTE];
-    peer->due_ms = clock_ms();
+    peer->answer = &answers[strncmp(peer->head, text, strlen(text)) == 0 ? TEXT_ROUTE : ABOUT_ROUTE];
+    peer->due_ms = clock_ms() + latency_ms;
     for (size_t i = 0; i < ROUTES; i++) {
         size_t len = strlen(routes[i].path);
-        if (strncmp(peer->head + 5, routes[i].path, len) == 0 && peer->head[5 + len] == ' ')
-            peer->answer = &answers[i];
+        if (strncmp(peer->head + 5, routes[i].path, len) != 0 || peer->head[5 + len] != ' ')
+            continue;
+        peer->answer = &answers[i];
+        waiting[waiting_to++ % (CONNECTIONS_MAX + 16)] = peer->fd;
+        return;
     }
-    if (peer->answer == &answers[TEXT_ROUTE])
-        return send_more(peer);
-    peer->due_ms += latency_ms;
-    waiting[waiting_to++ % (CONNECTIONS_MAX + 16)] = peer->fd;
+    send_more(peer);
 }
 
 static void read_more(struct peer *peer)
@@ -207,14 +234,14 @@ static void read_more(struct peer *peer)
         memcpy(peer->head + peer->head_len, bytes, take);
         peer->head[peer->head_len + take] = '\0';
         const char *end = strstr(peer->head, "\r\n\r\n"), *len = strstr(peer->head, "Content-Length: ");
-        if (!end || !len) {
+        if (!end) {
             peer->head_len += take;
             return;
         }
         at = (size_t)(end + 4 - peer->head) - peer->head_len;
         peer->head_len = (size_t)(end + 4 - peer->head);
         peer->head[peer->head_len] = '\0';
-        peer->body_left = strtoull(len + 16, NULL, 10);
+        peer->body_left = len ? strtoull(len + 16, NULL, 10) : 0;
     }
     size_t rest = (size_t)got - at;
     peer->body_left -= rest < peer->body_left ? rest : peer->body_left;
@@ -290,6 +317,6 @@ void stop_engine(pid_t pid)
 {
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    for (size_t i = 0; i <= ROUTES; i++)
+    for (size_t i = 0; i < ANSWERS; i++)
         buffer_finish(&answers[i]);
 }
