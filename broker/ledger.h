@@ -1,6 +1,6 @@
 /*
  * ledger.h - the broker's memory on disk: <dir>/ledger.db, SQLite in WAL mode, and
- * <dir>/lock, which keeps a second broker out.
+ * <dir>/lock, which keeps a second broker out. The file has no other name, and is locked itself.
  *
  * A cycle's PERSIST_* effects are one transaction: begin, apply each, commit. What
  * ledger_commit returned 0 for survives what the durability says. A failed write,

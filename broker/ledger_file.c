@@ -61,39 +61,53 @@ static int64_t length_of(const char *path)
     return stat(path, &found) == 0 ? (int64_t)found.st_size : -1;
 }
 
-/* What an earlier version made may be read by whoever the directory lets in. */
-static int close_to_others(struct ledger *ledger, struct fail *fail)
+/* `look` at the file, its -wal and its -shm. */
+static int each_file(struct ledger *ledger, int (*look)(const char *path, struct fail *fail), struct fail *fail)
 {
-    AUTO_FREE char *shm = NULL;
-    if (asprintf(&shm, "%s-shm", ledger->path) < 0)
-        return fail_set(fail, -ENOMEM, "out of memory");
-    int code = own_file_close(ledger->path, fail);
-    if (code == 0)
-        code = own_file_close(ledger->wal_path, fail);
-    return code ? code : own_file_close(shm, fail);
+    static const char *const ends[] = {"", "-wal", "-shm"};
+    int code = 0;
+    for (size_t i = 0; code == 0 && i < sizeof(ends) / sizeof(*ends); i++) {
+        AUTO_FREE char *path = NULL;
+        if (asprintf(&path, "%s%s", ledger->path, ends[i]) < 0)
+            return fail_set(fail, -ENOMEM, "out of memory");
+        code = look(path, fail);
+    }
+    return code;
 }
 
-int ledger_file_prepare(struct ledger *ledger, const char *dir, struct fail *fail)
+/* Is what is there all that the broker before this one left? */
+static int check_left(struct ledger *ledger, int64_t bytes, int64_t wal_bytes, struct fail *fail)
 {
     const char *note = ledger->lock.note;
-    int64_t bytes = length_of(ledger->path), wal_bytes = length_of(ledger->wal_path);
     bool was_open = strcmp(note, note_full) == 0 || strcmp(note, note_process) == 0;
-    if (bytes == 0 || (bytes < 0 && wal_bytes > 0))
-        return ledger_damaged(ledger, bytes ? "it is gone, and its -wal is there" : "it is empty",
-                              fail);
-    if (bytes < 0)
-        return make_file(ledger, dir, fail);
+    if (bytes == 0)
+        return ledger_damaged(ledger, "it is empty", fail);
     if (was_open && wal_bytes < 0)
         return ledger_damaged(ledger, "its -wal is gone, and with it what was acknowledged last; "
                               "where that is as it should be, remove the file lock beside it", fail);
     if (wal_bytes > 0)
         ledger->wal_longest = (int)(wal_bytes / LEDGER_PAGE_BYTES);
-    int code = close_to_others(ledger, fail);
+    int code = each_file(ledger, own_file_close, fail); /* an earlier version left them as the umask had it */
     if (code || wal_bytes < 0 || strcmp(note, note_process) == 0)
         return code;
     char detail[160];
     code = ledger_wal_check(ledger->wal_path, detail, sizeof(detail), fail);
     return code == -EBADMSG ? ledger_damaged(ledger, detail, fail) : code;
+}
+
+int ledger_file_prepare(struct ledger *ledger, const char *dir, struct fail *fail)
+{
+    int code = each_file(ledger, own_file_check_name, fail);
+    if (code)
+        return code;
+    int64_t bytes = length_of(ledger->path), wal_bytes = length_of(ledger->wal_path);
+    if (bytes < 0 && wal_bytes > 0)
+        return ledger_damaged(ledger, "it is gone, and its -wal is there", fail);
+    if (bytes < 0)
+        code = make_file(ledger, dir, fail);
+    if (code == 0)
+        code = lock_hold(&ledger->lock, ledger->path, fail);
+    return code || bytes < 0 ? code : check_left(ledger, bytes, wal_bytes, fail);
 }
 
 static int check_pages(struct ledger *ledger, struct fail *fail)

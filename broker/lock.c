@@ -14,6 +14,12 @@
    write over it needs no space. */
 enum { LINE_SIZE = LOCK_NOTE_SIZE, FILE_SIZE = 2 * LINE_SIZE };
 
+/*
+ * A byte of the page on which SQLite has its locks and never data, behind those it uses. The lock
+ * is of that byte only: where flock is a lock of all bytes (NFS), it would keep SQLite out.
+ */
+enum { HELD_BYTE = 0x40001000 };
+
 static const char file_name[] = "lock";
 
 /* Line 0 or 1, without the blanks at its end. */
@@ -93,8 +99,27 @@ int lock_take(const char *dir, struct lock *ret, struct fail *fail)
     return 0;
 }
 
+int lock_hold(struct lock *lock, const char *path, struct fail *fail)
+{
+    struct flock held = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = HELD_BYTE, .l_len = 1};
+    AUTO_CLOSE int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return errno == EACCES || errno == EPERM || errno == EROFS
+                   ? 0
+                   : fail_set(fail, -errno, "cannot open %s: %s", path, strerror(errno));
+    if (fcntl(fd, F_OFD_SETLK, &held) < 0 && !is_unlockable(errno))
+        return errno == EAGAIN || errno == EACCES
+                   ? fail_set(fail, -EBUSY, "another broker uses the file %s, by this or another name: end it, "
+                              "or start on a copy (sluice backup makes one)", path)
+                   : fail_set(fail, -errno, "cannot lock %s: %s", path, strerror(errno));
+    lock->held_fd = take_fd(&fd);
+    return 0;
+}
+
 void lock_let_go(struct lock *lock)
 {
+    if (lock->held_fd >= 0)
+        close(lock->held_fd);
     if (lock->file_fd >= 0)
         close(lock->file_fd);
     if (lock->dir_fd >= 0)

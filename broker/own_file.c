@@ -18,6 +18,21 @@ int own_file_make(const char *path, struct fail *fail)
     return 0;
 }
 
+int own_file_check_name(const char *path, struct fail *fail)
+{
+    struct stat found;
+    if (lstat(path, &found) < 0)
+        return 0;
+    if (S_ISLNK(found.st_mode))
+        return fail_set(fail, -ELOOP, "%s is a symbolic link, and the ledger's files must lie in the directory "
+                        "itself: name the directory that it leads to as --data, or move them here", path);
+    if (S_ISREG(found.st_mode) && found.st_nlink > 1)
+        return fail_set(fail, -EMLINK, "%s has %llu names (hard links), and a broker on each would write over what "
+                        "the other wrote: end any that runs on it, then remove the other names, or put a copy "
+                        "(cp, without -l) in its place", path, (unsigned long long)found.st_nlink);
+    return 0;
+}
+
 int own_file_close(const char *path, struct fail *fail)
 {
     struct stat found;

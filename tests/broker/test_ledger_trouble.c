@@ -128,6 +128,148 @@ static void a_second_broker_is_refused_under_the_directorys_new_name(void **stat
     assert_int_equal(code, -EBUSY);
 }
 
+/* A directory that is removed at the end, beside the world's own. */
+static void make_second(const struct world *world, char ret[80])
+{
+    snprintf(ret, 80, "%s-2", world->dir);
+    assert_int_equal(mkdir(ret, 0700), 0);
+}
+
+static void remove_second(const char *dir)
+{
+    char command[128];
+    snprintf(command, sizeof(command), "rm -rf %s", dir);
+    assert_int_equal(system(command), 0);
+}
+
+static const char *const ledger_files[] = {"ledger.db", "ledger.db-wal", "ledger.db-shm"};
+enum { LEDGER_FILES = sizeof(ledger_files) / sizeof(*ledger_files) };
+
+static void expect_refused_under(struct world *world, int (*give_name)(const char *, const char *), int code,
+                                 const char *words)
+{
+    char second[80], from[96], to[96];
+    for (size_t i = 0; i < LEDGER_FILES; i++) {
+        struct ledger *ledger = NULL;
+        struct fail fail = {0};
+        make_second(world, second);
+        snprintf(from, sizeof(from), "%s/%s", world->dir, ledger_files[i]);
+        snprintf(to, sizeof(to), "%s/%s", second, ledger_files[i]);
+        assert_int_equal(give_name(from, to), 0);
+        int got = open_dir(&ledger, second, &fail);
+        remove_second(second);
+        assert_int_equal(got, code);
+        if (!strstr(fail.text, to) || !strstr(fail.text, words))
+            fail_msg("'%s' does not say '%s %s'", fail.text, to, words);
+    }
+}
+
+static void a_ledger_whose_files_are_links_is_refused_by_name_and_the_first_goes_on(void **state)
+{
+    struct world *world = *state;
+    commit_one(world, group("a", "train", 1));
+    expect_refused_under(world, link, -EMLINK, "has 2 names (hard links)");
+    expect_refused_under(world, symlink, -ELOOP, "is a symbolic link");
+    commit_one(world, group("b", "train", 1));
+    reopen(world); /* once the links are gone */
+    assert_non_null(strstr(restored(world), "group a"));
+    assert_non_null(strstr(restored(world), "group b"));
+}
+
+static void a_link_to_nothing_is_refused_and_nothing_is_made_behind_it(void **state)
+{
+    struct world *world = *state;
+    struct ledger *ledger = NULL;
+    struct fail fail = {0};
+    char second[80], path[96], behind[96];
+    make_second(world, second);
+    snprintf(path, sizeof(path), "%s/ledger.db", second);
+    snprintf(behind, sizeof(behind), "%s/elsewhere.db", second);
+    assert_int_equal(symlink(behind, path), 0);
+    int code = open_dir(&ledger, second, &fail);
+    bool is_made = access(behind, F_OK) == 0;
+    remove_second(second);
+    assert_int_equal(code, -ELOOP);
+    assert_false(is_made);
+}
+
+static void move_files(const char *from_dir, const char *to_dir)
+{
+    char from[96], to[96];
+    for (size_t i = 0; i < LEDGER_FILES; i++) {
+        snprintf(from, sizeof(from), "%s/%s", from_dir, ledger_files[i]);
+        snprintf(to, sizeof(to), "%s/%s", to_dir, ledger_files[i]);
+        assert_int_equal(rename(from, to), 0);
+    }
+}
+
+/* In a child, as a second descriptor closed here would end the locks of SQLite's that are tested. */
+static int in_child(int (*look)(const char *), const char *path)
+{
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        _exit(look(path));
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int open_is_refused(const char *dir)
+{
+    struct ledger *ledger = NULL;
+    struct fail fail = {0};
+    int code = open_dir(&ledger, dir, &fail);
+    fprintf(stderr, "%s\n", fail.text);
+    return code == -EBUSY && strstr(fail.text, dir) && strstr(fail.text, "another broker uses the file") ? 0 : 1;
+}
+
+static void a_ledger_moved_elsewhere_is_refused_to_a_second_broker_while_the_first_has_it(void **state)
+{
+    struct world *world = *state;
+    char second[80];
+    struct fail fail = {0};
+    commit_one(world, group("a", "train", 1));
+    make_second(world, second);
+    move_files(world->dir, second);
+    int while_open = in_child(open_is_refused, second);
+    move_files(second, world->dir);
+    assert_int_equal(while_open, 0);
+    assert_int_equal(ledger_look(world->ledger, &fail), 0);
+    commit_one(world, group("b", "train", 1));
+    ledger_close(&world->ledger);
+    remove_second(second);
+    assert_int_equal(rename(world->dir, second), 0); /* and once it has ended, it is anybody's */
+    int code = open_dir(&world->ledger, second, &fail);
+    assert_int_equal(rename(second, world->dir), 0);
+    assert_int_equal(code, 0);
+    assert_non_null(strstr(restored(world), "group b"));
+}
+
+enum { SQLITE_SHARED_FIRST = 0x40000002, SQLITE_SHARED_BYTES = 510 };
+
+/* Does the parent hold the lock that every open SQLite database in WAL mode holds? */
+static int has_sqlites_lock(const char *path)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = SQLITE_SHARED_FIRST,
+                         .l_len = SQLITE_SHARED_BYTES};
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    return fd >= 0 && fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type == F_RDLCK && lock.l_pid == getppid() ? 0 : 1;
+}
+
+static void locking_the_file_leaves_sqlites_own_locks_on_it(void **state)
+{
+    struct world *world = *state;
+    char path[96];
+    snprintf(path, sizeof(path), "%s/ledger.db", world->dir);
+    for (int i = 0; i < 2; i++) { /* of a new file, and of one that is there */
+        commit_one(world, group(i ? "b" : "a", "train", 1));
+        assert_int_equal(ledger_look(world->ledger, NULL), 0);
+        assert_int_equal(in_child(has_sqlites_lock, path), 0);
+        reopen(world);
+    }
+}
+
 /* The permissions of a file of the directory. */
 static unsigned mode_of(struct world *world, const char *name)
 {
@@ -302,6 +444,10 @@ int main(void)
         TEST(a_second_broker_is_refused_and_told_the_firsts_pid),
         TEST(a_second_broker_is_refused_though_the_file_lock_was_removed),
         TEST(a_second_broker_is_refused_under_the_directorys_new_name),
+        TEST(a_ledger_whose_files_are_links_is_refused_by_name_and_the_first_goes_on),
+        TEST(a_link_to_nothing_is_refused_and_nothing_is_made_behind_it),
+        TEST(a_ledger_moved_elsewhere_is_refused_to_a_second_broker_while_the_first_has_it),
+        TEST(locking_the_file_leaves_sqlites_own_locks_on_it),
         TEST(what_it_keeps_is_its_users_alone_whatever_the_directory_and_the_umask),
         TEST(what_an_earlier_version_left_readable_is_so_no_more),
         TEST(a_directory_that_cannot_be_made_is_named),
