@@ -50,12 +50,14 @@ static bool take_greeting(struct stream *stream, uint8_t byte)
              (at == GREETING_VERSION && byte < 3));
 }
 
-static void take_flags(struct stream *stream, uint8_t byte)
+/* A command ends with its frame: one that says more is no message, and libzmq would count none of what follows. */
+static bool take_flags(struct stream *stream, uint8_t byte)
 {
     stream->flags = byte;
     stream->at = 0;
     stream->length = 0;
     stream->phase = PHASE_LENGTH;
+    return (byte & (FLAG_COMMAND | FLAG_MORE)) != (FLAG_COMMAND | FLAG_MORE);
 }
 
 static bool take_length(struct stream *stream, uint8_t byte)
@@ -93,7 +95,7 @@ static bool follow(struct stream *stream, const uint8_t *bytes, size_t len)
         if (stream->phase == PHASE_BODY)
             at += skip_body(stream, len - at);
         else if (stream->phase == PHASE_FLAGS)
-            take_flags(stream, bytes[at++]);
+            is_good = take_flags(stream, bytes[at++]);
         else if (stream->phase == PHASE_LENGTH)
             is_good = take_length(stream, bytes[at++]);
         else

@@ -457,6 +457,17 @@ class Hostile(unittest.TestCase):
             self.assertLess(memory_mb(place.broker.pid) - before, memory_bound(32, 200, 1000))
             wait_until(lambda: "crowd.frames" in place.log("broker"), 10, "it is logged")
 
+    def test_commands_that_say_there_is_more_are_cut_off_before_they_cost_memory(self):
+        command = bytes([5, 10, 9]) + b"SUBSCRIBE"  # COMMAND and MORE, which no peer has reason to send
+        with Place(keys=False) as place:
+            before = memory_mb(place.broker.pid)
+            for port, kind in ((place.port, b"DEALER"), (place.port + 1, b"PUSH"), (place.port + 2, b"SUB")):
+                peer = connect_null(port, kind)
+                self.send_until_cut(peer, command * 20000, 128)
+                peer.close()
+                self.serve(place)
+            self.assertLess(memory_mb(place.broker.pid) - before, memory_bound(32, 200, 1000))
+
     def test_a_worker_that_sends_by_its_lane_fills_nothing(self):
         with Place(keys=False) as place:
             before = memory_mb(place.broker.pid)

@@ -82,6 +82,13 @@ static void an_uncaught_exception_of_the_evaluators_own_code_is_no_verdict(void 
     expect_broken(task, 1, TRACEBACK("/eval/test.py") "KeyError: 1\n\nDuring handling of the above exception, another exception "
                   "occurred:\n\n" TRACEBACK("/eval/test.py") "ValueError: 2\n", "ValueError: 2");
     expect_broken(task, 1, "/usr/bin/python3: No module named pytest\n", "No module named pytest");
+    /* and whatever follows */
+    expect_broken(task, 1, TRACEBACK("/eval/test.py") "RuntimeError: a\n\nb\n", "RuntimeError: a");
+    expect_broken(task, 1, TRACEBACK("/eval/test.py") "KeyError: 1\na note\n", "KeyError: 1");
+    expect_broken(task, 1, TRACEBACK("/eval/test.py") "KeyError: 1\nINFO: closing\n", "KeyError: 1");
+    expect_broken(task, 1, "  + Exception Group Traceback (most recent call last):\n  |   File \"/eval/test.py\", line 1, in <module>\n"
+                  "  |     raise e\n  | ExceptionGroup: eg (1 sub-exception)\n  +-+---------------- 1 ----------------\n"
+                  "    | ValueError: 1\n    +------------------------------------\n", "ExceptionGroup: eg");
     task_destroy(task);
 }
 
@@ -94,6 +101,8 @@ static void an_assertion_and_an_exception_of_the_agents_code_are_verdicts(void *
     expect(task, 1, "Traceback (most recent call last):\n  File \"/eval/test.py\", line 1, in <module>\n"
            "    from stats import mean\n  File \"/workspace/stats.py\", line 2, in <module>\n    1 / 0\n"
            "ZeroDivisionError: division by zero\n", 0.0);
+    expect(task, 1, "  + Exception Group Traceback (most recent call last):\n  |   File \"/workspace/stats.py\", line 1, in f\n"
+           "  | ExceptionGroup: eg (1 sub-exception)\n", 0.0);
     expect(task, 1, "Traceback (most recent call last):\n  File \"/eval/test.py\", line 1, in <module>\n"
            "  File \"/workspace/stats.py\", line 2\n    def\n       ^\nSyntaxError: invalid syntax\n", 0.0);
     expect(task, 1, "  File \"/workspace/stats.py\", line 2\n    def\n       ^\nSyntaxError: invalid syntax\n", 0.0);

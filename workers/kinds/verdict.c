@@ -80,18 +80,48 @@ static bool is_others_frame(const struct task *task, struct line line)
 
 /* ---- uncaught exceptions ------------------------------------------------------------------------- */
 
+/* The next line, without the margin ("  | ") that the traceback of a group of exceptions has. */
+static bool take_traceback_line(const char **at, struct line *ret)
+{
+    if (!take_line(at, ret))
+        return false;
+    size_t margin = 0;
+    while (margin < ret->len && ret->text[margin] == ' ')
+        margin++;
+    if (margin > 0 && margin + 1 < ret->len && strchr("|+", ret->text[margin]) && ret->text[margin + 1] == ' ') {
+        ret->text += margin + 2;
+        ret->len -= margin + 2;
+    }
+    return true;
+}
+
+static bool begins_traceback(struct line line)
+{
+    return starts_with(line, "Traceback (most recent call last):") ||
+           starts_with(line, "Exception Group Traceback (most recent call last):");
+}
+
+/* unittest tells of exceptions that it caught, and sums up. */
+static bool is_summed_up(const char *rest)
+{
+    for (struct line line; take_line(&rest, &line);)
+        if (starts_with(line, "FAILED ("))
+            return true;
+    return false;
+}
+
 /* Where the last traceback begins, or what Python says of a main program that it cannot compile; NULL. */
 static const char *find_traceback(const char *errors)
 {
     const char *found = NULL, *at = errors, *before = NULL;
     struct line line;
     bool was_inside = false;
-    while (take_line(&at, &line)) {
-        if (starts_with(line, "Traceback (most recent call last):"))
+    while (take_traceback_line(&at, &line)) {
+        if (begins_traceback(line))
             found = line.text;
         else if (starts_with(line, "  File \"") && !was_inside)
             before = line.text;
-        was_inside = line.len > 0 && (line.text[0] == ' ' || starts_with(line, "Traceback "));
+        was_inside = line.len > 0 && (line.text[0] == ' ' || begins_traceback(line));
         if (before && !was_inside && (starts_with(line, "SyntaxError:") || starts_with(line, "IndentationError:") ||
                                       starts_with(line, "TabError:")))
             found = found && found > before ? found : before;
@@ -99,23 +129,21 @@ static const char *find_traceback(const char *errors)
     return found;
 }
 
-/* The exception that ended the program, where it is the last that was said, and of the evaluator's own code. */
+/*
+ * The exception that ended the program, of the evaluator's own code. What follows may be its message's own lines, its
+ * notes, or what others said at the end: whoever caught it and judged all the same has the reward file to say so.
+ */
 static bool is_uncaught(const struct task *task, const char *errors, struct line *ret)
 {
     const char *at = find_traceback(errors);
     struct line line;
     if (!at)
         return false;
-    while (take_line(&at, &line) && (line.text[0] == ' ' || starts_with(line, "Traceback ")))
+    while (take_traceback_line(&at, &line) && (line.text[0] == ' ' || begins_traceback(line)))
         if (is_others_frame(task, line))
             return false; /* the agent's code failed, and this says so */
     *ret = line;
-    if (!is_exception(line) || starts_with(line, "AssertionError"))
-        return false;
-    while (take_line(&at, &line))
-        if (!is_blank(line))
-            return false; /* it was caught, and the evaluator went on */
-    return true;
+    return is_exception(line) && !starts_with(line, "AssertionError") && !is_summed_up(at);
 }
 
 /* "/usr/bin/python3: No module named pytest", of -m. */

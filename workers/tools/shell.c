@@ -13,7 +13,11 @@
 #include "common/clock.h"
 #include "workers/tools/shell_inside.h"
 
-enum { START_MS = 60000 /* a cold image on a slow file system */, SHELL_PIECE_MAX = 16384 };
+enum {
+    START_MS = 60000, /* a cold image on a slow file system */
+    SHELL_PIECE_MAX = 16384,
+    NOT_RUN = 126 /* as a bash says of what it cannot execute */
+};
 
 /* ---- life --------------------------------------------------------------------------- */
 
@@ -168,8 +172,10 @@ static void collect(struct run *run)
         terminal_drain(&run->terminal);
     else if (shell_output_is_begun(&run->file))
         output_append_file(run->output, run->file.file, shell_output_size(&run->file));
-    else if (!run->what)
-        run->what = "the shell did not take the command";
+    else {
+        run->what = run->what ? run->what : "the shell did not take the command";
+        run->status = run->status ? run->status : NOT_RUN;
+    }
     if (run->file.is_full)
         buffer_append_str(text, full_note);
 }

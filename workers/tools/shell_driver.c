@@ -34,19 +34,20 @@ enum { DRIVER_FD = 200, DIRECTORY_MAX = 1 << 20 /* bytes of a path, however deep
  * it is closed when its command has ended is a SIGHUP, which bash ignores until it is told the
  * next one; what the command made of that signal is put back then.
  */
-static const char driver_format[] =
+static const char driver_format[] = /* 1: DRIVER_FD, 2: the script's name */
     "builtin cd -- \"$1\" 2>/dev/null; builtin shift; __sluice_s=0\n"
     "while :; do while :; do\n"
-    "__sluice_n=; IFS=' ' builtin read -r -u %d __sluice_n __sluice_t || builtin exit \"${__sluice_s:-0}\"\n"
+    "__sluice_n=; builtin read -r -u %1$d -d ' ' __sluice_n && builtin read -r -u %1$d __sluice_t || builtin exit \"${__sluice_s:-0}\"\n"
     "case $- in *r*) builtin exit \"${__sluice_s:-0}\";; esac\n"
     "case ${__sluice_n:?}$__sluice_t in */*) __sluice_h=$(builtin trap -p HUP); builtin trap '' HUP;; esac\n"
-    "{ builtin pwd; builtin printf '\\0%%s %%d\\0' \"$__sluice_n\" \"${__sluice_s:-0}\"; } >&%d || builtin exit \"${__sluice_s:-0}\"\n"
+    "{ builtin pwd; builtin printf '\\0%%s %%d\\0' \"$__sluice_n\" \"${__sluice_s:-0}\"; } >&%1$d || builtin exit \"${__sluice_s:-0}\"\n"
     "__sluice_s=$__sluice_t __sluice_n=\n"
-    "IFS=' ' builtin read -r -u %d __sluice_n __sluice_t __sluice_r || builtin exit\n"
+    "builtin read -r -u %1$d -d ' ' __sluice_n && builtin read -r -u %1$d -d ' ' __sluice_t && "
+    "builtin read -r -u %1$d __sluice_r || builtin exit\n"
     "case ${__sluice_n:?}$__sluice_s in */*) builtin eval \"'builtin' ${__sluice_h:-trap - HUP}\";; esac\n"
     "case $__sluice_t in */*) __sluice_o=$__sluice_t;; *) __sluice_t=/dev/null __sluice_o=$__sluice_r/out/$__sluice_n;; esac\n"
     "__sluice_s=0\n"
-    "builtin . \"$__sluice_r/%s\" %d<&- <\"$__sluice_t\" >|\"$__sluice_o\" 2>&1\n"
+    "builtin . \"$__sluice_r/%2$s\" %1$d<&- <\"$__sluice_t\" >|\"$__sluice_o\" 2>&1\n"
     "__sluice_s=$?\n"
     "done; done";
 
@@ -70,7 +71,7 @@ int shell_start(struct shell *shell, struct fail *fail)
     shell_disconnect(shell);
     shell->socket = ends[0];
     fcntl(shell->socket, F_SETFL, O_NONBLOCK);
-    snprintf(driver, sizeof(driver), driver_format, DRIVER_FD, DRIVER_FD, DRIVER_FD, shell->name, DRIVER_FD);
+    snprintf(driver, sizeof(driver), driver_format, DRIVER_FD, shell->name);
     const char *argv[] = {"/bin/bash", "--norc", "--noprofile", "-c", driver,
                           "bash",      shell->cwd, NULL};
     struct sandbox_exec exec = {
