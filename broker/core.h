@@ -149,7 +149,7 @@ enum effect_kind {
     PUBLISH_TRAJECTORY, /* load stream/seq, publish on t/<stream>/ */
     PUBLISH_HEAD,     /* publish `bytes` on t/<stream>/ */
     LANE_REFUSED,     /* worker's lane is not connected to; `detail` says why */
-    LANE_OPEN,        /* connect a PUSH to worker's lane endpoint */
+    LANE_OPEN,        /* connect a PUSH to worker's lane endpoint; limit: messages that may wait in it */
     LANE_SEND,        /* message bytes to a worker */
     LANE_JOB,         /* load payloads, send job.start to a worker */
     LANE_CLOSE,       /* close the worker's lane; what was in it is revoked */

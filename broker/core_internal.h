@@ -60,7 +60,8 @@ enum {
     SWEEP_SLICE = 4096,       /* rollouts ended in one step where any number may end */
     CYCLE_EFFECTS = 16384,    /* with so many a cycle has enough to do: sweeps wait for the next */
     TOMBS_MAX = 100000,       /* cancels remembered before their submit (core_tombs.c) */
-    BEAT_CANCELS_MAX = 1024,  /* cancels that one beat may cause; the rest waits for the next */
+    BEAT_CANCELS_SPARE = 64,  /* jobs that one beat may have cancelled beyond its worker's slots ... */
+    BEAT_CANCELS_MAX = 1024,  /* ... and at the most; the rest waits for the next */
     RETRY_AFTER_MS = 1000,    /* what queue-full suggests for a cancel */
     FETCH_LIMIT = 16,         /* stream.fetch without a limit */
     HEAD_ROUNDS = 10,         /* idle streams' heads are published every so many periods */

@@ -39,6 +39,23 @@ void worker_refresh(struct core *core, struct worker *worker)
 
 /* ---- lanes ------------------------------------------------------------------------- */
 
+/* Of jobs that a worker holds and should not; what works on them are no more than its slots. */
+static uint64_t cancels_max(uint64_t slots)
+{
+    return slots < BEAT_CANCELS_MAX - BEAT_CANCELS_SPARE ? slots + BEAT_CANCELS_SPARE : BEAT_CANCELS_MAX;
+}
+
+/*
+ * Messages that may rightly wait for a worker to read them: what as many beats cause as may come while
+ * its lane connects, and some; what its slots' jobs do; the acknowledgements of results under way.
+ */
+static uint64_t lane_limit(uint64_t slots)
+{
+    enum { BEATS = 16, PER_SLOT = 4, RESULTS = 4096, HELLO_AND_DRAIN = 2 };
+    uint64_t per_beat = 2 * cancels_max(slots) + ENGINES_MAX + LOOKS_A_BEAT + HELLO_AND_DRAIN;
+    return BEATS * per_beat + PER_SLOT * slots + RESULTS;
+}
+
 static bool set_text(struct core *core, char **field, struct slice text)
 {
     if (slice_equal(slice_from_str(*field), text))
@@ -55,8 +72,10 @@ static void say_hello(struct core *core, const struct worker *worker)
 }
 
 /* Or says why not: who has no lane is shown so, and gets no jobs. */
-static void open_lane(struct core *core, struct worker *worker, const struct caller *caller)
+static void open_lane(struct core *core, struct worker *worker, const struct call *call)
 {
+    const struct caller *caller = call->caller;
+    const struct msg_worker_beat *in = call->in;
     struct slice id = effect_copy(core, worker_id(worker));
     set_text(core, &worker->unreached, caller->lane_refused);
     worker->is_refused = caller->lane_refused.len > 0;
@@ -74,6 +93,7 @@ static void open_lane(struct core *core, struct worker *worker, const struct cal
     open->peer = peer;
     open->endpoint = endpoint;
     open->stage = worker->stage;
+    open->limit = lane_limit(in->slots);
     say_hello(core, worker);
 }
 
@@ -112,7 +132,7 @@ static struct worker *welcome(struct core *core, const struct call *call, enum s
         return NULL;
     }
     core->counters.welcomed++;
-    open_lane(core, worker, call->caller);
+    open_lane(core, worker, call);
     return worker;
 }
 
@@ -250,8 +270,8 @@ static void disown(struct core *core, const struct worker *worker, const struct 
         send_worker(core, worker, MSG_result_ack, &ack);
 }
 
-/* One job that the worker says it holds. True if it had to be disowned. */
-static bool reconcile_held(struct core *core, struct worker *worker, const struct job_ref *held)
+/* One job that the worker says it holds. True if it was disowned; one that `may_disown` spared is listed again. */
+static bool reconcile_held(struct core *core, struct worker *worker, const struct job_ref *held, bool may_disown)
 {
     struct job *job = job_find(core, held->job);
     if (job && job->worker == worker && job->token == held->token) {
@@ -266,20 +286,19 @@ static bool reconcile_held(struct core *core, struct worker *worker, const struc
         }
         return false;
     }
-    disown(core, worker, held, !job);
-    return true;
+    if (may_disown)
+        disown(core, worker, held, !job);
+    return may_disown;
 }
 
 static void reconcile(struct core *core, struct worker *worker, const struct msg_worker_beat *in)
 {
     size_t at = 0;
-    unsigned disowned = 0;
+    uint64_t disowned = 0, most = cancels_max(worker->slots);
     struct job_ref held;
-    while (jobs_next(&in->jobs, &at, &held) && disowned < BEAT_CANCELS_MAX)
+    while (jobs_next(&in->jobs, &at, &held))
         disowned += held.job.len && held.job.len <= JOB_NAME_MAX &&
-                    reconcile_held(core, worker, &held);
-    if (disowned == BEAT_CANCELS_MAX)
-        return; /* the rest of the list was not read */
+                    reconcile_held(core, worker, &held, disowned < most);
     struct job *job;
     LIST_EACH(job, &worker->jobs.jobs, link)
         if (job->seen != worker->beat &&
@@ -346,7 +365,7 @@ static struct worker *meet(struct core *core, const struct call *call, enum stag
     bool has_moved = set_text(core, &worker->lane, in->lane);
     if (has_moved || (worker->is_refused && !call->caller->lane_refused.len)) {
         close_lane(core, worker);
-        open_lane(core, worker, call->caller);
+        open_lane(core, worker, call);
     } else if (in->epoch != core->epoch) {
         say_hello(core, worker);
     }

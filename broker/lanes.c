@@ -2,6 +2,7 @@
 
 #include <czmq.h>
 #include <errno.h>
+#include <limits.h>
 #include <sys/epoll.h>
 
 #include "broker/frame.h"
@@ -15,7 +16,9 @@ struct lane {
     struct handshakes handshakes;
     int monitor_fd, epoll_fd; /* the first is watched by the second, or -1 */
     int64_t opened_ms;
+    int messages_max; /* that may wait */
     bool connected, broken;
+    bool is_full;
     enum handshake failed; /* why it never connected */
     bool waits;            /* for its host's name: there is no socket yet */
     enum name_state told;  /* of that name */
@@ -43,7 +46,6 @@ struct lanes {
 static const struct {
     int option, value;
 } push_options[] = {
-    {ZMQ_SNDHWM, 0},   /* a worker's slots are the bound */
     {ZMQ_RCVHWM, 1},   /* nothing comes by a lane, and nobody reads it */
     {ZMQ_LINGER, 0},   /* what is in a closed lane is revoked */
     {ZMQ_IMMEDIATE, 0}, /* the first lane.hello waits for the connection */
@@ -54,10 +56,11 @@ static const struct {
     {ZMQ_TCP_MAXRT, 30000},
 };
 
-static int set_options(void *socket)
+static int set_options(void *socket, int messages_max)
 {
     static const int64_t message_max = 4096; /* a greeting's commands */
-    if (zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &message_max, sizeof(message_max)) != 0)
+    if (zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &message_max, sizeof(message_max)) != 0 ||
+        zmq_setsockopt(socket, ZMQ_SNDHWM, &messages_max, sizeof(messages_max)) != 0)
         return -errno;
     for (size_t i = 0; i < sizeof(push_options) / sizeof(*push_options); i++)
         if (zmq_setsockopt(socket, push_options[i].option, &push_options[i].value, sizeof(int)))
@@ -204,7 +207,7 @@ static int lane_connect(struct lanes *lanes, struct lane *lane, int64_t now_ms)
     lane->push = zmq_socket(lanes->context, ZMQ_PUSH);
     if (!lane->push)
         return -errno;
-    int code = set_options(lane->push);
+    int code = set_options(lane->push, lane->messages_max);
     if (code == 0)
         code = gate_arm(lanes->gate, lane->push, ZAP_LANE);
     if (code == 0)
@@ -308,7 +311,7 @@ int lanes_judge(const struct lanes *lanes, struct slice endpoint, struct slice p
 }
 
 int lanes_open(struct lanes *lanes, struct slice worker, struct slice endpoint, struct slice peer,
-               int64_t now_ms, struct fail *fail)
+               uint64_t messages_max, int64_t now_ms, struct fail *fail)
 {
     char name[LANE_NAME_SIZE];
     struct lane_address address;
@@ -326,6 +329,7 @@ int lanes_open(struct lanes *lanes, struct slice worker, struct slice endpoint, 
     lane->epoll_fd = lanes->epoll_fd;
     lane->monitor_fd = -1;
     lane->address = address;
+    lane->messages_max = messages_max < INT_MAX ? (int)messages_max : INT_MAX;
     code = address.is_name ? settle(lanes, lane, true, now_ms) : lane_connect(lanes, lane, now_ms);
     if (code == 0 && zhashx_insert(lanes->all, name, lane) != 0)
         code = -ENOMEM;
@@ -340,13 +344,18 @@ int lanes_send(struct lanes *lanes, struct slice worker, zmq_msg_t *frame, struc
 {
     char name[LANE_NAME_SIZE];
     struct lane *lane = zhashx_lookup(lanes->all, name_of(worker, name));
-    if (!lane || lane->waits) {
+    if (!lane || lane->waits || lane->is_full) {
         zmq_msg_close(frame);
         return fail_set(fail, -ENOENT, "there is no lane to worker %s", name);
     }
     if (frame_send(lane->push, frame, 0))
         return 0;
-    return fail_set(fail, -errno, "cannot send to worker %s: %s", name, zmq_strerror(errno));
+    int code = -errno;
+    if (code == -EAGAIN) {
+        lane->is_full = true;
+        lane_break(lanes, lane);
+    }
+    return fail_set(fail, code, "cannot send to worker %s: %s", name, zmq_strerror(-code));
 }
 
 void lanes_close(struct lanes *lanes, struct slice worker)
@@ -386,6 +395,8 @@ static const char *why_broken(const struct lane *lane)
 {
     if (!lane)
         return "it cannot be opened";
+    if (lane->is_full)
+        return "so much waits in it that nobody can be reading it";
     if (lane->connected)
         return "its connection ended";
     switch (lane->failed) {

@@ -3,7 +3,8 @@
  * connects to the endpoint in the worker's beat. What is sent before the connection
  * stands waits in the lane; what is in a lane when it closes is revoked.
  *
- * A lane breaks when its connection ends, or has not come about for LANE_PATIENCE_MS.
+ * A lane breaks when its connection ends, or has not come about for LANE_PATIENCE_MS, or when more would wait in it
+ * than its worker may rightly be sent: nobody reads it then. What waited is freed when it closes.
  * Where keys are asked for, the broker is the CURVE server of each lane although it connects: so a
  * worker takes jobs from the broker it knows, and the broker gives them to workers it knows; a lane
  * whose handshake fails breaks at once.
@@ -37,11 +38,11 @@ int lanes_judge(const struct lanes *lanes, struct slice endpoint, struct slice p
 /*
  * A lane that is open to the same worker already is closed first. `peer`: where the worker's connection comes from
  * (lane_address_settle). On failure the lane counts as broken. -EINVAL: not an endpoint; -EACCES: not one that the
- * broker connects to; -EMFILE: no more lanes, sockets or files.
+ * broker connects to; -EMFILE: no more lanes, sockets or files. `messages_max`: as many may wait in it; at least 1.
  */
 int lanes_open(struct lanes *lanes, struct slice worker, struct slice endpoint, struct slice peer,
-               int64_t now_ms, struct fail *fail);
-/* Takes the frame, sent or not. -ENOENT: no such lane. */
+               uint64_t messages_max, int64_t now_ms, struct fail *fail);
+/* Takes the frame, sent or not; never blocks. -ENOENT: no such lane. -EAGAIN: it is full, and broken by that. */
 int lanes_send(struct lanes *lanes, struct slice worker, zmq_msg_t *frame, struct fail *fail);
 void lanes_close(struct lanes *lanes, struct slice worker);
 size_t lanes_count(const struct lanes *lanes);

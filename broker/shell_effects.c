@@ -162,7 +162,7 @@ static int do_lane_open(struct shell *shell, const struct effect *effect, struct
 {
     (void)fail;
     struct fail why;
-    if (lanes_open(shell->lanes, effect->worker, effect->endpoint, effect->peer, clock_ms(), &why) != 0)
+    if (lanes_open(shell->lanes, effect->worker, effect->endpoint, effect->peer, effect->limit, clock_ms(), &why) != 0)
         log_event(LOG_WARN, "broker.lane-refused", "text=\"%s\" action=worker-lost", why.text);
     return 0;
 }
@@ -171,7 +171,7 @@ static int send_lane(struct shell *shell, struct slice worker, zmq_msg_t *frame)
 {
     struct fail why;
     int code = lanes_send(shell->lanes, worker, frame, &why);
-    if (code && code != -ENOENT) /* a lane that is gone is known to be */
+    if (code && code != -ENOENT && code != -EAGAIN) /* one that is gone is known to be, one that is full is told as broken */
         log_event(LOG_WARN, "broker.lane-send", "text=\"%s\"", why.text);
     return 0;
 }

@@ -154,22 +154,84 @@ static void a_stage_that_is_done_is_released(void **state)
     world_close(world);
 }
 
-static void one_beat_causes_a_bounded_number_of_cancels(void **state)
+enum { GONE = 500, SLOTS = 4, MOST_A_BEAT = SLOTS + 64 };
+
+/* A beat that lists, of so many unknown jobs, those not let go of yet, and `last` after them. */
+static void beat_of_gone(struct world *world, const bool let_go[GONE], const char *last, uint64_t token)
+{
+    struct buffer packed = {0};
+    uint32_t count = 0;
+    for (unsigned i = 0; i < GONE; i++) {
+        char job[64];
+        snprintf(job, sizeof(job), "run:gone/%u", i);
+        if (!let_go[i])
+            assert_true(jobs_append(&packed, TEXT(job), i + 1));
+        count += !let_go[i];
+    }
+    if (last)
+        assert_true(jobs_append(&packed, TEXT(last), token));
+    struct msg_worker_beat in = {.worker = TEXT("r1"), .stage = TEXT("run"), .slots = SLOTS,
+                                 .lane = TEXT("tcp://h:1"), .host = TEXT("h"), .epoch = world->epoch,
+                                 .progress = ++world->progress, .jobs = {buffer_peek(&packed), count + (last != NULL)}};
+    world_say(world, "", MSG_worker_beat, &in);
+    buffer_finish(&packed);
+}
+
+/* The worker lets go of what was cancelled, but for its first, which it is long at stopping. */
+static unsigned let_go_of_cancelled(const struct world *world, bool let_go[GONE])
+{
+    unsigned number, cancels = 0;
+    for (size_t i = 0; i < world->seen_count; i++) {
+        const struct seen *seen = &world->seen[i];
+        if (seen->kind != LANE_SEND || seen->message != MSG_job_cancel)
+            continue;
+        assert_int_equal(sscanf(seen->job, "run:gone/%u", &number), 1);
+        let_go[number] = number >= SLOTS;
+        cancels++;
+    }
+    return cancels;
+}
+
+static void a_beat_of_unknown_jobs_cancels_few_more_than_it_has_slots_and_the_next_ones_the_rest(void **state)
 {
     (void)state;
     struct world *world = world_open();
-    struct buffer packed = {0};
-    for (unsigned i = 0; i < 20000; i++) {
-        char job[64];
-        snprintf(job, sizeof(job), "run:none/%u", i);
-        assert_true(jobs_append(&packed, TEXT(job), i + 1));
+    bool let_go[GONE] = {false};
+    for (unsigned beats = 0; beats < 1 + (GONE - SLOTS) / (MOST_A_BEAT - SLOTS); beats++) {
+        beat_of_gone(world, let_go, NULL, 0);
+        assert_in_range(let_go_of_cancelled(world, let_go), SLOTS + 1, MOST_A_BEAT);
+        assert_true(seen_count(world, LANE_SEND) <= 2 * MOST_A_BEAT + 1); /* result.ack, and once lane.hello */
     }
-    struct msg_worker_beat in = {.worker = TEXT("r1"), .stage = TEXT("run"), .slots = 4,
-                                 .lane = TEXT("tcp://h:1"), .host = TEXT("h"), .epoch = 3,
-                                 .jobs = {buffer_peek(&packed), 20000}};
-    world_say(world, "", MSG_worker_beat, &in);
-    assert_in_range(seen_count(world, LANE_SEND), 1000, 2100);
-    buffer_finish(&packed);
+    for (unsigned i = SLOTS; i < GONE; i++)
+        assert_true(let_go[i]);
+    world_close(world);
+}
+
+static void what_a_long_list_of_unknown_jobs_ends_with_is_read(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    bool let_go[GONE] = {false};
+    world_reach_run(world, "g", 1);
+    world_beat_with(world, "r1", "run", (struct beat){.slots = SLOTS, .lane = "tcp://h:1"}, NULL);
+    uint64_t token = expect_job(world, "r1", "run:g/0");
+    world->now_ms += 2001; /* what is not listed now is handed out again */
+    beat_of_gone(world, let_go, "run:g/0", token);
+    assert_false(was_told(world, "r1", MSG_job_cancel, "run:g/0"));
+    assert_int_equal(seen_count(world, LANE_JOB), 0);
+    beat_of_gone(world, let_go, NULL, 0);
+    assert_true(was_told(world, "r1", MSG_job_cancel, "run:g/0"));
+    world_close(world);
+}
+
+static void a_lane_has_room_for_what_its_worker_may_be_sent_and_no_more(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    world_beat(world, "r1", "run", 1, NULL);
+    assert_in_range(expect(world, LANE_OPEN)->limit, 16 * (1024 + 64 + 2 * 65), 32768);
+    world_beat(world, "r2", "run", 65536, NULL);
+    assert_in_range(expect(world, LANE_OPEN)->limit, 2 * 65536, 8 * 65536);
     world_close(world);
 }
 
@@ -378,7 +440,9 @@ int main(void)
         cmocka_unit_test(what_is_leased_to_another_is_cancelled),
         cmocka_unit_test(what_nobody_knows_is_cancelled_and_its_result_released),
         cmocka_unit_test(a_stage_that_is_done_is_released),
-        cmocka_unit_test(one_beat_causes_a_bounded_number_of_cancels),
+        cmocka_unit_test(a_beat_of_unknown_jobs_cancels_few_more_than_it_has_slots_and_the_next_ones_the_rest),
+        cmocka_unit_test(what_a_long_list_of_unknown_jobs_ends_with_is_read),
+        cmocka_unit_test(a_lane_has_room_for_what_its_worker_may_be_sent_and_no_more),
         cmocka_unit_test(an_older_dispatch_held_by_the_same_worker_is_cancelled),
         cmocka_unit_test(being_seen_on_one_worker_says_nothing_about_the_next),
         cmocka_unit_test(a_job_of_another_stage_is_not_adopted),

@@ -494,6 +494,31 @@ class Hostile(unittest.TestCase):
                 self.serve(place)
             self.assertLess(memory_mb(place.broker.pid) - before, memory_bound(32, 200, 1000))
 
+    def test_a_worker_that_is_sent_much_and_does_not_read_its_lane_fills_nothing(self):
+        held = [[f"run:{'g' * 80}{k}/0", k + 1] for k in range(1000)]
+        with Place(keys=False) as place, zmq.Context() as context:
+            with context.socket(zmq.PULL) as unread, context.socket(zmq.PUSH) as sink:
+                unread.rcvhwm = 1
+                unread.bind("tcp://127.0.0.1:*")
+                lane = unread.getsockopt_string(zmq.LAST_ENDPOINT)
+                sink.sndhwm = 4
+                sink.sndtimeo = 20000
+                sink.linger = 0
+                sink.connect(f"tcp://127.0.0.1:{place.port + 1}")
+                self.serve(place)
+                before = most = memory_mb(place.broker.pid)
+                for worker, lane in (("unread", lane), ("closed", f"tcp://127.0.0.1:{free_ports(1, 11000)}")):
+                    for k in range(1, 1501):
+                        sink.send(hostile.message("worker.beat", {
+                            "worker": worker, "stage": "run", "slots": 1, "lane": lane, "host": "h", "progress": k,
+                            "draining": False, "epoch": 1, "jobs": held}))
+                        if k % 50 == 0:
+                            most = max(most, memory_mb(place.broker.pid))
+                    wait_until(lambda w=worker: f'worker={w} why="so much waits in it that nobody can be reading it"' in place.log("broker"), 20,
+                               "its lane is full")
+                    self.serve(place)
+                self.assertLess(most - before, memory_bound(64, 500, 1000))
+
     def test_messages_of_few_frames_are_refused_and_not_cut_off(self):
         with Place(keys=False) as place:
             peer = connect_null(place.port, b"DEALER")
