@@ -352,7 +352,8 @@ int lanes_send(struct lanes *lanes, struct slice worker, zmq_msg_t *frame, struc
         return 0;
     int code = -errno;
     if (code == -EAGAIN) {
-        lane->is_full = true;
+        hear(lanes, lane); /* one whose handshake failed takes nothing either, and has that for its reason */
+        lane->is_full = !lane->broken;
         lane_break(lanes, lane);
     }
     return fail_set(fail, code, "cannot send to worker %s: %s", name, zmq_strerror(-code));

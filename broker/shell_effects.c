@@ -171,7 +171,7 @@ static int send_lane(struct shell *shell, struct slice worker, zmq_msg_t *frame)
 {
     struct fail why;
     int code = lanes_send(shell->lanes, worker, frame, &why);
-    if (code && code != -ENOENT && code != -EAGAIN) /* one that is gone is known to be, one that is full is told as broken */
+    if (code && code != -ENOENT && code != -EAGAIN) /* a lane that is gone or full is known to be */
         log_event(LOG_WARN, "broker.lane-send", "text=\"%s\"", why.text);
     return 0;
 }

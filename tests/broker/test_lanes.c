@@ -131,7 +131,7 @@ static void a_lane_that_nobody_reads_is_broken_once_it_is_full_and_takes_nothing
     fill(place);
     assert_int_equal(send_number(place, 0, 300), -ENOENT);
     assert_told_as_full(place);
-    assert_int_equal(zmq_recv(place->pull, &number, sizeof(number), 0), 1 << 16); /* there is room, but it stays broken */
+    assert_int_equal(zmq_recv(place->pull, &number, sizeof(number), 0), 1 << 16); /* room, but too late */
     assert_int_equal(send_number(place, 0, 300), -ENOENT);
     lanes_close(place->lanes, slice_from_str("w"));
     assert_int_equal(lanes_count(place->lanes), 0);
