@@ -57,6 +57,7 @@ static void know_engine(void *arg)
 {
     struct engine *engine = arg;
     struct fail fail = {0};
+    engine->start = (struct engine_start){0}; /* that of the route before is another dialect's */
     if (engine->dialect->identify(engine, &engine->marks[0], &fail) < 0)
         give_up("who the engine is", fail.text);
     engine->mark_count = engine->number = 1;
