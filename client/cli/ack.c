@@ -22,13 +22,13 @@ static int run_ack(const struct invocation *in)
 }
 
 const struct command command_ack = {
-    .name = "ack",
-    .arguments = "STREAM SEQ",
-    .brief = "Lets the broker forget a stream's trajectories up to a number",
-    .doc = "What is acknowledged is no longer kept and cannot be read again, by anybody. A trainer does\n"
+    COMMAND_LINE("ack"),
+    .line.arguments = "STREAM SEQ",
+    .line.brief = "Lets the broker forget a stream's trajectories up to a number",
+    .line.doc = "What is acknowledged is no longer kept and cannot be read again, by anybody. A trainer does\n"
            "this once they are in a checkpoint; by hand it makes room where nobody does.\n",
-    .example = "sluice ack train 4711\n",
-    .arguments_min = 2,
-    .arguments_max = 2,
+    .line.example = "sluice ack train 4711\n",
+    .line.arguments_min = 2,
+    .line.arguments_max = 2,
     .run = run_ack,
 };

@@ -31,17 +31,16 @@ static const struct option options[] = {
 };
 
 const struct command command_backup = {
-    .name = "backup",
-    .arguments = "NAME",
-    .brief = "Copies the broker's ledger while it runs",
-    .doc = "The copy is whole and as of one moment, and lies beside the ledger, on the broker's machine:\n"
+    COMMAND_LINE("backup"),
+    .line.arguments = "NAME",
+    .line.brief = "Copies the broker's ledger while it runs",
+    .line.doc = "The copy is whole and as of one moment, and lies beside the ledger, on the broker's machine:\n"
            "backups/NAME.db in its data directory. To go back to it, stop the broker, put it in the\n"
            "ledger's place and start again (docs/operations.md); clients notice.\n",
-    .example = "sluice backup monday\n",
-    .options = options,
-    .option_count = ROWS(options),
+    .line.example = "sluice backup monday\n",
+    .line.tables[0] = {.rows = options, .count = ROWS(options)},
     .options_size = sizeof(struct backup_options),
-    .arguments_min = 1,
-    .arguments_max = 1,
+    .line.arguments_min = 1,
+    .line.arguments_max = 1,
     .run = run_backup,
 };

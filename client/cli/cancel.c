@@ -55,18 +55,17 @@ static const struct option options[] = {
 };
 
 const struct command command_cancel = {
-    .name = "cancel",
-    .arguments = "ROLLOUT|GROUP",
-    .brief = "Stops a rollout, a group or all of a stream",
-    .doc = "Each ends in a trajectory with outcome 'cancelled' and no reward; its model call, its processes\n"
+    COMMAND_LINE("cancel"),
+    .line.arguments = "ROLLOUT|GROUP",
+    .line.brief = "Stops a rollout, a group or all of a stream",
+    .line.doc = "Each ends in a trajectory with outcome 'cancelled' and no reward; its model call, its processes\n"
            "and its sandbox end at once. Cancelling twice is cancelling once, and a cancel that comes before\n"
            "its submit is remembered.\n",
-    .example = "sluice cancel tasks-add-1f0c9b2a77/0\n"
+    .line.example = "sluice cancel tasks-add-1f0c9b2a77/0\n"
                "sluice cancel tasks-add-1f0c9b2a77\n"
                "sluice cancel --stream train\n",
-    .options = options,
-    .option_count = ROWS(options),
+    .line.tables[0] = {.rows = options, .count = ROWS(options)},
     .options_size = sizeof(struct cancel_options),
-    .arguments_max = 1,
+    .line.arguments_max = 1,
     .run = run_cancel,
 };

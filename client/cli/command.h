@@ -1,51 +1,23 @@
 /*
- * command.h - the `sluice` command's commands, as tables: from one row come its parsing, its
- * --help and its part of docs/cli.md. One command is one file; main.c lists them.
- *
- * Options are parsed into a struct of the command's own, by offset: a FLAG is a bool, a TEXT a
- * const char * (NULL when not given), a NUMBER a uint64_t, a DURATION a uint64_t of milliseconds
- * (duration.h), a LIST a struct texts. A DURATION may be asked for by its name alone: then it is
- * `bare_ms`, and a value is given as --name=VALUE only.
+ * command.h - the `sluice` command's commands, as tables (common/cmdline): from one row come its parsing, its --help and
+ * its part of docs/cli.md. One command is one file; main.c lists them.
  */
 #ifndef SLUICE_CLIENT_CLI_COMMAND_H
 #define SLUICE_CLIENT_CLI_COMMAND_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
 #include "client/sluice.h"
+#include "common/cmdline/cmdline.h"
+#include "common/cmdline/duration.h"
 
 enum exit_status {
     EXITS_OK = 0,
     EXITS_FAILED = 1,
-    EXITS_USAGE = 2,
+    EXITS_USAGE = CMDLINE_WRONG,
     EXITS_UNTRAINABLE = 3,
     EXITS_DEGRADED = 4,
     EXITS_DOWN = 5,
     EXITS_DISK_FULL = 75, /* as the broker exits */
     EXITS_DAMAGED = 76
-};
-
-enum { TEXTS_MAX = 64 };
-struct texts {
-    const char *items[TEXTS_MAX];
-    size_t count;
-};
-
-enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_NUMBER, OPTION_DURATION, OPTION_LIST };
-#define OPTION_NOT_GIVEN UINT64_MAX /* as preset: zero means something else */
-
-struct option {
-    const char *name;  /* without "--" */
-    enum option_kind kind;
-    size_t offset;
-    const char *value; /* how --help names it; NULL for a FLAG */
-    const char *doc;
-    uint64_t preset, min, max; /* NUMBER, DURATION */
-    uint64_t bare_ms;
-    bool required;
 };
 
 struct invocation {
@@ -58,17 +30,18 @@ struct invocation {
 };
 
 struct command {
-    const char *name;
-    const char *arguments; /* as --help shows them, "" for none */
-    const char *brief;     /* one line, without a full stop */
-    const char *doc;       /* what else a reader needs, lines of at most 90 columns */
-    const char *example;   /* one or more lines of shell */
-    const struct option *options;
-    size_t option_count, options_size;
-    size_t arguments_min, arguments_max;
-    bool passes_on; /* everything after the name goes to a program of its own, --help included */
+    struct cmdline line; /* begins with COMMAND_LINE */
+    size_t options_size; /* of the struct that its options are read into */
+    bool passes_on;      /* everything after the name goes to a program of its own, --help included */
     int (*run)(const struct invocation *in);
 };
+
+/* The options that every command has; read beside its own. */
+enum { COMMON_OPTIONS = 3 };
+extern const struct option common_options[COMMON_OPTIONS];
+
+#define COMMAND_LINE(name)                                                                         \
+    .line.program = "sluice", .line.command = name, .line.tables[1] = {.rows = common_options, .count = COMMON_OPTIONS}
 
 extern const struct command *const commands[];
 extern const size_t command_count;
@@ -77,22 +50,9 @@ extern const struct command command_up, command_broker, command_worker, command_
     command_drain, command_policy, command_backup, command_keys, command_doctor,
     command_image, command_verify, command_simulate;
 
-/* The options that every command has; parsed beside its own. */
-extern const struct option common_options[];
-extern const size_t common_option_count;
-
-/* help.c */
+/* pages.c */
 void help_overview(FILE *out);
-void help_command(const struct command *command, FILE *out);
 void help_markdown(FILE *out);
-
-/*
- * options.c: reads argv[0..argc) into *ret. EXITS_OK, or EXITS_USAGE with a sentence said; *help
- * is true, and nothing else counts, if --help is there. invocation_finish frees what it made.
- */
-int options_parse(const struct command *command, int argc, char **argv, struct invocation *ret,
-                  bool *help);
-void invocation_finish(struct invocation *in);
 
 /* connect.c */
 struct sluice_client *cli_connect(const struct invocation *in); /* NULL after saying why */
@@ -110,7 +70,5 @@ static inline int64_t cli_patience(uint64_t ms) { return ms > INT64_MAX - 1 ? -1
 
 static inline void cli_close(struct sluice_client **client) { sluice_close(client); }
 #define AUTO_CLIENT __attribute__((cleanup(cli_close))) struct sluice_client
-
-#define ROWS(table) (sizeof(table) / sizeof(*(table)))
 
 #endif

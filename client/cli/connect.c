@@ -6,19 +6,14 @@
 
 enum { ANSWER_MS = 4000 }; /* a person waits */
 
-static void say(const char *format, va_list args, const char *end)
-{
-    fflush(stdout);
-    fputs("sluice: ", stderr);
-    tame_vprint(stderr, format, args);
-    fputs(end, stderr);
-}
-
 void cli_say(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    say(format, args, "\n");
+    fflush(stdout);
+    fputs("sluice: ", stderr);
+    tame_vprint(stderr, format, args);
+    fputc('\n', stderr);
     va_end(args);
 }
 
@@ -26,9 +21,8 @@ int cli_usage(const struct command *command, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    say(format, args, "");
+    cmdline_vwrong(&command->line, format, args);
     va_end(args);
-    fprintf(stderr, " (see sluice %s --help)\n", command->name);
     return EXITS_USAGE;
 }
 

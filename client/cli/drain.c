@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "client/cli/command.h"
-#include "client/cli/duration.h"
 #include "common/clock.h"
 
 enum {
@@ -147,7 +146,8 @@ static int run_drain(const struct invocation *in)
 static const struct option options[] = {
     {"host", OPTION_TEXT, offsetof(struct drain_options, host), "HOST", "Every worker of this host."},
     {"grace", OPTION_DURATION, offsetof(struct drain_options, grace_ms), "TIME",
-     "Jobs that run get so long, then they are given back. Default: the worker's own.",
+     "Jobs that run get so long, then they are given back.",
+     .standard = "the worker's own",
      .preset = OPTION_NOT_GIVEN, .min = 0, .max = 86400000},
     {"wait", OPTION_FLAG, offsetof(struct drain_options, wait), NULL, "Waits until they are gone."},
     {"patience", OPTION_DURATION, offsetof(struct drain_options, patience_ms), "TIME",
@@ -156,17 +156,16 @@ static const struct option options[] = {
 };
 
 const struct command command_drain = {
-    .name = "drain",
-    .arguments = "[WORKER]",
-    .brief = "Lets a worker, or a host's workers, finish and end",
-    .doc = "A draining worker takes no new job. What it has it finishes, or gives back when the grace is\n"
+    COMMAND_LINE("drain"),
+    .line.arguments = "[WORKER]",
+    .line.brief = "Lets a worker, or a host's workers, finish and end",
+    .line.doc = "A draining worker takes no new job. What it has it finishes, or gives back when the grace is\n"
            "over, and other workers go on with that; nothing is lost and no attempt is counted. 'sluice\n"
            "status' lists workers and hosts.\n",
-    .example = "sluice drain --host node7 --grace 5m --wait\n"
+    .line.example = "sluice drain --host node7 --grace 5m --wait\n"
                "sluice drain node7-4711-9f2c\n",
-    .options = options,
-    .option_count = ROWS(options),
+    .line.tables[0] = {.rows = options, .count = ROWS(options)},
     .options_size = sizeof(struct drain_options),
-    .arguments_max = 1,
+    .line.arguments_max = 1,
     .run = run_drain,
 };

@@ -4,7 +4,6 @@
 #include <time.h>
 
 #include "client/cli/command.h"
-#include "client/cli/duration.h"
 #include "client/cli/siblings.h"
 #include "client/cli/up.h"
 #include "common/clock.h"
@@ -233,7 +232,8 @@ static const struct option options[] = {
      "add: at most so many rollouts there at a time. 0: no limit, or what it was.",
      .preset = 0, .min = 0, .max = 1000000},
     {"policy", OPTION_TEXT, offsetof(struct engine_options, policy), "NAME",
-     "add: whose engine it is. If absent: the usual policy's, default, or what it was."},
+     "add: whose engine it is.",
+     .standard = "the usual policy's, `default`, or what it was"},
     {"wait", OPTION_FLAG, offsetof(struct engine_options, wait), NULL,
      "drain: waits until no rollout is there."},
     {"patience", OPTION_DURATION, offsetof(struct engine_options, patience_ms), "TIME",
@@ -243,25 +243,24 @@ static const struct option options[] = {
 };
 
 const struct command command_engine = {
-    .name = "engine",
-    .arguments = "add URL | check URL | drain URL | list | remove URL",
-    .brief = "Registers, checks, drains, lists and removes LLM inference servers",
-    .doc = "A rollout is placed on the engine whose rollouts hold the least tokens at that moment, and\n"
+    COMMAND_LINE("engine"),
+    .line.arguments = "add URL | check URL | drain URL | list | remove URL",
+    .line.brief = "Registers, checks, drains, lists and removes LLM inference servers",
+    .line.doc = "A rollout is placed on the engine whose rollouts hold the least tokens at that moment, and\n"
            "stays there. Registering one twice is registering it once, and takes back one that drains. One\n"
            "that is drained or removed gets no more rollouts, and one that does not answer none until it does\n"
            "('list' says silent, and why). The engines of one policy serve one tokenizer and one chat template: 'add'\n"
            "waits for a run worker's first look, and exits 1 if this one serves others ('list' says other). 'check' needs no broker: it tries a live server\n"
            "against all that is wanted of one (docs/engines.md), and exits 0 if all is well, 1 if a check\n"
            "failed, 2 if nobody is there or what it samples could not be recorded exactly.\n",
-    .example = "sluice engine check http://gpu1:8000\n"
+    .line.example = "sluice engine check http://gpu1:8000\n"
                "sluice engine add http://gpu1:8000\n"
                "sluice engine list\n"
                "sluice engine drain http://gpu1:8000 --wait\n"
                "sluice engine remove http://gpu1:8000\n",
-    .options = options,
-    .option_count = ROWS(options),
+    .line.tables[0] = {.rows = options, .count = ROWS(options)},
     .options_size = sizeof(struct engine_options),
-    .arguments_min = 1,
-    .arguments_max = 2,
+    .line.arguments_min = 1,
+    .line.arguments_max = 2,
     .run = run_engine,
 };

@@ -266,21 +266,20 @@ static const struct option options[] = {
 };
 
 const struct command command_keys = {
-    .name = "keys",
-    .arguments = "init DIR | add trainer|worker|admin NAME | list | remove NAME",
-    .brief = "Makes, lists and removes the keys that say who may be what",
-    .doc = "`init` makes DIR, with the broker's key in it. `add` makes DIR/NAME.key, which you hand to NAME, and\n"
+    COMMAND_LINE("keys"),
+    .line.arguments = "init DIR | add trainer|worker|admin NAME | list | remove NAME",
+    .line.brief = "Makes, lists and removes the keys that say who may be what",
+    .line.doc = "`init` makes DIR, with the broker's key in it. `add` makes DIR/NAME.key, which you hand to NAME, and\n"
            "DIR/trusted/ROLE/NAME.pub, by which the broker knows it. `remove` takes both away: what NAME sends\n"
            "is refused within a second, on open connections, too. The broker need not be started again.\n",
-    .example = "sluice keys init keys\n"
+    .line.example = "sluice keys init keys\n"
                "sluice keys add trainer alice --dir keys\n"
                "sluice keys add worker node7 --dir keys\n"
                "sluice broker --keys keys --bind tcp://10.0.0.1 --data /var/lib/sluice\n"
                "sluice status --broker tcp://10.0.0.1:5750 --key alice.key\n",
-    .options = options,
-    .option_count = ROWS(options),
+    .line.tables[0] = {.rows = options, .count = ROWS(options)},
     .options_size = sizeof(struct keys_options),
-    .arguments_min = 1,
-    .arguments_max = 4,
+    .line.arguments_min = 1,
+    .line.arguments_max = 4,
     .run = run_keys,
 };

@@ -2,6 +2,16 @@
 #include <string.h>
 
 #include "client/cli/command.h"
+#include "common/cleanup.h"
+
+const struct option common_options[] = {
+    {"broker", OPTION_TEXT, offsetof(struct invocation, broker), "URL", "The broker's FRONT.",
+     .standard = "$SLUICE_BROKER, else tcp://127.0.0.1:5750"},
+    {"key", OPTION_TEXT, offsetof(struct invocation, key), "FILE",
+     "Who you are, for a broker that asks: a file from `sluice keys add`.", .standard = "$SLUICE_KEY"},
+    {"allow-plaintext", OPTION_FLAG, offsetof(struct invocation, allow_plaintext), NULL,
+     "Goes over a network without a key; so does SLUICE_ALLOW_PLAINTEXT=1."},
+};
 
 const struct command *const commands[] = {
     &command_up,   &command_submit, &command_watch,  &command_show,   &command_status,
@@ -14,7 +24,7 @@ const size_t command_count = ROWS(commands);
 static const struct command *find_command(const char *name)
 {
     for (size_t i = 0; i < command_count; i++)
-        if (strcmp(commands[i]->name, name) == 0)
+        if (strcmp(commands[i]->line.command, name) == 0)
             return commands[i];
     return NULL;
 }
@@ -24,7 +34,7 @@ static int run_top_option(const char *word, const char *after)
 {
     const struct command *about = after ? find_command(after) : NULL;
     if (strcmp(word, "help") == 0 && about)
-        help_command(about, stdout);
+        cmdline_help(&about->line, stdout);
     else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0)
         help_overview(stdout);
     else if (strcmp(word, "--help-markdown") == 0)
@@ -43,14 +53,19 @@ static int run_command(const struct command *command, int argc, char **argv)
             .command = command, .arguments = argv, .argument_count = (size_t)argc};
         return command->run(&in);
     }
-    struct invocation in;
-    bool help = false;
-    int status = options_parse(command, argc, argv, &in, &help);
-    if (status == EXITS_OK && help)
-        help_command(command, stdout);
-    else if (status == EXITS_OK)
+    AUTO_FREE void *options = calloc(1, command->options_size + 1);
+    struct invocation in = {.command = command, .options = options};
+    struct cmdline_values values = {.into = {options, &in}};
+    int status = EXITS_FAILED;
+    if (!options)
+        cli_say("out of memory");
+    else
+        status = cmdline_begin(&command->line, argc, argv, &values);
+    in.arguments = values.arguments;
+    in.argument_count = values.argument_count;
+    if (status < 0)
         status = command->run(&in);
-    invocation_finish(&in);
+    cmdline_finish(&values);
     return status;
 }
 

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "client/cli/command.h"
-#include "client/cli/duration.h"
 
 struct policy_options {
     struct texts engines;
@@ -109,10 +108,12 @@ static int run_policy(const struct invocation *in)
 
 static const struct option options[] = {
     {"engine", OPTION_LIST, offsetof(struct policy_options, engines), "URL",
-     "Only this engine. Default: all that are registered."},
+     "Only this engine.",
+     .standard = "all that are registered"},
     {"calls", OPTION_TEXT, offsetof(struct policy_options, calls), "WORD",
      "pause: what becomes of calls in flight: finish (they do, and are waited for), abort (they are made "
-     "again after the pause) or hold (they stay open; the engine stops and goes on itself). Default: finish."},
+     "again after the pause) or hold (they stay open; the engine stops and goes on itself).",
+     .standard = "finish"},
     {"bound", OPTION_DURATION, offsetof(struct policy_options, bound_ms), "TIME",
      "pause: it ends by itself after so long, whatever happens.", .preset = 600000, .min = 1000,
      .max = 3600000},
@@ -122,19 +123,18 @@ static const struct option options[] = {
 };
 
 const struct command command_policy = {
-    .name = "policy",
-    .arguments = "set VERSION | pause | resume",
-    .brief = "Says which version of the policy engines serve, and pauses them while it changes",
-    .doc = "Turns are marked with the version that sampled them. A trainer pauses the engines, updates their\n"
+    COMMAND_LINE("policy"),
+    .line.arguments = "set VERSION | pause | resume",
+    .line.brief = "Says which version of the policy engines serve, and pauses them while it changes",
+    .line.doc = "Turns are marked with the version that sampled them. A trainer pauses the engines, updates their\n"
            "weights, sets the version and resumes: then no call spans two versions. Rollouts wait meanwhile\n"
            "and lose nothing, no time either.\n",
-    .example = "sluice policy pause --bound 10m\n"
+    .line.example = "sluice policy pause --bound 10m\n"
                "sluice policy set step-120\n"
                "sluice policy resume\n",
-    .options = options,
-    .option_count = ROWS(options),
+    .line.tables[0] = {.rows = options, .count = ROWS(options)},
     .options_size = sizeof(struct policy_options),
-    .arguments_min = 1,
-    .arguments_max = 2,
+    .line.arguments_min = 1,
+    .line.arguments_max = 2,
     .run = run_policy,
 };

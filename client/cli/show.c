@@ -204,18 +204,17 @@ static const struct option options[] = {
 };
 
 const struct command command_show = {
-    .name = "show",
-    .arguments = "ROLLOUT",
-    .brief = "Shows one rollout as a person reads it",
-    .doc = "What was said by whom, tool calls with their output and exit status, the turns with their\n"
+    COMMAND_LINE("show"),
+    .line.arguments = "ROLLOUT",
+    .line.brief = "Shows one rollout as a person reads it",
+    .line.doc = "What was said by whom, tool calls with their output and exit status, the turns with their\n"
            "tokens and seconds, outcome and reward, and the time each stage took. For a rollout that has\n"
            "not ended: where it is.\n",
-    .example = "sluice show tasks-add-1f0c9b2a77/0\n"
+    .line.example = "sluice show tasks-add-1f0c9b2a77/0\n"
                "sluice show tasks-add-1f0c9b2a77/0 --tokens | less -R\n",
-    .options = options,
-    .option_count = ROWS(options),
+    .line.tables[0] = {.rows = options, .count = ROWS(options)},
     .options_size = sizeof(struct show_options),
-    .arguments_min = 1,
-    .arguments_max = 1,
+    .line.arguments_min = 1,
+    .line.arguments_max = 1,
     .run = run_show,
 };

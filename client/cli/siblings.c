@@ -96,7 +96,7 @@ static int run_doctor(const struct invocation *in)
     struct invocation with = *in;
     for (size_t i = 0; i < in->argument_count; i++)
         if (strcmp(in->arguments[i], "--help") == 0) {
-            help_command(in->command, stdout); /* the worker's would tell of workers */
+            cmdline_help(&in->command->line, stdout); /* the worker's would tell of workers */
             return EXITS_OK;
         }
     if (in->argument_count > 14)
@@ -108,74 +108,74 @@ static int run_doctor(const struct invocation *in)
 }
 
 const struct command command_doctor = {
-    .name = "doctor",
-    .arguments = "[--json] [--cache DIR] [--sandbox TIER]",
-    .brief = "Tells what kind of sandbox this machine allows, and how to get a better one",
-    .doc = "Tries everything that a sandbox needs, makes one, and names the cure for what is refused, as\n"
+    COMMAND_LINE("doctor"),
+    .line.arguments = "[--json] [--cache DIR] [--sandbox TIER]",
+    .line.brief = "Tells what kind of sandbox this machine allows, and how to get a better one",
+    .line.doc = "Tries everything that a sandbox needs, makes one, and names the cure for what is refused, as\n"
            "commands for the administrator; docs/sandbox.md tells of the tiers. Needs no broker. Exits 0 if\n"
            "all is well, 1 if sandboxes work but of a weaker tier or near a low limit, 2 if there can be none.\n",
-    .example = "sluice doctor --cache /var/tmp/sluice\n",
+    .line.example = "sluice doctor --cache /var/tmp/sluice\n",
     .passes_on = true,
     .run = run_doctor,
 };
 
 const struct command command_verify = {
-    .name = "verify",
-    .arguments = "TRAJECTORIES --engine URL ...",
-    .brief = "Compares trajectories with what an engine says of their tokens (the program sluice-verify)",
-    .doc = "Every sampled token is scored anew; masks, counts and the joints between turns are checked;\n"
+    COMMAND_LINE("verify"),
+    .line.arguments = "TRAJECTORIES --engine URL ...",
+    .line.brief = "Compares trajectories with what an engine says of their tokens (the program sluice-verify)",
+    .line.doc = "Every sampled token is scored anew; masks, counts and the joints between turns are checked;\n"
            "docs/verify.md says more. Needs no broker. All that follows goes to sluice-verify; 'sluice verify --help' is\n"
            "its help.\n",
-    .example = "sluice watch train --json --timeout 1s > train.jsonl\n"
+    .line.example = "sluice watch train --json --timeout 1s > train.jsonl\n"
                "sluice verify train.jsonl --engine http://127.0.0.1:8080 --plot train.svg\n",
     .passes_on = true,
     .run = run_verify,
 };
 
 const struct command command_simulate = {
-    .name = "simulate",
-    .arguments = "[--engines E] [--tokens-per-second T] [--nodes N] [--slots S] [--tasks WHAT] ...",
-    .brief = "Says what a fleet would do, before there is one (the program sluice-simulate)",
-    .doc = "Rollouts an hour, how busy each part is, how long jobs wait, what the bottleneck is and what to add:\n"
+    COMMAND_LINE("simulate"),
+    .line.arguments = "[--engines E] [--tokens-per-second T] [--nodes N] [--slots S] [--tasks WHAT] ...",
+    .line.brief = "Says what a fleet would do, before there is one (the program sluice-simulate)",
+    .line.doc = "Rollouts an hour, how busy each part is, how long jobs wait, what the bottleneck is and what to add:\n"
            "the broker's own scheduling with a made-up clock, so a thousand nodes take seconds; docs/capacity.md says\n"
            "more. Needs no broker. All that follows goes to sluice-simulate; 'sluice simulate --help' is its help.\n",
-    .example = "sluice simulate --engines 8 --tokens-per-second 4000 --nodes 16 --slots 64 --tasks swe\n"
+    .line.example = "sluice simulate --engines 8 --tokens-per-second 4000 --nodes 16 --slots 64 --tasks swe\n"
                "sluice simulate --engines 2 --tasks trajectories.jsonl --per-hour 500 --json\n",
     .passes_on = true,
     .run = run_simulate,
 };
 
 const struct command command_broker = {
-    .name = "broker",
-    .arguments = "...",
-    .brief = "Runs a broker alone (the program sluice-broker)",
-    .doc = "For a broker on a node of its own; 'sluice up' starts one with workers beside it. All that\n"
+    COMMAND_LINE("broker"),
+    .line.arguments = "...",
+    .line.brief = "Runs a broker alone (the program sluice-broker)",
+    .line.doc = "For a broker on a node of its own; 'sluice up' starts one with workers beside it. All that\n"
            "follows goes to sluice-broker; 'sluice broker --help' is its help.\n",
-    .example = "sluice broker --keys keys --bind tcp://10.0.0.1 --data /var/lib/sluice\n",
+    .line.example = "sluice broker --keys keys --bind tcp://10.0.0.1 --data /var/lib/sluice\n",
     .passes_on = true,
     .run = run_broker,
 };
 
 const struct command command_worker = {
-    .name = "worker",
-    .arguments = "init|run|eval ...",
-    .brief = "Runs one worker of a stage (the program sluice-worker)",
-    .doc = "For workers on other nodes than the broker's, by hand or from a batch system. All that follows\n"
+    COMMAND_LINE("worker"),
+    .line.arguments = "init|run|eval ...",
+    .line.brief = "Runs one worker of a stage (the program sluice-worker)",
+    .line.doc = "For workers on other nodes than the broker's, by hand or from a batch system. All that follows\n"
            "goes to sluice-worker; 'sluice worker --help' is its help.\n",
-    .example = "sluice worker run --broker tcp://10.0.0.1:5750 --key node7.key --slots 64 \\\n"
+    .line.example = "sluice worker run --broker tcp://10.0.0.1:5750 --key node7.key --slots 64 \\\n"
                "    --store /shared/sluice/store --cache /var/tmp/sluice\n",
     .passes_on = true,
     .run = run_worker,
 };
 
 const struct command command_image = {
-    .name = "image",
-    .arguments = "inspect|prepare|list|prune ...",
-    .brief = "Looks at images and prepares them (the program sluice-image)",
-    .doc = "What a task's `image` may be: a directory, a SIF or SquashFS file, an OCI image layout. Workers\n"
+    COMMAND_LINE("image"),
+    .line.arguments = "inspect|prepare|list|prune ...",
+    .line.brief = "Looks at images and prepares them (the program sluice-image)",
+    .line.doc = "What a task's `image` may be: a directory, a SIF or SquashFS file, an OCI image layout. Workers\n"
            "prepare them by themselves; docs/images.md says more. All that follows goes to sluice-image;\n"
            "'sluice image --help' is its help.\n",
-    .example = "sluice image inspect debian.sif\n"
+    .line.example = "sluice image inspect debian.sif\n"
                "sluice image prepare /images/debian.sif --cache /var/tmp/sluice\n",
     .passes_on = true,
     .run = run_image,

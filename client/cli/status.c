@@ -78,20 +78,19 @@ static const struct option options[] = {
 };
 
 const struct command command_status = {
-    .name = "status",
-    .arguments = "",
-    .brief = "Shows how the broker is: health, queues, workers, engines, streams, and what is missing",
-    .doc = "The first line is its health, with the reasons. A line that begins with '!' says in words what\n"
+    COMMAND_LINE("status"),
+    .line.arguments = "",
+    .line.brief = "Shows how the broker is: health, queues, workers, engines, streams, and what is missing",
+    .line.doc = "The first line is its health, with the reasons. A line that begins with '!' says in words what\n"
            "is missing and what to do.\n"
            "\n"
            "Exit status, with --json too: 0 healthy; 4 degraded, work goes on but something is lost, set\n"
            "aside or nearly full; 5 down, what is accepted cannot get on, such as when no worker lives; 1 no\n"
            "broker answers.\n",
-    .example = "sluice status\n"
+    .line.example = "sluice status\n"
                "sluice status --watch=5s\n"
                "sluice status --json\n",
-    .options = options,
-    .option_count = ROWS(options),
+    .line.tables[0] = {.rows = options, .count = ROWS(options)},
     .options_size = sizeof(struct status_options),
     .run = run_status,
 };

@@ -4,7 +4,6 @@
 #include <time.h>
 
 #include "client/cli/command.h"
-#include "client/cli/duration.h"
 #include "client/cli/json.h"
 #include "client/cli/wait.h"
 #include "common/cleanup.h"
@@ -248,38 +247,41 @@ static const struct option options[] = {
     {"stream", OPTION_TEXT, offsetof(struct submit_options, stream), "NAME",
      "The stream that the trajectories go to.", .required = true},
     {"samples", OPTION_NUMBER, offsetof(struct submit_options, samples), "N",
-     "Rollouts of each task. Default: what the task says, else 1.", .min = 1, .max = 1024},
+     "Rollouts of each task.",
+     .standard = "what the task says, else 1", .min = 1, .max = 1024},
     {"wait", OPTION_FLAG, offsetof(struct submit_options, wait), NULL,
      "Waits until all have ended, then shows rewards and outcomes."},
     {"out", OPTION_TEXT, offsetof(struct submit_options, out), "FILE",
      "With --wait: writes the trajectories, one JSON object a line."},
     {"priority", OPTION_NUMBER, offsetof(struct submit_options, priority), "N",
-     "Within the stream, rollouts of a higher one, 0 to 9, are handed out first.", .preset = 5,
+     "Within the stream, rollouts of a higher one are handed out first.", .preset = 5,
      .min = 0, .max = 9},
     {"lease", OPTION_DURATION, offsetof(struct submit_options, lease_ms), "TIME",
-     "Cancels what has not ended when nobody has asked for the stream for so long. Default: never.",
+     "Cancels what has not ended when nobody has asked for the stream for so long.",
+     .standard = "never",
      .min = 1000, .max = 604800000},
     {"versions-behind", OPTION_NUMBER, offsetof(struct submit_options, versions_behind), "N",
-     "How many versions the policy may go on by from a rollout's first turn to the beginning of any other. Default: "
-     "what the task says, else any number.",
+     "How many versions the policy may go on by from a rollout's first turn to the beginning of any other.",
+     .standard = "what the task says, else any number",
      .preset = OPTION_NOT_GIVEN, .min = 0, .max = 1000000},
     {"on-stale", OPTION_TEXT, offsetof(struct submit_options, on_stale), "WORD",
-     "With --versions-behind: what becomes of a rollout beyond it: stop, refresh (it begins again) or mark. "
-     "Default: what the task says, else stop."},
+     "With --versions-behind: what becomes of a rollout beyond it: stop, refresh (it begins again) or mark.",
+     .standard = "what the task says, else stop"},
     {"patience", OPTION_DURATION, offsetof(struct submit_options, patience_ms), "TIME",
      "Gives up when a full broker took no group for so long, or it was away.",
      .preset = PATIENCE_PRESET_MS, .min = 0, .max = DURATION_FOREVER},
     {"group-prefix", OPTION_TEXT, offsetof(struct submit_options, group_prefix), "TEXT",
-     "What group ids begin with. Default: the file's name."},
+     "What group ids begin with.",
+     .standard = "the file's name"},
     {"json", OPTION_FLAG, offsetof(struct submit_options, json), NULL,
      "Prints one JSON object a group instead of words."},
 };
 
 const struct command command_submit = {
-    .name = "submit",
-    .arguments = "TASKS.jsonl",
-    .brief = "Submits tasks, one JSON object a line (docs/tasks.md)",
-    .doc = "Every line is checked first. If one is no task, each such line is said as\n"
+    COMMAND_LINE("submit"),
+    .line.arguments = "TASKS.jsonl",
+    .line.brief = "Submits tasks, one JSON object a line (docs/tasks.md)",
+    .line.doc = "Every line is checked first. If one is no task, each such line is said as\n"
            "FILE:LINE: FIELD: REASON, nothing is submitted, and the exit status is 1. '-' is stdin.\n"
            "\n"
            "A task becomes a group of N rollouts, named after the file, the task's id and a hash of its\n"
@@ -293,12 +295,11 @@ const struct command command_submit = {
            "\n"
            "Exit status with --wait: 0 all rollouts are trainable; 3 some ended by a fault of the task or\n"
            "of the service, and have no reward to learn from.\n",
-    .example = "sluice submit tasks.jsonl --stream train --samples 8\n"
+    .line.example = "sluice submit tasks.jsonl --stream train --samples 8\n"
                "sluice submit tasks.jsonl --stream train --samples 8 --wait --out trajectories.jsonl\n",
-    .options = options,
-    .option_count = ROWS(options),
+    .line.tables[0] = {.rows = options, .count = ROWS(options)},
     .options_size = sizeof(struct submit_options),
-    .arguments_min = 1,
-    .arguments_max = 1,
+    .line.arguments_min = 1,
+    .line.arguments_max = 1,
     .run = run_submit,
 };

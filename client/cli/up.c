@@ -34,7 +34,7 @@ static bool make_directory(const char *path)
 static void plan_addresses(struct up *up)
 {
     const struct up_options *options = up->options;
-    const char *address = options->bind ? options->bind : "127.0.0.1";
+    const char *address = options->bind;
     if (strncmp(address, "tcp://", 6) == 0)
         address += 6;
     bool is_any = strcmp(address, any_address) == 0 || strcmp(address, "*") == 0;
@@ -162,8 +162,6 @@ static int run_up(const struct invocation *in)
     int status = check_use(in);
     if (status != EXITS_OK)
         return status;
-    if (!options->data)
-        options->data = "sluice-data";
     unsetenv("SLUICE_KEY"); /* of whoever calls this, perhaps for another broker */
     if (!make_directory(options->data) || !find_programs(&up) ||
         (options->keys && !find_keys(&up)))
@@ -188,7 +186,7 @@ static const struct option options[] = {
     {"llm", OPTION_LIST, offsetof(struct up_options, engines), "URL",
      "An LLM inference server to register (docs/engines.md)."},
     {"data", OPTION_TEXT, offsetof(struct up_options, data), "DIR",
-     "Where the ledger, the store and the cache are. Default: ./sluice-data."},
+     "Where the ledger, the store and the cache are.", .text = "sluice-data"},
     {"init", OPTION_NUMBER, offsetof(struct up_options, init), "N", "Worker processes of stage init.",
      .preset = 1, .min = 0, .max = 256},
     {"run", OPTION_NUMBER, offsetof(struct up_options, run), "N", "Worker processes of stage run.",
@@ -196,7 +194,8 @@ static const struct option options[] = {
     {"eval", OPTION_NUMBER, offsetof(struct up_options, eval), "N", "Worker processes of stage eval.",
      .preset = 1, .min = 0, .max = 256},
     {"slots", OPTION_NUMBER, offsetof(struct up_options, slots), "N",
-     "Jobs that each worker holds at once. Default: its stage's own.", .min = 1, .max = 32768},
+     "Jobs that each worker holds at once.",
+     .standard = "its stage's own", .min = 1, .max = 32768},
     {"init-slots", OPTION_NUMBER, offsetof(struct up_options, init_slots), "N",
      "The same for stage init alone.", .min = 1, .max = 32768},
     {"run-slots", OPTION_NUMBER, offsetof(struct up_options, run_slots), "N",
@@ -207,31 +206,35 @@ static const struct option options[] = {
      "When stopping, jobs that run get so long to end; then they wait for the next start.",
      .preset = 2000, .min = 0, .max = 86400000},
     {"bind", OPTION_TEXT, offsetof(struct up_options, bind), "ADDRESS",
-     "The address that clients and other nodes' workers reach. Default: 127.0.0.1. Any other wants --keys."},
+     "The address that clients and other nodes' workers reach. Any other than this machine's own wants --keys.",
+     .text = "127.0.0.1"},
     {"front", OPTION_NUMBER, offsetof(struct up_options, front), "PORT",
      "The port for clients; the next two are the workers' and the feed's.", .preset = 5750,
      .min = 1, .max = 32765},
     {"keys", OPTION_TEXT, offsetof(struct up_options, keys), "DIR",
      "Asks everybody for a key: a directory of `sluice keys init`. Makes up-worker and up-admin in it, for itself."},
     {"sandbox", OPTION_TEXT, offsetof(struct up_options, sandbox), "TIER",
-     "How sandboxes are made: a tier that sluice doctor names. Default: the best that this machine allows."},
+     "How sandboxes are made: a tier that sluice doctor names.",
+     .standard = "the best that this machine allows"},
     {"grant", OPTION_LIST, offsetof(struct up_options, grants), "NAME=TO",
      "What tasks may reach by that name: unix:/path/of/a/socket or tcp:HOST:PORT."},
     {"images", OPTION_LIST, offsetof(struct up_options, images), "DIR",
-     "Tasks may name the images in this directory, or this one image. Default: host, and what is prepared in the cache."},
+     "Tasks may name the images in this directory, or this one image.",
+     .standard = "host, and what is prepared in the cache"},
     {"search", OPTION_TEXT, offsetof(struct up_options, search), "FORM=URL",
      "The web search of the tool search: tavily=https://api.tavily.com or searxng=URL."},
     {"search-key", OPTION_TEXT, offsetof(struct up_options, search_key), "FILE",
-     "Its key, in a file. Default: $SLUICE_SEARCH_KEY."},
+     "Its key, in a file.",
+     .standard = "$SLUICE_SEARCH_KEY"},
     {"ready-file", OPTION_TEXT, offsetof(struct up_options, ready_file), "FILE",
      "Written with the broker's URL once everything is up."},
 };
 
 const struct command command_up = {
-    .name = "up",
-    .arguments = "",
-    .brief = "Runs a broker and its workers on this machine until Ctrl-C",
-    .doc = "Starts them, registers the engines, and prints 'up front=URL' once all are ready. A process\n"
+    COMMAND_LINE("up"),
+    .line.arguments = "",
+    .line.brief = "Runs a broker and its workers on this machine until Ctrl-C",
+    .line.doc = "Starts them, registers the engines, and prints 'up front=URL' once all are ready. A process\n"
            "that dies is started again, after a pause that doubles while it keeps dying. Ctrl-C or\n"
            "SIGTERM drains the workers, then stops the broker; a second one stops everything at once. What\n"
            "was accepted and has not ended goes on at the next start with the same --data.\n"
@@ -242,10 +245,9 @@ const struct command command_up = {
            "\n"
            "When something cannot start (a port in use, a directory that cannot be written), it says what,\n"
            "stops everything and exits 1.\n",
-    .example = "sluice up --llm http://127.0.0.1:8080\n"
+    .line.example = "sluice up --llm http://127.0.0.1:8080\n"
                "sluice up --llm http://a:8000 --llm http://b:8000 --run 4 --keys keys --bind 10.0.0.1\n",
-    .options = options,
-    .option_count = ROWS(options),
+    .line.tables[0] = {.rows = options, .count = ROWS(options)},
     .options_size = sizeof(struct up_options),
     .run = run_up,
 };

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "client/cli/command.h"
-#include "client/cli/duration.h"
 #include "client/cli/json.h"
 #include "client/cli/print.h"
 #include "common/tame.h"
@@ -94,9 +93,11 @@ static int run_watch(const struct invocation *in)
 
 static const struct option options[] = {
     {"from", OPTION_NUMBER, offsetof(struct watch_options, from), "N",
-     "The first number wanted. Default: the oldest that is kept.", .min = 1, .max = INT64_MAX},
+     "The first number wanted.",
+     .standard = "the oldest that is kept", .min = 1, .max = INT64_MAX},
     {"count", OPTION_NUMBER, offsetof(struct watch_options, count), "N",
-     "Stops after so many. Default: goes on until interrupted.", .min = 1, .max = INT64_MAX},
+     "Stops after so many.",
+     .standard = "goes on until interrupted", .min = 1, .max = INT64_MAX},
     {"timeout", OPTION_DURATION, offsetof(struct watch_options, timeout_ms), "TIME",
      "Stops, exit status 0, after so long without one.", .preset = DURATION_FOREVER, .min = 0,
      .max = DURATION_FOREVER},
@@ -110,22 +111,21 @@ static const struct option options[] = {
 };
 
 const struct command command_watch = {
-    .name = "watch",
-    .arguments = "STREAM",
-    .brief = "Shows a stream's trajectories as they end",
-    .doc = "A line is: number, rollout, outcome, reward, turns, tokens, time. Nothing is acknowledged, so\n"
+    COMMAND_LINE("watch"),
+    .line.arguments = "STREAM",
+    .line.brief = "Shows a stream's trajectories as they end",
+    .line.doc = "A line is: number, rollout, outcome, reward, turns, tokens, time. Nothing is acknowledged, so\n"
            "watching takes nothing away from a trainer; but with the key of the stream's owner, or where no\n"
            "key is asked for, it counts as a trainer that is alive, for leases.\n"
            "\n"
            "The file of --cursor moves once a line is written: killed at any moment and started again, at\n"
            "most one line comes twice and none is left out.\n",
-    .example = "sluice watch train\n"
+    .line.example = "sluice watch train\n"
                "sluice watch train --json --cursor train.cursor >> train.jsonl\n"
                "sluice watch train --from 100 --count 10 --json > some.jsonl\n",
-    .options = options,
-    .option_count = ROWS(options),
+    .line.tables[0] = {.rows = options, .count = ROWS(options)},
     .options_size = sizeof(struct watch_options),
-    .arguments_min = 1,
-    .arguments_max = 1,
+    .line.arguments_min = 1,
+    .line.arguments_max = 1,
     .run = run_watch,
 };

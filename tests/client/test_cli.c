@@ -25,7 +25,7 @@ static void a_wrong_command_line_is_exit_two_and_says_what(void **state)
         {"submit a --stream s --samples=-1", "--samples wants a number from 1 to 1024, not '-1'"},
         {"submit a --stream s --samples 3x", "not '3x'"},
         {"submit a --stream s --wait=yes", "--wait takes no value"},
-        {"submit a --stream s --frob", "unknown option --frob"},
+        {"submit a --stream s --frob", "there is no option --frob"},
         {"submit a --stream s --out x", "--out writes what --wait waits for: add --wait"},
         {"cancel", "say either ROLLOUT, GROUP or --stream NAME"},
         {"cancel g --stream s", "say either ROLLOUT, GROUP or --stream NAME"},
@@ -83,7 +83,8 @@ static void every_command_teaches(void **state)
     }
     expect(*state, "doctor --help", 0, "usage: sluice doctor [--json]");
     expect(*state, "--help", 0, "to begin");
-    expect(*state, "--version", 0, "sluice ");
+    expect(*state, "--version", 0, "sluice " SLUICE_VERSION "\n");
+    expect(*state, "status --version", 0, "sluice " SLUICE_VERSION "\n");
 }
 
 static void no_broker_is_exit_one_and_says_what_to_do(void **state)

@@ -1,4 +1,4 @@
-#include "client/cli/duration.h"
+#include "common/cmdline/duration.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -34,6 +34,10 @@ bool duration_parse(const char *text, uint64_t *ret_ms)
     const char *at = text;
     if (strcmp(text, "forever") == 0) {
         *ret_ms = DURATION_FOREVER;
+        return true;
+    }
+    if (strcmp(text, "0") == 0) {
+        *ret_ms = 0;
         return true;
     }
     do {

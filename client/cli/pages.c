@@ -1,0 +1,37 @@
+/* pages.c - `sluice --help` and docs/cli.md, from the tables. */
+#include "client/cli/command.h"
+
+static const char overview[] =
+    "Sluice runs rollouts of multi-turn LLM agents: tasks in, token-exact trajectories with\n"
+    "rewards out.\n";
+
+static const char first_steps[] =
+    "sluice up --llm http://127.0.0.1:8080              # broker and workers, on this machine\n"
+    "sluice submit tasks.jsonl --stream train --wait    # in another terminal\n";
+
+static const char exit_words[] =
+    "Exit status: 0 done; 1 failed, with a sentence on stderr; 2 the command line is wrong.\n"
+    "`submit --wait` exits 3 if some rollouts ended that a trainer must not learn from; `status`\n"
+    "exits 4 if the service is degraded, 5 if it is down.\n";
+
+void help_overview(FILE *out)
+{
+    fprintf(out, "usage: sluice COMMAND ...\n\n%s\ncommands\n", overview);
+    for (size_t i = 0; i < command_count; i++)
+        fprintf(out, "  %-8s %s\n", commands[i]->line.command, commands[i]->line.brief);
+    fprintf(out, "\nto begin\n");
+    cmdline_indented(first_steps, out);
+    fprintf(out, "\n'sluice COMMAND --help' says more. --broker URL, or SLUICE_BROKER, names the broker.\n%s\n%s",
+            exit_words, cmdline_units);
+}
+
+void help_markdown(FILE *out)
+{
+    fprintf(out,
+            "# The command line\n\n<!-- Made by `sluice --help-markdown`; a test compares. -->\n\n"
+            "%s\n```sh\n%s```\n\n%s\n%s\nEvery command has `--help` and these:\n\n",
+            overview, first_steps, exit_words, cmdline_units);
+    options_markdown(common_options, COMMON_OPTIONS, out);
+    for (size_t i = 0; i < command_count; i++)
+        cmdline_markdown(&commands[i]->line, out);
+}

@@ -1,0 +1,196 @@
+#include "common/cmdline/cmdline.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/tame.h"
+
+/* What every program and command has beside its tables. */
+static const struct option own[] = {
+    {"help", OPTION_FLAG, offsetof(struct cmdline_values, help)},
+    {"version", OPTION_FLAG, offsetof(struct cmdline_values, version)},
+    {"help-markdown", OPTION_FLAG, offsetof(struct cmdline_values, markdown)},
+};
+
+struct reading {
+    const struct cmdline *line;
+    struct cmdline_values *values;
+    const struct option **given; /* in their order */
+    size_t given_count;
+    char **at, **end;
+    struct fail *fail;
+};
+
+/* Where an option is known, and the struct that its value goes into. */
+static const struct option *find(const struct reading *reading, const char *name, size_t name_len, void **ret_into)
+{
+    const struct option_table tables[] = {reading->line->tables[0], reading->line->tables[1], {NULL, own, ROWS(own)}};
+    void *const intos[] = {reading->values->into[0], reading->values->into[1], reading->values};
+    for (size_t t = 0; t < ROWS(tables); t++)
+        for (size_t i = 0; i < tables[t].count; i++)
+            if (option_is(&tables[t].rows[i], name, name_len)) {
+                *ret_into = intos[t];
+                return &tables[t].rows[i];
+            }
+    return NULL;
+}
+
+/* One "--name", "--name=value" or "--name value"; `at` moves past it. */
+static int take_option(struct reading *reading)
+{
+    const char *name = *reading->at++ + 2, *equals = strchr(name, '=');
+    const size_t name_len = equals ? (size_t)(equals - name) : strlen(name);
+    void *into;
+    const struct option *option = find(reading, name, name_len, &into);
+    if (!option)
+        return fail_set(reading->fail, -EINVAL, "there is no option --%.*s", name_len > 100 ? 100 : (int)name_len, name);
+    reading->given[reading->given_count++] = option;
+    if (option->kind == OPTION_FLAG && equals)
+        return fail_set(reading->fail, -EINVAL, "--%.*s takes no value", (int)name_len, name);
+    if (option->kind == OPTION_FLAG)
+        return option_set(option, into, "", reading->fail);
+    if (!equals && option->bare_ms) {
+        *(uint64_t *)((char *)into + option->offset) = option->bare_ms;
+        return 0;
+    }
+    if (!equals && reading->at == reading->end)
+        return fail_set(reading->fail, -EINVAL, "--%.*s wants %s", (int)name_len, name, option->value);
+    return option_set(option, into, equals ? equals + 1 : *reading->at++, reading->fail);
+}
+
+static int take_all(struct reading *reading)
+{
+    struct cmdline_values *values = reading->values;
+    bool only_arguments = false;
+    for (int error = 0; reading->at < reading->end;) {
+        const char *word = *reading->at;
+        if (!only_arguments && strcmp(word, "--") == 0) {
+            only_arguments = true;
+            reading->at++;
+        } else if (!only_arguments && strncmp(word, "--", 2) == 0) {
+            if ((error = take_option(reading)))
+                return error;
+        } else if (!only_arguments && strcmp(word, "-h") == 0) {
+            values->help = true;
+            reading->at++;
+        } else {
+            values->arguments[values->argument_count++] = *reading->at++;
+        }
+    }
+    return 0;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------ */
+
+static bool has_word(const char *words, const char *word)
+{
+    const size_t len = strlen(word);
+    for (const char *at = words; len && (at = strstr(at, word)); at += len)
+        if ((at == words || at[-1] == ' ') && (at[len] == ' ' || !at[len]))
+            return true;
+    return false;
+}
+
+static int check_given(const struct reading *reading)
+{
+    const char *first = reading->values->argument_count ? reading->values->arguments[0] : "";
+    for (size_t i = 0; i < reading->given_count; i++) {
+        const struct option *option = reading->given[i];
+        char name[OPTION_NAME_SIZE];
+        option_name(option, name);
+        if (option->of && !has_word(option->of, first))
+            return fail_set(reading->fail, -EINVAL, "--%s is not for %.100s", name, first);
+    }
+    return 0;
+}
+
+static int check_complete(const struct reading *reading)
+{
+    const struct cmdline *line = reading->line;
+    for (size_t i = 0; i < line->tables[0].count; i++) {
+        const struct option *option = &line->tables[0].rows[i];
+        char name[OPTION_NAME_SIZE];
+        option_name(option, name);
+        if (option->required && !*(const char **)((char *)reading->values->into[0] + option->offset))
+            return fail_set(reading->fail, -EINVAL, "--%s %s is missing", name, option->value);
+    }
+    if (reading->values->argument_count < line->arguments_min)
+        return fail_set(reading->fail, -EINVAL, "%s is missing", line->arguments);
+    if (reading->values->argument_count > line->arguments_max)
+        return fail_set(reading->fail, -EINVAL, "'%.200s' is one argument too many",
+                        reading->values->arguments[line->arguments_max]);
+    return check_given(reading);
+}
+
+static void preset(const struct cmdline *line, struct cmdline_values *values)
+{
+    for (size_t t = 0; t < CMDLINE_TABLES; t++)
+        for (size_t i = 0; i < line->tables[t].count; i++)
+            option_preset(&line->tables[t].rows[i], values->into[t]);
+}
+
+int cmdline_parse(const struct cmdline *line, int argc, char **argv, struct cmdline_values *values, struct fail *fail)
+{
+    *values = (struct cmdline_values){.into = {values->into[0], values->into[1]}};
+    values->arguments = calloc((size_t)argc + 1, sizeof(*values->arguments));
+    const struct option **given = calloc((size_t)argc + 1, sizeof(*given));
+    struct reading reading = {line, values, given, 0, argv, argv + argc, fail};
+    int error = values->arguments && given ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+    if (error == 0) {
+        preset(line, values);
+        error = take_all(&reading);
+    }
+    if (error == 0 && !values->help && !values->version && !values->markdown)
+        error = check_complete(&reading);
+    free(given);
+    return error;
+}
+
+void cmdline_finish(struct cmdline_values *values)
+{
+    free(values->arguments);
+    *values = (struct cmdline_values){0};
+}
+
+/* ---- as a program begins --------------------------------------------------------------------- */
+
+int cmdline_vwrong(const struct cmdline *line, const char *format, va_list args)
+{
+    fflush(stdout);
+    fprintf(stderr, "%s: ", line->program);
+    tame_vprint(stderr, format, args);
+    fprintf(stderr, " (see %s%s%s --help)\n", line->program, line->command ? " " : "",
+            line->command ? line->command : "");
+    return CMDLINE_WRONG;
+}
+
+int cmdline_wrong(const struct cmdline *line, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    cmdline_vwrong(line, format, args);
+    va_end(args);
+    return CMDLINE_WRONG;
+}
+
+int cmdline_begin(const struct cmdline *line, int argc, char **argv, struct cmdline_values *values)
+{
+    struct fail fail;
+    int error = cmdline_parse(line, argc, argv, values, &fail);
+    if (error == -ENOMEM) {
+        fprintf(stderr, "%s: %s\n", line->program, fail.text);
+        return CMDLINE_FAILED;
+    }
+    if (error)
+        return cmdline_wrong(line, "%s", fail.text);
+    if (values->help)
+        cmdline_help(line, stdout);
+    else if (values->version)
+        printf("%s %s\n", line->program, SLUICE_CMDLINE_VERSION);
+    else if (values->markdown)
+        cmdline_markdown(line, stdout);
+    else
+        return -1;
+    return fflush(stdout) == 0 && !ferror(stdout) ? 0 : CMDLINE_FAILED;
+}

@@ -1,0 +1,218 @@
+/* help.c - --help and pages of the docs, from the tables. */
+#include <string.h>
+
+#include "common/cmdline/cmdline.h"
+#include "common/cmdline/duration.h"
+
+enum { INDENT = 26, WIDTH = 110, SHORT = 80 };
+
+const char cmdline_units[] =
+    "A TIME is a number with its unit: 500ms, 90s, 10m, 1h30m, 2d. A SIZE is one, too: 512MiB, 64M (the same), 8GiB, 1000B.\n";
+
+static const struct option own[] = {
+    {"help", OPTION_FLAG, 0, NULL, "Shows this."},
+    {"version", OPTION_FLAG, 0, NULL, "Shows the version."},
+};
+
+/* ---- what a row says ------------------------------------------------------------------------- */
+
+/* How an option is written: "--name VALUE". */
+static void write_head(const struct option *option, char *ret, size_t size)
+{
+    char name[OPTION_NAME_SIZE];
+    option_name(option, name);
+    snprintf(ret, size, "--%s%s%s%s", name, option->bare_ms ? "[=" : option->value ? " " : "",
+             option->value ? option->value : "", option->bare_ms ? "]" : "");
+}
+
+static bool has_bounds(const struct option *option)
+{
+    return option->kind == OPTION_NUMBER || option->kind == OPTION_DURATION || option->kind == OPTION_SIZE;
+}
+
+/* What holds when it is not given, or NULL when there is nothing to tell. */
+static const char *default_of(const struct option *option, char ret[SHORT])
+{
+    const bool has_preset =
+        option->kind == OPTION_WORD || (has_bounds(option) && option->preset >= option->min && option->preset <= option->max);
+    if (option->standard)
+        return option->standard;
+    if (option->kind == OPTION_REAL)
+        snprintf(ret, SHORT, "%g", option->real);
+    else if (has_preset)
+        option_format(option, option->preset, ret, SHORT);
+    else
+        return option->kind == OPTION_TEXT ? option->text : NULL;
+    return ret;
+}
+
+/* " 1 to 1024." Words for numbers that never end; nothing where every number will do. */
+static const char *bounds_of(const struct option *option, char ret[SHORT])
+{
+    char min[32], max[32];
+    const bool is_endless = option->max >= DURATION_FOREVER;
+    ret[0] = '\0';
+    if (!has_bounds(option) || (is_endless && option->min == 0))
+        return ret;
+    option_format(option, option->min, min, sizeof(min));
+    option_format(option, option->max, max, sizeof(max));
+    if (is_endless)
+        snprintf(ret, SHORT, " %s or more.", min);
+    else
+        snprintf(ret, SHORT, " %s to %s.", min, max);
+    return ret;
+}
+
+static const char *after_of(const struct option *option)
+{
+    return option->kind == OPTION_LIST ? " May be repeated." : option->required ? " Required." : "";
+}
+
+/* ---- --help ----------------------------------------------------------------------------------- */
+
+struct words {
+    FILE *out;
+    size_t column;
+    bool space; /* before what comes next */
+};
+
+/* In lines that begin at INDENT. */
+static void print_words(struct words *words, const char *text)
+{
+    while (*text) {
+        const size_t spaces = strspn(text, " "), len = strcspn(text + spaces, " ");
+        words->space = (words->space || spaces) && words->column > INDENT;
+        if (words->space && words->column + 1 + len > WIDTH) {
+            fprintf(words->out, "\n%*s", INDENT, "");
+            words->column = INDENT;
+            words->space = false;
+        }
+        if (len) {
+            fprintf(words->out, "%s%.*s", words->space ? " " : "", (int)len, text + spaces);
+            words->column += words->space + len;
+            words->space = false;
+        }
+        text += spaces + len;
+    }
+}
+
+static void print_option(const struct option *option, FILE *out)
+{
+    char head[SHORT], standard[SHORT], bounds[SHORT];
+    struct words words = {out, INDENT, false};
+    write_head(option, head, sizeof(head));
+    if (strlen(head) > INDENT - 4)
+        fprintf(out, "  %s\n%*s", head, INDENT, "");
+    else
+        fprintf(out, "  %-*s", INDENT - 2, head);
+    print_words(&words, option->of ? option->of : "");
+    print_words(&words, option->of ? ": " : "");
+    print_words(&words, option->doc);
+    print_words(&words, bounds_of(option, bounds));
+    print_words(&words, after_of(option));
+    const char *preset = default_of(option, standard);
+    if (preset) {
+        print_words(&words, " Default: ");
+        print_words(&words, preset);
+        print_words(&words, ".");
+    }
+    fputc('\n', out);
+}
+
+void cmdline_indented(const char *lines, FILE *out)
+{
+    while (*lines) {
+        const size_t len = strcspn(lines, "\n");
+        fprintf(out, "  %.*s\n", (int)len, lines);
+        lines += len + (lines[len] == '\n');
+    }
+}
+
+static bool has_options(const struct cmdline *line)
+{
+    return line->tables[0].count > 0;
+}
+
+void cmdline_synopsis(const struct cmdline *line, FILE *out)
+{
+    fprintf(out, "%s%s%s%s%s%s", line->program, line->command ? " " : "", line->command ? line->command : "",
+            *line->arguments ? " " : "", line->arguments, has_options(line) ? " [OPTIONS]" : "");
+}
+
+static void print_tables(const struct cmdline *line, FILE *out)
+{
+    for (size_t t = 0; t < CMDLINE_TABLES; t++) {
+        const struct option_table *table = &line->tables[t];
+        if (t == 0 || table->title)
+            fprintf(out, "\n%s\n", table->title ? table->title : "options");
+        for (size_t i = 0; i < table->count; i++)
+            print_option(&table->rows[i], out);
+    }
+    for (size_t i = 0; i < ROWS(own); i++)
+        print_option(&own[i], out);
+}
+
+void cmdline_help(const struct cmdline *line, FILE *out)
+{
+    fputs("usage: ", out);
+    cmdline_synopsis(line, out);
+    fprintf(out, "\n\n%s.\n", line->brief);
+    if (*line->doc)
+        fprintf(out, "\n%s", line->doc);
+    print_tables(line, out);
+    if (line->more)
+        line->more(out);
+    if (line->status_count)
+        fputs("\nexit status\n", out);
+    for (size_t i = 0; i < line->status_count; i++)
+        fprintf(out, "  %-4d%s.\n", line->statuses[i].status, line->statuses[i].meaning);
+    fputs("\nfor example\n", out);
+    cmdline_indented(line->example, out);
+}
+
+/* ---- pages ------------------------------------------------------------------------------------- */
+
+/* In a cell of a table a | ends it. */
+static void print_cell(const char *text, FILE *out)
+{
+    for (; *text; text++) {
+        if (*text == '|')
+            fputc('\\', out);
+        fputc(*text, out);
+    }
+}
+
+void options_markdown(const struct option *rows, size_t count, FILE *out)
+{
+    fputs("| option | meaning | default |\n|---|---|---|\n", out);
+    for (size_t i = 0; i < count; i++) {
+        char head[SHORT], standard[SHORT], bounds[SHORT];
+        const char *preset = default_of(&rows[i], standard);
+        write_head(&rows[i], head, sizeof(head));
+        fputs("| `", out);
+        print_cell(head, out);
+        fprintf(out, "` | %s%s", rows[i].of ? rows[i].of : "", rows[i].of ? ": " : "");
+        print_cell(rows[i].doc, out);
+        fprintf(out, "%s%s |", bounds_of(&rows[i], bounds), after_of(&rows[i]));
+        fprintf(out, preset ? " %s |\n" : " |\n", preset);
+    }
+}
+
+void cmdline_markdown(const struct cmdline *line, FILE *out)
+{
+    fprintf(out, "\n## %s%s%s\n\n```\n", line->program, line->command ? " " : "", line->command ? line->command : "");
+    cmdline_synopsis(line, out);
+    fprintf(out, "\n```\n\n%s.\n", line->brief);
+    if (*line->doc)
+        fprintf(out, "\n%s", line->doc);
+    for (size_t t = 0; t < CMDLINE_TABLES; t++)
+        if (line->tables[t].count && (t == 0 || line->tables[t].title)) {
+            fprintf(out, t ? "\n%s:\n\n" : "\n", line->tables[t].title);
+            options_markdown(line->tables[t].rows, line->tables[t].count, out);
+        }
+    if (line->status_count)
+        fputs("\n| exit status | when |\n|---|---|\n", out);
+    for (size_t i = 0; i < line->status_count; i++)
+        fprintf(out, "| %d | %s. |\n", line->statuses[i].status, line->statuses[i].meaning);
+    fprintf(out, "\n```sh\n%s```\n", line->example);
+}
