@@ -21,7 +21,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
-#include "common/clock.h"
+#include "common/base/clock.h"
 
 enum { STAGES = 3, WORKERS_MAX = 64, BATCH = 4096 };
 

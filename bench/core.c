@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "broker/core.h"
+#include "broker/core/core.h"
 
 enum { SLOTS = 512, WORKERS = 8, CYCLE = 64 };
 

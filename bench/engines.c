@@ -17,10 +17,10 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "common/cleanup.h"
-#include "common/clock.h"
-#include "schemas/trajectory.h"
-#include "workers/fiber.h"
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "schemas/trajectory/trajectory.h"
+#include "workers/runtime/fiber.h"
 
 enum { TURN = 2000, SHORT = 100, LATENCY_MS = 1000 };
 

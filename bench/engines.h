@@ -7,7 +7,7 @@
 
 #include <sys/types.h>
 
-#include "workers/engines/dialect.h"
+#include "workers/engines/dialects/dialect.h"
 
 enum { PROMPT = 4000, END_ID = 2, ROUTES = 4, CONNECTIONS_MAX = 8192 };
 

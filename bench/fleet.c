@@ -17,10 +17,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "broker/core.h"
+#include "broker/core/core.h"
 #include "broker/simulate/agenda.h"
 #include "broker/simulate/prefix.h"
-#include "common/chance.h"
+#include "common/base/chance.h"
 
 enum { ENGINES = 8, GROUPS = 128, SAMPLES = 8, ROLLOUTS = GROUPS * SAMPLES, WORKERS = 16,
        PROMPT_TOKENS = 2000, CACHE_TOKENS = 600000, PREFILL_PER_S = 15000, DECODE_PER_S = 80,

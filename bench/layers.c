@@ -16,11 +16,11 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "common/cleanup.h"
-#include "workers/fiber.h"
-#include "workers/layer_cache.h"
-#include "workers/layer_dir.h"
-#include "workers/tree.h"
+#include "common/base/cleanup.h"
+#include "workers/runtime/fiber.h"
+#include "workers/layers/cache.h"
+#include "workers/layers/dir.h"
+#include "workers/files/tree.h"
 
 enum { FILES_PER_DIR = 100, DISK_MIB = 2048 };
 

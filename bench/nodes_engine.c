@@ -21,9 +21,9 @@
 #include <unistd.h>
 
 #include "broker/simulate/agenda.h"
-#include "common/buffer.h"
-#include "common/chance.h"
-#include "common/clock.h"
+#include "common/base/buffer.h"
+#include "common/base/chance.h"
+#include "common/base/clock.h"
 
 enum { TURN_START = 256, TURN_END = 257, CONTEXT = 1 << 18, CONNECTIONS_MAX = 16384, REPLY_MAX = 8192 };
 

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "bench/peers.h"
-#include "common/clock.h"
+#include "common/base/clock.h"
 
 enum { TIMEOUT_S = 120 };
 

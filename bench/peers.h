@@ -10,7 +10,7 @@
 #ifndef SLUICE_BENCH_PEERS_H
 #define SLUICE_BENCH_PEERS_H
 
-#include "common/buffer.h"
+#include "common/base/buffer.h"
 
 enum { STAGES = 3, DONE = STAGES, BATCH = 64, AHEAD = 1 << 16 };
 

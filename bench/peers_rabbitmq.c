@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "bench/peers.h"
-#include "common/cleanup.h"
+#include "common/base/cleanup.h"
 
 enum { FRAME_METHOD = 1, FRAME_HEADER = 2, FRAME_BODY = 3, FRAME_END = 0xCE, FRAME_MAX = 131072, CHANNEL = 1 };
 

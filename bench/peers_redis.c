@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include "bench/peers.h"
-#include "common/clock.h"
+#include "common/base/clock.h"
 
 enum { CLAIM_MS = 5000 };
 

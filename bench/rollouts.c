@@ -14,8 +14,8 @@
 #include <unistd.h>
 #include <zmq.h>
 
-#include "common/clock.h"
-#include "schemas/message.h"
+#include "common/base/clock.h"
+#include "schemas/messages/message.h"
 
 struct bench {
     void *front, *feed;

@@ -17,9 +17,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/clock.h"
-#include "workers/fiber.h"
-#include "workers/sandbox/apart.h"
+#include "common/base/clock.h"
+#include "workers/runtime/fiber.h"
+#include "workers/sandbox/container/apart.h"
 #include "workers/sandbox/sandbox.h"
 
 enum { TOGETHER_MAX = 4, PAUSE_MS = 2 };

@@ -16,8 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/clock.h"
-#include "workers/fiber.h"
+#include "common/base/clock.h"
+#include "workers/runtime/fiber.h"
 #include "workers/tools/tool.h"
 
 enum { TURNS = 10 };

@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 #include "client/sluice.h"
-#include "common/cleanup.h"
-#include "common/clock.h"
-#include "schemas/trajectory.h"
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "schemas/trajectory/trajectory.h"
 
 enum { TURN = 500, VOCABULARY = 151936 };
 

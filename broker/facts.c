@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "schemas/task.h"
+#include "schemas/task/task.h"
 
 enum { LIMIT_DEFAULT_MS = 600000 };
 

@@ -7,7 +7,7 @@
 #ifndef SLUICE_BROKER_FACTS_H
 #define SLUICE_BROKER_FACTS_H
 
-#include "broker/core.h"
+#include "broker/core/core.h"
 
 /* `task.id`, `task.image` and `task.policy` point into it: a facts struct stays where it was filled in. */
 struct facts {

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "broker/lane_address.h"
-#include "broker/shell.h"
-#include "common/curve.h"
-#include "common/log.h"
+#include "broker/net/lane_address.h"
+#include "broker/shell/shell.h"
+#include "common/net/curve.h"
+#include "common/base/log.h"
 
 /* As in sysexits.h where that has one: 75 to try again later, 76 not to. */
 enum { EXIT_USAGE = 2, EXIT_DISK_FULL = 75, EXIT_DAMAGED = 76 };

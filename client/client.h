@@ -15,7 +15,7 @@
 #include "client/link.h"
 #include "client/sluice.h"
 #include "client/trajectory_view.h"
-#include "schemas/message.h"
+#include "schemas/messages/message.h"
 
 struct stream;
 

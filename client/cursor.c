@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "client/stream.h"
-#include "common/cleanup.h"
+#include "common/base/cleanup.h"
 
 enum { CURSOR_VERSION = 1, CURSOR_BYTES_MAX = 4096 };
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "client/client.h"
-#include "common/cleanup.h"
-#include "common/clock.h"
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 

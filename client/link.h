@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "common/curve.h"
+#include "common/net/curve.h"
 
 struct sluice_client;
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <time.h>
 
-#include "common/clock.h"
+#include "common/base/clock.h"
 
 enum { ASK_AGAIN_MS = 50 };
 

@@ -2,8 +2,8 @@
 
 #include <errno.h>
 
-#include "common/cleanup.h"
-#include "common/clock.h"
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
 
 /* ---- answers ------------------------------------------------------------------------ */
 

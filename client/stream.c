@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/cleanup.h"
-#include "common/clock.h"
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
 
 /* The sentence just set waits for the next sluice_next: other calls may come between. */
 static void stream_fail(struct sluice_client *client, int code)

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/cleanup.h"
-#include "common/clock.h"
-#include "schemas/task.h"
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "schemas/task/task.h"
 
 enum {
     WINDOW = 64,          /* submits in the air: they share the broker's commits */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "client/stream.h"
-#include "common/clock.h"
+#include "common/base/clock.h"
 
 static int stream_open(struct sluice_client *client, const char *name)
 {

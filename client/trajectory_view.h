@@ -6,7 +6,7 @@
 #define SLUICE_CLIENT_TRAJECTORY_VIEW_H
 
 #include "client/sluice.h"
-#include "schemas/trajectory.h"
+#include "schemas/trajectory/trajectory.h"
 
 struct trajectory_view {
     struct sluice_trajectory out;

@@ -7,10 +7,10 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "common/cleanup.h"
-#include "schemas/example.h"
+#include "common/base/cleanup.h"
+#include "schemas/messages/example.h"
 #include "schemas/limits.h"
-#include "schemas/task_table.h"
+#include "schemas/task/task_table.h"
 
 static const char *const type_words[] = {"str", "bin", "uint", "real", "bool", "jobs"};
 static const char *const sender_articles[] = {"a", "an", "a", "the"};
@@ -119,8 +119,8 @@ static bool describe_messages_json(void)
 
 static const char messages_intro[] =
     "# Messages\n\n"
-    "Every message that crosses the wire. This page is made from `schemas/messages.def`,\n"
-    "`schemas/refusals.def`, `schemas/outcomes.def` and `schemas/faults.def` by\n"
+    "Every message that crosses the wire. This page is made from `schemas/messages/messages.def`,\n"
+    "`schemas/messages/refusals.def`, `schemas/outcomes.def` and `schemas/faults.def` by\n"
     "`sluice-describe messages-md`; a test compares them.\n\n"
     "A message is one ZeroMQ frame: its name as a MessagePack str, then a MessagePack map of its\n"
     "fields, in any order, and nothing after. (What is published has its topic in a frame of its own\n"
@@ -189,7 +189,7 @@ static bool describe_messages_md(void)
 static const char tasks_intro[] =
     "# Tasks\n\n"
     "A task is one JSON object: in a `.jsonl` file, one line each. This page is made from\n"
-    "`schemas/task.def` by `sluice-describe tasks-md`; a test compares the two.\n\n"
+    "`schemas/task/task.def` by `sluice-describe tasks-md`; a test compares the two.\n\n"
     "The smallest task:\n\n"
     "```json\n{\"task\": \"sum\", \"prompt\": \"What is 1+1? Answer in \\\\boxed{}.\"}\n```\n\n"
     "A task with a shell, files, set-up and an evaluator:\n\n"

@@ -6,7 +6,7 @@
  */
 #include <dirent.h>
 
-#include "common/cleanup.h"
+#include "common/base/cleanup.h"
 #include "tests/fuzz.h"
 
 /* A replay invents nothing: the mutators are linked and never called. */

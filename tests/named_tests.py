@@ -17,10 +17,11 @@ class NamedTest:
             raise ValueError(f"{name!r} is not 'ctest: test'")
         self.ctest, self.test = parts
         folder, _, program = self.ctest.partition("/")
-        places = [f"{folder}/{program}.c", f"{folder}/test_{program}.py"]
-        paths = [path for path in (os.path.join(SOURCE, "tests", place) for place in places) if os.path.exists(path)]
-        if not paths:
-            raise ValueError(f"{name!r}: there is neither {' nor '.join(places)} in tests/")
+        places = [f"{program}.c", f"test_{program}.py"]
+        paths = [os.path.join(where, place) for where, _, names in os.walk(os.path.join(SOURCE, "tests", folder))
+                 for place in places if place in names]
+        if len(paths) != 1:
+            raise ValueError(f"{name!r}: of {' or '.join(places)} there are {len(paths)} in tests/{folder}/, not one")
         self.path = paths[0]
         self.is_python = self.path.endswith(".py")
         if not self._is_there():

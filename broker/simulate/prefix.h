@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "broker/core_list.h"
+#include "broker/core/list.h"
 
 struct prefix {
     struct list link; /* in its cache's, while it has tokens */

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "broker/simulate/report.h"
-#include "common/clock.h"
+#include "common/base/clock.h"
 
 /* ---- progress ---------------------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/chance.h"
+#include "common/base/chance.h"
 
 enum unit { COUNT, SECONDS };
 enum { KIND_GROUP, KIND_ROLLOUT, NAME_SIZE = 32 };

@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/fail.h"
+#include "common/base/fail.h"
 
 enum quantity {
 #define QUANTITY(name, unit, least, most, doc) QUANTITY_##name,

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "broker/simulate/shape.h"
-#include "common/cleanup.h"
+#include "common/base/cleanup.h"
 
 /* ---- a trajectory ------------------------------------------------------------------------- */
 

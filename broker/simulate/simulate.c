@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "broker/simulate/world.h"
-#include "common/chance.h"
+#include "common/base/chance.h"
 
 /* Of ends: until it is warm, and from then on. */
 enum { WARM_LEAST = 200, MEASURED_LEAST = 600, PROGRESS_EVENTS = 1 << 16, KIND_ARRIVALS = 2 };

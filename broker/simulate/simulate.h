@@ -1,5 +1,5 @@
 /*
- * simulate.h - what a fleet would do: the broker's real core (broker/core.h), driven by a made-up clock,
+ * simulate.h - what a fleet would do: the broker's real core (broker/core/core.h), driven by a made-up clock,
  * with workers, engines and tasks that are only described. The core gets what it gets in earnest:
  * submits, beats, results, and every second what workers see of engines. Messages take no time.
  *
@@ -10,10 +10,10 @@
  * It is measured from when as many rollouts have ended as there are run slots (at least 200) until half as
  * many again have (at least 600). Where less is queued than keeps the slots full until then it is all, start and end included.
  */
-#ifndef SLUICE_BROKER_SIMULATE_H
-#define SLUICE_BROKER_SIMULATE_H
+#ifndef SLUICE_BROKER_SIMULATE_SIMULATE_H
+#define SLUICE_BROKER_SIMULATE_SIMULATE_H
 
-#include "broker/core.h"
+#include "broker/core/core.h"
 #include "broker/simulate/shape.h"
 
 struct speed {

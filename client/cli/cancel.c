@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "client/cli/command.h"
-#include "common/tame.h"
+#include "common/base/tame.h"
 
 struct cancel_options {
     const char *stream;

@@ -2,7 +2,7 @@
 #include <stdarg.h>
 
 #include "client/cli/command.h"
-#include "common/tame.h"
+#include "common/base/tame.h"
 
 enum { ANSWER_MS = 4000 }; /* a person waits */
 

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "client/cli/command.h"
-#include "common/clock.h"
+#include "common/base/clock.h"
 
 enum {
     LOOK_MS = 500,

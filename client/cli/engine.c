@@ -4,11 +4,11 @@
 #include <time.h>
 
 #include "client/cli/command.h"
-#include "client/cli/siblings.h"
-#include "client/cli/up.h"
-#include "common/clock.h"
-#include "common/tame.h"
-#include "common/url.h"
+#include "client/cli/up/siblings.h"
+#include "client/cli/up/up.h"
+#include "common/base/clock.h"
+#include "common/base/tame.h"
+#include "common/base/url.h"
 
 enum { PROBE_MS = 2000, LOOK_MS = 500, LOOK_WAIT_MS = 8000, LOOK_WAIT_STEP_MS = 50 };
 

@@ -8,9 +8,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "client/cli/up.h"
-#include "common/cleanup.h"
-#include "common/url.h"
+#include "client/cli/up/up.h"
+#include "common/base/cleanup.h"
+#include "common/base/url.h"
 
 static int connect_within(const struct addrinfo *address, int timeout_ms)
 {

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "common/tame.h"
+#include "common/base/tame.h"
 
 /* Characters, of which those that steer a terminal are escaped: in a string they mean the same. */
 static void write_tame(FILE *out, struct slice text)

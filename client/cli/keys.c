@@ -10,7 +10,7 @@
 #include <zmq.h>
 
 #include "client/cli/command.h"
-#include "common/tame.h"
+#include "common/base/tame.h"
 
 struct keys_options {
     const char *dir;

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/keys.h"
+#include "common/net/keys.h"
 
 /* The path of DIR/NAME.key, which is made with its certificate if it is not there. False: said why. */
 bool keys_ensure(const char *dir, enum key_role role, const char *name, char *ret_path, size_t size);

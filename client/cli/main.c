@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "client/cli/command.h"
-#include "common/cleanup.h"
+#include "common/base/cleanup.h"
 
 const struct option common_options[] = {
     {"broker", OPTION_TEXT, offsetof(struct invocation, broker), "URL", "The broker's FRONT.",

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "common/tame.h"
+#include "common/base/tame.h"
 
 void columns_add(struct columns *columns, const char *format, ...)
 {

@@ -3,7 +3,7 @@
 #include "client/cli/command.h"
 #include "client/cli/json.h"
 #include "client/cli/print.h"
-#include "common/tame.h"
+#include "common/base/tame.h"
 
 struct show_options {
     bool tokens, json;

@@ -3,7 +3,7 @@
 
 #include "client/cli/print.h"
 #include "client/cli/status.h"
-#include "common/tame.h"
+#include "common/base/tame.h"
 
 static long long number(const json_t *object, const char *key)
 {

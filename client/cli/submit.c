@@ -6,8 +6,8 @@
 #include "client/cli/command.h"
 #include "client/cli/json.h"
 #include "client/cli/wait.h"
-#include "common/cleanup.h"
-#include "common/clock.h"
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
 
 enum { PATIENT_MS = 60000 }; /* once the broker has answered, a restart of it is waited for */
 

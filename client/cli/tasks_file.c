@@ -5,10 +5,10 @@
 #include <stdlib.h>
 
 #include "client/cli/command.h"
-#include "common/cleanup.h"
-#include "common/digest.h"
-#include "common/tame.h"
-#include "schemas/task.h"
+#include "common/base/cleanup.h"
+#include "common/digest/digest.h"
+#include "common/base/tame.h"
+#include "schemas/task/task.h"
 
 enum { HASH_DIGITS = 10, PREFIX_MAX = 24, ID_MAX = 56 };
 

@@ -7,7 +7,7 @@
 
 #include "client/cli/command.h"
 #include "client/cli/json.h"
-#include "common/clock.h"
+#include "common/base/clock.h"
 
 enum {
     STEP_MS = 500,

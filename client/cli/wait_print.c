@@ -4,7 +4,7 @@
 
 #include "client/cli/print.h"
 #include "client/cli/wait.h"
-#include "common/cleanup.h"
+#include "common/base/cleanup.h"
 
 enum { REWARDS_SHOWN = 16, OUTCOMES_MAX = 8 };
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/tame.h"
+#include "common/base/tame.h"
 
 /* What every program and command has beside its tables. */
 static const struct option own[] = {

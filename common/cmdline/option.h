@@ -30,7 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/fail.h"
+#include "common/base/fail.h"
 
 enum option_kind {
     OPTION_FLAG,

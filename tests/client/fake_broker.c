@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <zmq.h>
 
-#include "schemas/trajectory.h"
+#include "schemas/trajectory/trajectory.h"
 
 /* Like assert, in every build. */
 void fake_need(bool good, const char *what)

@@ -3,13 +3,13 @@
  * one stream kept in memory, and switches for what can go wrong. Calls come from the test's
  * thread and have taken effect when they return.
  */
-#ifndef SLUICE_TESTS_FAKE_BROKER_H
-#define SLUICE_TESTS_FAKE_BROKER_H
+#ifndef SLUICE_TESTS_CLIENT_FAKE_BROKER_H
+#define SLUICE_TESTS_CLIENT_FAKE_BROKER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "schemas/message.h"
+#include "schemas/messages/message.h"
 
 struct fake_broker;
 

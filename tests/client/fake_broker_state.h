@@ -1,11 +1,11 @@
 /* fake_broker_state.h - what the two files of the fake broker share; only its thread touches it. */
-#ifndef SLUICE_TESTS_FAKE_BROKER_STATE_H
-#define SLUICE_TESTS_FAKE_BROKER_STATE_H
+#ifndef SLUICE_TESTS_CLIENT_FAKE_BROKER_STATE_H
+#define SLUICE_TESTS_CLIENT_FAKE_BROKER_STATE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "common/buffer.h"
+#include "common/base/buffer.h"
 #include "tests/client/fake_broker.h"
 
 enum { GROUPS_MAX = 4096 };

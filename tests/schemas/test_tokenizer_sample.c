@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/digest.h"
-#include "common/utf8.h"
+#include "common/digest/digest.h"
+#include "common/base/utf8.h"
 #include "schemas/tokenizer_sample.h"
 
 /* The sample and what is made of it are kept in trajectories: neither may change. */

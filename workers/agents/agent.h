@@ -2,12 +2,12 @@
  * agent.h - agents: a table of ways to drive a model over a task (agents.c). An agent runs in
  * a fiber, writes the record as it goes, and says how it ended. One agent, one file.
  */
-#ifndef SLUICE_WORKERS_AGENT_H
-#define SLUICE_WORKERS_AGENT_H
+#ifndef SLUICE_WORKERS_AGENTS_AGENT_H
+#define SLUICE_WORKERS_AGENTS_AGENT_H
 
-#include "schemas/task.h"
-#include "schemas/trajectory.h"
-#include "workers/agents/age.h"
+#include "schemas/task/task.h"
+#include "schemas/trajectory/trajectory.h"
+#include "workers/agents/conversation/age.h"
 #include "workers/engines/engine.h"
 #include "workers/sandbox/sandbox.h"
 

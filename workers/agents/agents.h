@@ -1,6 +1,6 @@
 /* agents.h - the rows of the table in agents.c. */
-#ifndef SLUICE_WORKERS_AGENTS_H
-#define SLUICE_WORKERS_AGENTS_H
+#ifndef SLUICE_WORKERS_AGENTS_AGENTS_H
+#define SLUICE_WORKERS_AGENTS_AGENTS_H
 
 #include "workers/agents/agent.h"
 

@@ -8,13 +8,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/cleanup.h"
-#include "common/clock.h"
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
 #include "workers/agents/agents.h"
-#include "workers/agents/fence.h"
-#include "workers/agents/turns.h"
-#include "workers/fiber.h"
-#include "workers/tools/shell.h"
+#include "workers/agents/formats/fence.h"
+#include "workers/agents/conversation/turns.h"
+#include "workers/runtime/fiber.h"
+#include "workers/tools/bash/shell.h"
 
 enum { NO_SHELL = 127 /* as a shell says of a program it does not find */ };
 

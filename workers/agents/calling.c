@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/cleanup.h"
-#include "workers/agents/dialogue.h"
+#include "common/base/cleanup.h"
+#include "workers/agents/conversation/dialogue.h"
 
 int calling_open(struct toolbox *box, struct agent_run *run, enum outcome *ret)
 {

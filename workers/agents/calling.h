@@ -6,7 +6,7 @@
 #define SLUICE_WORKERS_AGENTS_CALLING_H
 
 #include "workers/agents/agent.h"
-#include "workers/agents/form.h"
+#include "workers/agents/formats/form.h"
 
 /* The tools of the task: 0, or the agent's end is set (*ret) and -1 returned. toolbox_close it. */
 int calling_open(struct toolbox *box, struct agent_run *run, enum outcome *ret);

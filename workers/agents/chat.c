@@ -1,6 +1,6 @@
 /* chat.c - the agent that answers once: one turn, no tools. */
 #include "workers/agents/agents.h"
-#include "workers/agents/dialogue.h"
+#include "workers/agents/conversation/dialogue.h"
 #include "workers/agents/ends.h"
 
 static enum outcome chat_run(struct agent_run *run)

@@ -7,11 +7,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/cleanup.h"
+#include "common/base/cleanup.h"
 #include "workers/agents/agents.h"
 #include "workers/agents/calling.h"
-#include "workers/agents/dialogue.h"
-#include "workers/text.h"
+#include "workers/agents/conversation/dialogue.h"
+#include "common/base/text.h"
 
 enum { SHOWN_BYTES = 200 /* of a line that differs */ };
 

@@ -6,12 +6,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/cleanup.h"
-#include "common/clock.h"
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
 #include "workers/agents/agents.h"
 #include "workers/agents/calling.h"
-#include "workers/agents/form.h"
-#include "workers/agents/turns.h"
+#include "workers/agents/formats/form.h"
+#include "workers/agents/conversation/turns.h"
 
 static const char system_prompt[] =
     "You work on a task in a Linux sandbox, with the functions below. Your files are in "

@@ -1,14 +1,14 @@
 /* asking.c - what rollouts ask of an engine: each entry point is one act that may be tried again. */
 #include <errno.h>
 
-#include "common/cleanup.h"
-#include "common/clock.h"
-#include "workers/engines/encoding.h"
-#include "workers/engines/framing.h"
-#include "workers/engines/ids.h"
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "workers/engines/template/encoding.h"
+#include "workers/engines/template/framing.h"
+#include "workers/engines/dialects/ids.h"
 #include "workers/engines/knowing.h"
-#include "workers/engines/rendering.h"
-#include "workers/engines/replies.h"
+#include "workers/engines/template/rendering.h"
+#include "workers/engines/template/replies.h"
 #include "workers/engines/trying.h"
 
 const char *tell_role_word(enum tell_role role)

@@ -13,15 +13,15 @@
  * deadline and ENGINE_TRIES. Time in the engine's own queue is time of the call; not every engine
  * says how long it was.
  */
-#ifndef SLUICE_WORKERS_ENGINE_H
-#define SLUICE_WORKERS_ENGINE_H
+#ifndef SLUICE_WORKERS_ENGINES_ENGINE_H
+#define SLUICE_WORKERS_ENGINES_ENGINE_H
 
-#include "common/buffer.h"
-#include "common/fail.h"
-#include "common/slice.h"
-#include "schemas/task.h"
-#include "schemas/trajectory.h"
-#include "workers/http.h"
+#include "common/base/buffer.h"
+#include "common/base/fail.h"
+#include "common/base/slice.h"
+#include "schemas/task/task.h"
+#include "schemas/trajectory/trajectory.h"
+#include "workers/runtime/http.h"
 
 enum { ENGINE_TRIES = 5 };
 

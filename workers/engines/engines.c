@@ -2,10 +2,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/cleanup.h"
-#include "common/url.h"
-#include "workers/engines/dialect.h"
-#include "workers/fiber.h"
+#include "common/base/cleanup.h"
+#include "common/base/url.h"
+#include "workers/engines/dialects/dialect.h"
+#include "workers/runtime/fiber.h"
 
 struct engines {
     struct http *http;

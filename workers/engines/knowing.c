@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/cleanup.h"
-#include "common/digest.h"
-#include "workers/engines/framing.h"
+#include "common/base/cleanup.h"
+#include "common/digest/digest.h"
+#include "workers/engines/template/framing.h"
 #include "workers/engines/proving.h"
 
 enum { PORTRAITS_MAX = 4 };

@@ -3,10 +3,10 @@
  * somebody else is there (proving.h). What was learnt belongs to one identity: a server that changes while it is
  * being learnt is learnt again, and nothing of the one before is kept for another. Everything here tries once; awaits.
  */
-#ifndef SLUICE_WORKERS_KNOWING_H
-#define SLUICE_WORKERS_KNOWING_H
+#ifndef SLUICE_WORKERS_ENGINES_KNOWING_H
+#define SLUICE_WORKERS_ENGINES_KNOWING_H
 
-#include "workers/engines/dialect.h"
+#include "workers/engines/dialects/dialect.h"
 
 /* Sets the dialect and the facts. */
 int engine_learn(struct engine *engine, struct fail *fail);

@@ -2,10 +2,10 @@
 
 #include <stdlib.h>
 
-#include "common/cleanup.h"
-#include "common/clock.h"
-#include "workers/engines/dialect.h"
-#include "workers/fiber.h"
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "workers/engines/dialects/dialect.h"
+#include "workers/runtime/fiber.h"
 
 static void line_destroy(struct engine_lines *list, struct engine_line *line)
 {

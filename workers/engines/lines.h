@@ -1,16 +1,16 @@
 /*
  * lines.h - over what an engine is spoken to. All that one act (proving.h) hears comes over one line
- * (workers/http.h), so that who is at its other end can be asked before and after. Lines in no act are kept, the
+ * (workers/runtime/http.h), so that who is at its other end can be asked before and after. Lines in no act are kept, the
  * last used first, while servers keep their connections too.
  */
-#ifndef SLUICE_WORKERS_LINES_H
-#define SLUICE_WORKERS_LINES_H
+#ifndef SLUICE_WORKERS_ENGINES_LINES_H
+#define SLUICE_WORKERS_ENGINES_LINES_H
 
 #include <stdint.h>
 
 #include <sys/queue.h>
 
-#include "workers/http.h"
+#include "workers/runtime/http.h"
 
 struct engine;
 struct fiber;

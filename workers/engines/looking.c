@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "common/cleanup.h"
-#include "common/clock.h"
-#include "workers/engines/dialect.h"
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "workers/engines/dialects/dialect.h"
 #include "workers/engines/metrics.h"
-#include "workers/fiber.h"
+#include "workers/runtime/fiber.h"
 
 enum { HEALTH_MAX = 1 << 16 /* bytes of its answer */ };
 

@@ -4,8 +4,8 @@
  * was seen goes with the engine's next sight (using.h). Of one that answers it is also found out what it serves
  * (engine_describe), by a fiber of its own.
  */
-#ifndef SLUICE_WORKERS_LOOKING_H
-#define SLUICE_WORKERS_LOOKING_H
+#ifndef SLUICE_WORKERS_ENGINES_LOOKING_H
+#define SLUICE_WORKERS_ENGINES_LOOKING_H
 
 #include <stdbool.h>
 #include <stdint.h>

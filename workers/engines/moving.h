@@ -2,8 +2,8 @@
  * moving.h - a rollout that goes on on another engine, between two turns, because the broker says so
  * (job.move). All on one thread.
  */
-#ifndef SLUICE_WORKERS_MOVING_H
-#define SLUICE_WORKERS_MOVING_H
+#ifndef SLUICE_WORKERS_ENGINES_MOVING_H
+#define SLUICE_WORKERS_ENGINES_MOVING_H
 
 #include <stdbool.h>
 

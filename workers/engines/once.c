@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stddef.h>
 
-#include "common/clock.h"
+#include "common/base/clock.h"
 
 struct once_waiter { /* on its fiber's stack */
     struct once_waiter *next;

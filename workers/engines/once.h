@@ -3,11 +3,11 @@
  * wait for it. A failure is shared with those who waited; the next to come tries again. When
  * the fiber that tried was cancelled or out of time, one of those who waited tries instead.
  */
-#ifndef SLUICE_WORKERS_ONCE_H
-#define SLUICE_WORKERS_ONCE_H
+#ifndef SLUICE_WORKERS_ENGINES_ONCE_H
+#define SLUICE_WORKERS_ENGINES_ONCE_H
 
-#include "common/fail.h"
-#include "workers/fiber.h"
+#include "common/base/fail.h"
+#include "workers/runtime/fiber.h"
 
 struct once {
     enum { ONCE_TO_DO, ONCE_BUSY, ONCE_DONE } state;

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/clock.h"
-#include "workers/engines/dialect.h"
+#include "common/base/clock.h"
+#include "workers/engines/dialects/dialect.h"
 #include "workers/engines/proving.h"
-#include "workers/fiber.h"
+#include "workers/runtime/fiber.h"
 
 enum { SLICE_MS = 500 }; /* of waiting, after which its time is given back */
 

@@ -7,16 +7,16 @@
  * flight go on, or, if the pause says abort, end with -ETIMEDOUT as of a deadline of their own
  * and are made again after it.
  */
-#ifndef SLUICE_WORKERS_POLICY_H
-#define SLUICE_WORKERS_POLICY_H
+#ifndef SLUICE_WORKERS_ENGINES_POLICY_H
+#define SLUICE_WORKERS_ENGINES_POLICY_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include <sys/queue.h>
 
-#include "common/fail.h"
-#include "common/slice.h"
+#include "common/base/fail.h"
+#include "common/base/slice.h"
 
 struct engine;
 struct engines;

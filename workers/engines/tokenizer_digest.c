@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-#include "common/digest.h"
+#include "common/digest/digest.h"
 
 int tokenizer_digest_take(int error, const struct tokens *ids, char ret[80], struct fail *fail)
 {

@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-#include "common/clock.h"
+#include "common/base/clock.h"
 #include "workers/engines/proving.h"
 
 enum { BACKOFF_FIRST_MS = 250, BACKOFF_MAX_MS = 8000 };

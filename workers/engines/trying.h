@@ -3,10 +3,10 @@
  * ENGINE_TRIES in all, after 0.25, 0.5, 1 and 2 s (half of it by chance), or what the engine asks
  * for by Retry-After if that is longer, up to ENGINE_PAUSE_MAX_MS. The fiber's deadline bounds it.
  */
-#ifndef SLUICE_WORKERS_TRYING_H
-#define SLUICE_WORKERS_TRYING_H
+#ifndef SLUICE_WORKERS_ENGINES_TRYING_H
+#define SLUICE_WORKERS_ENGINES_TRYING_H
 
-#include "workers/engines/dialect.h"
+#include "workers/engines/dialects/dialect.h"
 
 enum { ENGINE_PAUSE_MAX_MS = 10000 };
 

@@ -2,8 +2,8 @@
  * using.h - what a worker's rollouts hold on each engine, so that the broker can place others: how
  * many there are, the tokens of their contexts, their calls in flight. One thread.
  */
-#ifndef SLUICE_WORKERS_USING_H
-#define SLUICE_WORKERS_USING_H
+#ifndef SLUICE_WORKERS_ENGINES_USING_H
+#define SLUICE_WORKERS_ENGINES_USING_H
 
 #include <stdbool.h>
 #include <stdint.h>

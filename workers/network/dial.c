@@ -8,10 +8,10 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "common/cleanup.h"
-#include "common/clock.h"
-#include "workers/fiber.h"
-#include "workers/offload.h"
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "workers/runtime/fiber.h"
+#include "workers/runtime/offload.h"
 
 enum { ADDRESSES_MAX = 8, RETRY_MS = 20 };
 

@@ -6,9 +6,9 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include "common/cleanup.h"
-#include "common/log.h"
-#include "workers/fiber.h"
+#include "common/base/cleanup.h"
+#include "common/base/log.h"
+#include "workers/runtime/fiber.h"
 #include "workers/network/dial.h"
 #include "workers/network/relay.h"
 

@@ -6,7 +6,7 @@
 #ifndef SLUICE_WORKERS_NETWORK_GATE_H
 #define SLUICE_WORKERS_NETWORK_GATE_H
 
-#include "workers/loop.h"
+#include "workers/runtime/loop.h"
 #include "workers/network/grants.h"
 
 enum { GATE_CONNECTIONS_MAX = 64 };

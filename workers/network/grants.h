@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/fail.h"
-#include "schemas/task.h"
+#include "common/base/fail.h"
+#include "schemas/task/task.h"
 
 enum { GRANTS_MAX = 64, GRANT_HOST_SIZE = 256 };
 

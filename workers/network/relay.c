@@ -5,8 +5,8 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include "common/cleanup.h"
-#include "workers/fiber.h"
+#include "common/base/cleanup.h"
+#include "workers/runtime/fiber.h"
 
 enum { ROUNDS_MAX = 16 }; /* before others have their turn */
 

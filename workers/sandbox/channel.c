@@ -5,8 +5,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "common/cleanup.h"
-#include "workers/fiber.h"
+#include "common/base/cleanup.h"
+#include "workers/runtime/fiber.h"
 
 struct channel_call {
     struct channel_call *next;

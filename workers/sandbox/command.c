@@ -5,9 +5,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "common/cleanup.h"
-#include "common/clock.h"
-#include "workers/fiber.h"
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "workers/runtime/fiber.h"
 #include "workers/sandbox/output.h"
 #include "workers/sandbox/process.h"
 

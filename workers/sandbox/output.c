@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "common/cleanup.h"
+#include "common/base/cleanup.h"
 
 void output_init(struct output *output, size_t max)
 {

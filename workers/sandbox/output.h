@@ -5,7 +5,7 @@
 #ifndef SLUICE_WORKERS_SANDBOX_OUTPUT_H
 #define SLUICE_WORKERS_SANDBOX_OUTPUT_H
 
-#include "common/buffer.h"
+#include "common/base/buffer.h"
 
 struct output {
     struct buffer head; /* the first head_max bytes */

@@ -4,8 +4,8 @@
 #ifndef SLUICE_WORKERS_SANDBOX_PROGRAM_H
 #define SLUICE_WORKERS_SANDBOX_PROGRAM_H
 
-#include "common/fail.h"
-#include "common/slice.h"
+#include "common/base/fail.h"
+#include "common/base/slice.h"
 
 /* Defines `name`(), which returns the bytes of the file `path`. */
 #define PROGRAM_BYTES(name, path)                                                                  \

@@ -6,11 +6,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/cleanup.h"
-#include "common/clock.h"
-#include "workers/fiber.h"
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "workers/runtime/fiber.h"
 #include "workers/sandbox/sandbox_inside.h"
-#include "workers/sandbox/starved.h"
+#include "workers/sandbox/cgroup/starved.h"
 
 static int call(struct sandbox *sandbox, struct wire_head head, struct slice text, const int *fds,
                 size_t fd_count, struct channel_answer *ret, struct fail *fail)

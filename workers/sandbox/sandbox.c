@@ -5,12 +5,12 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "common/cleanup.h"
-#include "workers/fiber.h"
-#include "workers/sandbox/room.h"
+#include "common/base/cleanup.h"
+#include "workers/runtime/fiber.h"
+#include "workers/sandbox/container/room.h"
 #include "workers/sandbox/sandbox_inside.h"
-#include "workers/sandbox/starved.h"
-#include "workers/sandbox/way.h"
+#include "workers/sandbox/cgroup/starved.h"
+#include "workers/sandbox/backends/way.h"
 
 enum { MIB_MAX = 1 << 24, PROCESSES_MAX = 1 << 20 };
 

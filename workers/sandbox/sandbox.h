@@ -12,19 +12,19 @@
  * All calls but spawner_start run in a fiber and await; each may return -ETIMEDOUT or
  * -ECANCELED as awaits do.
  */
-#ifndef SLUICE_WORKERS_SANDBOX_H
-#define SLUICE_WORKERS_SANDBOX_H
+#ifndef SLUICE_WORKERS_SANDBOX_SANDBOX_H
+#define SLUICE_WORKERS_SANDBOX_SANDBOX_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "common/fail.h"
+#include "common/base/fail.h"
 #include "schemas/limits.h"
-#include "workers/loop.h"
-#include "workers/sandbox/listener.h"
-#include "workers/sandbox/tier.h"
+#include "workers/runtime/loop.h"
+#include "workers/sandbox/init/listener.h"
+#include "workers/sandbox/proto/tier.h"
 
 struct spawner;
 struct sandbox;
@@ -176,7 +176,7 @@ int sandbox_command_apart(struct sandbox *sandbox, const char *command, int64_t 
  * with OCI whiteouts into `fd`. 0 with *bytes written; 0 bytes when nothing was written.
  */
 int sandbox_pack(struct sandbox *sandbox, int fd, uint64_t *bytes, struct fail *fail);
-/* How many files it came by that decide what runs in an evaluator's sandbox (schemas/tamper.def), and the first of each
+/* How many files it came by that decide what runs in an evaluator's sandbox (schemas/trajectory/tamper.def), and the first of each
  * kind one after the other, from *at = 0; borrowed. */
 uint64_t sandbox_touched(const struct sandbox *sandbox);
 bool sandbox_next_touched(const struct sandbox *sandbox, size_t *at, const char **what, const char **path);

@@ -7,12 +7,12 @@
 
 #include <string.h>
 
-#include "common/buffer.h"
+#include "common/base/buffer.h"
 #include "workers/sandbox/channel.h"
-#include "workers/sandbox/cgroup.h"
-#include "workers/sandbox/gauge.h"
+#include "workers/sandbox/cgroup/cgroup.h"
+#include "workers/sandbox/proto/gauge.h"
 #include "workers/sandbox/process.h"
-#include "workers/sandbox/room.h"
+#include "workers/sandbox/container/room.h"
 
 struct spawner {
     pid_t pid;

@@ -12,12 +12,12 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "common/cleanup.h"
-#include "workers/sandbox/apart.h"
+#include "common/base/cleanup.h"
+#include "workers/sandbox/container/apart.h"
 #include "workers/sandbox/program.h"
 #include "workers/sandbox/sandbox_inside.h"
-#include "workers/sandbox/secrets.h"
-#include "workers/sandbox/spawner.h"
+#include "workers/sandbox/container/secrets.h"
+#include "workers/sandbox/spawner/spawner.h"
 
 #define COUNT(table) (sizeof(table) / sizeof(*(table)))
 

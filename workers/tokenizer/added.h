@@ -2,10 +2,10 @@
  * added.h - the added tokens of a tokenizer: names that are found in a text before anything else,
  * the longest of those that begin at one place.
  */
-#ifndef SLUICE_WORKERS_ADDED_H
-#define SLUICE_WORKERS_ADDED_H
+#ifndef SLUICE_WORKERS_TOKENIZER_ADDED_H
+#define SLUICE_WORKERS_TOKENIZER_ADDED_H
 
-#include "common/buffer.h"
+#include "common/base/buffer.h"
 
 struct added_node { /* of a tree of bytes; the names end in it */
     uint32_t child, sibling; /* 0: none */

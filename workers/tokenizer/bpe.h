@@ -2,8 +2,8 @@
  * bpe.h - byte-pair merging of one piece: of all neighbours that merge, those with the lowest rank
  * first, of equals the leftmost, until none does. n log n in the piece's bytes.
  */
-#ifndef SLUICE_WORKERS_BPE_H
-#define SLUICE_WORKERS_BPE_H
+#ifndef SLUICE_WORKERS_TOKENIZER_BPE_H
+#define SLUICE_WORKERS_TOKENIZER_BPE_H
 
 #include "workers/engines/engine.h"
 #include "workers/tokenizer/vocabulary.h"

@@ -5,7 +5,7 @@
 #include <pcre2.h>
 #include <stdlib.h>
 
-#include "common/cleanup.h"
+#include "common/base/cleanup.h"
 
 /* Steps and memory of one match; no pre-tokenizer needs more than a few a character. */
 enum { MATCH_STEPS_MAX = 4 << 20, MATCH_DEPTH_MAX = 1000, MATCH_HEAP_KIB = 16 << 10 };

@@ -2,8 +2,8 @@
  * split.h - the pre-tokenizers of a tokenizer.json: regular expressions, each applied to the pieces
  * that those before left. Matches and what lies between them are pieces of their own.
  */
-#ifndef SLUICE_WORKERS_SPLIT_H
-#define SLUICE_WORKERS_SPLIT_H
+#ifndef SLUICE_WORKERS_TOKENIZER_SPLIT_H
+#define SLUICE_WORKERS_TOKENIZER_SPLIT_H
 
 #include <jansson.h>
 

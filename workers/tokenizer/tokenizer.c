@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/cleanup.h"
-#include "common/utf8.h"
-#include "workers/text.h"
+#include "common/base/cleanup.h"
+#include "common/base/utf8.h"
+#include "common/base/text.h"
 #include "workers/tokenizer/tokenizer_inside.h"
 
 enum { FILE_LEVELS_MAX = 16 };

@@ -7,11 +7,11 @@
  * A text is cut at the names of added tokens, each rest is split by the file's pre-tokenizers, and
  * of each piece those two neighbours are merged first whose merge has the lowest rank.
  */
-#ifndef SLUICE_WORKERS_TOKENIZER_H
-#define SLUICE_WORKERS_TOKENIZER_H
+#ifndef SLUICE_WORKERS_TOKENIZER_TOKENIZER_H
+#define SLUICE_WORKERS_TOKENIZER_TOKENIZER_H
 
-#include "common/buffer.h"
-#include "common/fail.h"
+#include "common/base/buffer.h"
+#include "common/base/fail.h"
 #include "workers/engines/engine.h"
 
 /* Of a file, and of a text to encode. */

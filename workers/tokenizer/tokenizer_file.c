@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/cleanup.h"
-#include "common/utf8.h"
+#include "common/base/cleanup.h"
+#include "common/base/utf8.h"
 #include "workers/tokenizer/tokenizer_inside.h"
 
 /* ---- bytes as characters ------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* tokenizer_inside.h - a tokenizer as its own files see it. */
-#ifndef SLUICE_WORKERS_TOKENIZER_INSIDE_H
-#define SLUICE_WORKERS_TOKENIZER_INSIDE_H
+#ifndef SLUICE_WORKERS_TOKENIZER_TOKENIZER_INSIDE_H
+#define SLUICE_WORKERS_TOKENIZER_TOKENIZER_INSIDE_H
 
 #include "workers/tokenizer/added.h"
 #include "workers/tokenizer/bpe.h"

@@ -2,10 +2,10 @@
  * vocabulary.h - a tokenizer's tokens by id and by bytes, and what pairs of them merge into. Hashed
  * with a seed of its own, since the file may be anybody's.
  */
-#ifndef SLUICE_WORKERS_VOCABULARY_H
-#define SLUICE_WORKERS_VOCABULARY_H
+#ifndef SLUICE_WORKERS_TOKENIZER_VOCABULARY_H
+#define SLUICE_WORKERS_TOKENIZER_VOCABULARY_H
 
-#include "common/buffer.h"
+#include "common/base/buffer.h"
 
 enum { VOCABULARY_NONE = -1 };
 

@@ -1,7 +1,7 @@
 /* The arguments of calls: checked against a tool's rows, described from them, read by the tools. */
 #include <stdio.h>
 
-#include "common/cleanup.h"
+#include "common/base/cleanup.h"
 #include "workers/tools/tool.h"
 
 /* ---- reading ------------------------------------------------------------------------------ */

@@ -16,7 +16,7 @@
 
 #include <jansson.h>
 
-#include "schemas/task.h"
+#include "schemas/task/task.h"
 #include "workers/sandbox/sandbox.h"
 
 struct tool;

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/cleanup.h"
-#include "common/clock.h"
-#include "workers/tools/name_distance.h"
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "workers/tools/edit/name_distance.h"
 #include "workers/tools/tool.h"
 
 /* ---- results ---------------------------------------------------------------------------- */

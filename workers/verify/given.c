@@ -3,9 +3,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "common/cleanup.h"
-#include "workers/engines/call.h"
-#include "workers/text.h"
+#include "common/base/cleanup.h"
+#include "workers/engines/dialects/call.h"
+#include "common/base/text.h"
 #include "workers/verify/verify.h"
 
 enum { LINE_BYTES_MAX = 256 << 20 };

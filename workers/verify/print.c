@@ -1,5 +1,5 @@
 /* print.c - findings in words, and as JSON. */
-#include "common/tame.h"
+#include "common/base/tame.h"
 #include "workers/verify/verify.h"
 
 typedef unsigned long long ull;

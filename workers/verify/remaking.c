@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/cleanup.h"
-#include "workers/engines/bridge.h"
-#include "workers/engines/dialect.h"
+#include "common/base/cleanup.h"
+#include "workers/engines/template/bridge.h"
+#include "workers/engines/dialects/dialect.h"
 #include "workers/verify/verify.h"
 
 /* One turn that was given. */

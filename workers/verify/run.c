@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/cleanup.h"
-#include "common/clock.h"
-#include "workers/engines/dialect.h"
-#include "workers/fiber.h"
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "workers/engines/dialects/dialect.h"
+#include "workers/runtime/fiber.h"
 #include "workers/verify/verify.h"
 
 enum { PROGRESS_MS = 10000 };

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "common/cleanup.h"
+#include "common/base/cleanup.h"
 #include "workers/verify/verify.h"
 
 /* The sampled tokens, or `most` of them, spread evenly; how many. Before the first token there is nothing. */

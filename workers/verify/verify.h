@@ -5,12 +5,12 @@
  *
  * One thread, one loop; `parallel` fibers (lanes) each take the file's next line until none is left.
  */
-#ifndef SLUICE_WORKERS_VERIFY_H
-#define SLUICE_WORKERS_VERIFY_H
+#ifndef SLUICE_WORKERS_VERIFY_VERIFY_H
+#define SLUICE_WORKERS_VERIFY_VERIFY_H
 
 #include <stdio.h>
 
-#include "schemas/trajectory.h"
+#include "schemas/trajectory/trajectory.h"
 #include "workers/engines/engine.h"
 
 enum verify_status {

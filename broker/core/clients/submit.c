@@ -1,0 +1,135 @@
+/*
+ * group.submit: what may come in, and why not.
+ */
+#include "broker/core/state.h"
+
+#include <assert.h>
+
+/* `stream` NULL: nobody knows it any more. */
+static void send_accepted(struct core *core, const struct call *call, const struct stream *stream,
+                          struct slice group, uint64_t samples, bool known)
+{
+    struct slice warning = stream ? limits_warning(core, stream->owner) : slice_of(NULL, 0);
+    struct msg_group_accepted accepted = {.tag = call->tag,
+                                          .group = group,
+                                          .samples = samples,
+                                          .known = known,
+                                          .warning = warning,
+                                          .has_warning = warning.len > 0};
+    send_client(core, call->client, MSG_group_accepted, &accepted);
+}
+
+static bool is_same_group(const struct group *group, const struct msg_group_submit *in,
+                          uint64_t task_hash)
+{
+    return group->task_hash == task_hash && group->samples == in->samples &&
+           slice_equal(stream_name(group->stream), in->stream);
+}
+
+static void refuse_other_content(struct core *core, const struct call *call)
+{
+    const struct msg_group_submit *in = call->in;
+    send_refused(core, call, REFUSAL_GROUP_EXISTS, "group", 0,
+                 "the group %.*s was submitted with another task, stream or number of samples; "
+                 "choose another id", SLICE_ARG(in->group));
+}
+
+/* The group was here, and nothing is left of it but that: its submit is answered as the first one was. */
+static void meet_past(struct core *core, const struct call *call, struct stream *stream)
+{
+    const struct msg_group_submit *in = call->in;
+    if (call->task->past_hash != call->task_hash) {
+        refuse_other_content(core, call);
+        return;
+    }
+    if (stream)
+        stream_renew(core, stream);
+    send_accepted(core, call, stream, in->group, in->samples, true);
+}
+
+/* Whether a new group may come in; says why not. */
+static bool admit(struct core *core, const struct call *call, const struct stream *stream)
+{
+    const struct client *owner = stream ? stream->owner : client_find(core, call->caller->name);
+    const struct msg_group_submit *in = call->in;
+    if (!name_is_valid(in->group) || !name_is_valid(in->stream)) {
+        const char *field = name_is_valid(in->group) ? "stream" : "group";
+        send_refused(core, call, REFUSAL_BAD_NAME, field, 0,
+                     "group.submit: a %s's name holds no '/', blank or control character", field);
+        return false;
+    }
+    if (!limits_admit(core, call, owner, in->samples))
+        return false;
+    if (!stream && !owners_have_room(core, call->caller->name)) {
+        send_refused(core, call, REFUSAL_QUEUE_FULL, "stream", 0,
+                     "no more streams fit, of yours or of all; use one of those you have");
+        return false;
+    }
+    if (call->task->needs_engine && core->engines_registered == 0) {
+        send_refused(core, call, REFUSAL_NO_ENGINE, "task", 0,
+                     "the task needs an engine and none is registered: sluice engine add URL");
+        return false;
+    }
+    struct policy *policy = call->task->needs_engine ? policy_find(core, call->task->policy) : NULL;
+    if (call->task->needs_engine && (!policy || !policy->engines)) {
+        send_refused(core, call, REFUSAL_NO_ENGINE, "task.policy", 0,
+                     "no engine of the policy '%.*s' is registered: sluice engine add URL --policy NAME",
+                     SLICE_ARG(call->task->policy.len ? call->task->policy : slice_from_str("default")));
+        return false;
+    }
+    return true;
+}
+
+void handle_group_submit(struct core *core, const struct call *call)
+{
+    const struct msg_group_submit *in = call->in;
+    assert(call->task);
+    struct stream *known = stream_find(core, in->stream);
+    if (known && !owners_allow(core, call, known, "stream"))
+        return;
+    struct group *group = group_find(core, in->group);
+    if (group && !is_same_group(group, in, call->task_hash)) {
+        refuse_other_content(core, call);
+        return;
+    }
+    if (group) {
+        stream_renew(core, group->stream);
+        send_accepted(core, call, group->stream, group_id(group), group->samples, true);
+        return;
+    }
+    if (call->task->is_past) {
+        meet_past(core, call, known);
+        return;
+    }
+    if (!admit(core, call, known))
+        return;
+    struct stream *stream = stream_intern(core, in->stream, call->caller->name);
+    if (stream)
+        stream->is_used = true;
+    group = stream ? group_create(core, in->group, stream, (uint32_t)in->samples, call->task_hash,
+                                  call->task) : NULL;
+    if (!group)
+        return;
+    group->work->lease_ms = in->has_lease_ms ? (uint32_t)in->lease_ms : 0;
+    stream_renew(core, stream);
+    expiry_arm(core, group, call->task->total_ms, 0);
+    group_count(core, group, group->samples);
+    core->accepted += group->samples;
+    stream->owner->accepted += group->samples;
+    core->counters.groups++;
+    if (in->has_priority)
+        group->work->priority = (uint8_t)in->priority;
+    struct effect *persist = effect_push(core, PERSIST_GROUP);
+    persist->group = group_id(group);
+    persist->stream = stream_name(stream);
+    persist->samples = group->samples;
+    persist->owner = client_name(stream->owner);
+    persist->priority = group->work->priority;
+    persist->task = in->task;
+    persist->facts = call->task;
+    persist->accepted_ms = (uint64_t)core_clock_ms(core);
+    persist->lease_ms = group->work->lease_ms;
+    job_queue(core, &group->work->init, false);
+    send_accepted(core, call, stream, group_id(group), group->samples, false);
+    tombs_meet(core, call, group);
+}

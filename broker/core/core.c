@@ -1,0 +1,257 @@
+#include "broker/core/state.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* ---- life -------------------------------------------------------------------------- */
+
+struct core_settings core_settings_default(void)
+{
+    return (struct core_settings){
+#define SETTING(type, name, value, min, max, doc) .name = value,
+#include "broker/settings.def"
+#undef SETTING
+    };
+}
+
+/* A setting in core.h that settings.def lacks, or the other way round, stops here. */
+typedef int64_t setting_MS;
+typedef uint64_t setting_COUNT;
+struct settings_by_table {
+#define SETTING(type, name, value, min, max, doc) setting_##type name;
+#include "broker/settings.def"
+#undef SETTING
+};
+_Static_assert(sizeof(struct settings_by_table) == sizeof(struct core_settings),
+               "settings.def and struct core_settings differ");
+
+void *core_alloc(struct core *core, size_t count, size_t size)
+{
+    void *memory = calloc(count, size);
+    if (!memory)
+        core->failed = true;
+    return memory;
+}
+
+char *core_strdup(struct core *core, struct slice text)
+{
+    char *copy = text.len ? core_alloc(core, 1, text.len + 1) : NULL;
+    if (copy)
+        memcpy(copy, text.data, text.len);
+    return copy;
+}
+
+struct core *core_create(const struct core_settings *settings, uint64_t epoch, int64_t now_ms)
+{
+    struct core *core = calloc(1, sizeof(*core));
+    if (!core)
+        return NULL;
+    core->settings = *settings;
+    core->epoch = epoch;
+    core->restoring = true;
+    core->start_ms = core->now_ms = now_ms;
+    core->engine_states = epoch << 32;
+    core->heads_ms = now_ms + settings->head_period_ms;
+    core->groups.seed = core->streams_by_name.seed = core->workers_by_id.seed =
+        core->clients_by_name.seed = epoch * 0x9e3779b97f4a7c15u;
+    list_init(&core->streams);
+    list_init(&core->clients);
+    list_init(&core->workers);
+    list_init(&core->engines);
+    list_init(&core->policies);
+    core->random = core->groups.seed;
+    core->claims.seed = core->images.seed = core->tombs.seed = core->tomb_owners.seed = core->groups.seed;
+    list_init(&core->idle_images);
+    list_init(&core->condemned);
+    list_init(&core->sweeps);
+    list_init(&core->forgotten);
+    for (unsigned place = 0; place < PLACE_COUNT; place++)
+        for (unsigned stage = 0; stage < STAGE_COUNT; stage++)
+            list_init(&core->queues[place][stage].jobs);
+    effect_push(core, PERSIST_EPOCH)->seq = epoch;
+    if (core->failed)
+        core_destroy(&core);
+    return core;
+}
+
+void core_set_placing(struct core *core, enum placing placing) { core->placing = placing; }
+
+void core_destroy(struct core **pointer)
+{
+    struct core *core = *pointer;
+    struct worker *worker;
+    struct stream *stream;
+    struct engine *engine;
+    struct policy *policy;
+    struct client *client;
+    size_t at = 0;
+    if (!core)
+        return;
+    *pointer = NULL;
+    for (struct group *group; (group = table_next(&core->groups, &at));)
+        group_destroy(group);
+    LIST_EACH(worker, &core->workers, link)
+        worker_destroy(core, worker);
+    LIST_EACH(stream, &core->streams, link)
+        stream_destroy(stream);
+    LIST_EACH(client, &core->clients, link)
+        client_destroy(client);
+    LIST_EACH(engine, &core->engines, link)
+        free(engine);
+    LIST_EACH(policy, &core->policies, link)
+        free(policy);
+    sweeps_finish(core);
+    images_finish(core);
+    tombs_finish(core);
+    heap_finish(&core->expiries);
+    heap_finish(&core->breakers);
+    heap_finish(&core->looks);
+    table_finish(&core->groups);
+    table_finish(&core->streams_by_name);
+    table_finish(&core->clients_by_name);
+    table_finish(&core->workers_by_id);
+    heap_finish(&core->timers);
+    for (unsigned stage = 0; stage < STAGE_COUNT; stage++) {
+        heap_finish(&core->free[stage]);
+        heap_finish(&core->rounds[stage].heap);
+    }
+    free(core->losses.ring);
+    free(core->strangers.ring);
+    claims_finish(core);
+    effects_finish(core);
+    free(core);
+}
+
+bool core_failed(const struct core *core) { return core->failed; }
+
+bool core_begin(struct core *core, int64_t now_ms)
+{
+    if (now_ms > core->now_ms) /* the clock does not go back, whatever the caller says */
+        core->now_ms = now_ms;
+    if (core->restoring)
+        restore_finish(core);
+    return !core->failed;
+}
+
+/* ---- messages ---------------------------------------------------------------------- */
+
+static void (*const handlers[MESSAGE_COUNT])(struct core *, const struct call *) = {
+    [MSG_group_submit] = handle_group_submit,
+    [MSG_rollout_get] = handle_rollout_get,
+    [MSG_rollout_cancel] = handle_rollout_cancel,
+    [MSG_stream_fetch] = handle_stream_fetch,
+    [MSG_stream_ack] = handle_stream_ack,
+    [MSG_engine_add] = handle_engine_add,
+    [MSG_engine_remove] = handle_engine_remove,
+    [MSG_engine_drain] = handle_engine_drain,
+    [MSG_engine_sight] = handle_engine_sight,
+    [MSG_policy_set] = handle_policy_set,
+    [MSG_policy_pause] = handle_policy_pause,
+    [MSG_policy_resume] = handle_policy_resume,
+    [MSG_stream_renew] = handle_stream_renew,
+    [MSG_ledger_backup] = handle_ledger_backup,
+    [MSG_status_get] = handle_status_get,
+    [MSG_worker_drain] = handle_worker_drain,
+    [MSG_worker_beat] = handle_worker_beat,
+    [MSG_job_result] = handle_job_result,
+    [MSG_job_moved] = handle_job_moved,
+};
+
+static uint64_t tag_of(enum message_id id, const void *in)
+{
+    const struct message *message = message_get(id);
+    for (size_t i = 0; i < message->field_count; i++)
+        if (strcmp(message->fields[i].name, "tag") == 0)
+            return *(const uint64_t *)((const uint8_t *)in + message->fields[i].offset);
+    return 0;
+}
+
+/* Whether a message of this kind may come from there. */
+static bool is_from(enum message_id id, const struct caller *caller)
+{
+    enum message_sender sender = message_get(id)->sender;
+    bool is_client = sender == SENDER_CLIENT || sender == SENDER_ADMIN;
+    return handlers[id] && is_client == (caller->route.len > 0);
+}
+
+static void see_wall(struct core *core, int64_t wall_ms)
+{
+    core->wall_ms = wall_ms;
+    if (!core->has_clock)
+        core_restore_clock(core, wall_ms);
+}
+
+void core_handle(struct core *core, int64_t now_ms, int64_t wall_ms, const struct caller *caller,
+                 enum message_id id, const void *in, const struct core_task *task,
+                 uint64_t task_hash)
+{
+    if (!core_begin(core, now_ms))
+        return;
+    see_wall(core, wall_ms);
+    struct call call = {caller->route, id, in, tag_of(id, in), task, task_hash, caller};
+    if (!is_from(id, caller) && caller->route.len)
+        send_refused(core, &call, REFUSAL_UNKNOWN_MESSAGE, NULL, 0, "a client may not send %s",
+                     message_get(id)->wire);
+    else if (!is_from(id, caller))
+        core->counters.mistakes++; /* a worker has no address to refuse it at */
+    else if (message_get(id)->sender == SENDER_ADMIN && !caller->is_admin)
+        send_refused(core, &call, REFUSAL_NOT_ALLOWED, NULL, 0, "only an admin may send %s",
+                     message_get(id)->wire);
+    else
+        handlers[id](core, &call);
+}
+
+/* ---- time -------------------------------------------------------------------------- */
+
+static void end_adoption(struct core *core)
+{
+    core->adopting = false;
+    claims_finish(core);
+    for (unsigned stage = 0; stage < STAGE_COUNT; stage++) {
+        struct queue *orphans = &core->queues[PLACE_ORPHAN][stage];
+        while (orphans->count)
+            job_queue(core, container_of(orphans->jobs.prev, struct job, link), true);
+    }
+}
+
+static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static int64_t next_due(const struct core *core)
+{
+    int64_t due = earlier(core->heads_ms, policy_due(core));
+    const struct heap *const heaps[] = {&core->timers, &core->expiries, &core->breakers,
+                                        &core->tomb_times};
+    for (size_t i = 0; i < sizeof(heaps) / sizeof(*heaps); i++) {
+        const struct heap_node *first = heap_peek(heaps[i]);
+        if (first)
+            due = earlier(due, first->key);
+    }
+    if (core->adopting)
+        due = earlier(due, core->adopt_until_ms);
+    if (!list_is_empty(&core->workers)) {
+        const struct worker *oldest = container_of(core->workers.next, struct worker, link);
+        due = earlier(due, oldest->beat_ms + core->settings.beat_timeout_ms);
+    }
+    bool has_more = !list_is_empty(&core->sweeps) || !list_is_empty(&core->condemned);
+    return has_more || due < core->now_ms ? core->now_ms : due;
+}
+
+int64_t core_tick(struct core *core, int64_t now_ms, int64_t wall_ms)
+{
+    bool has_begun = core_begin(core, now_ms);
+    see_wall(core, wall_ms);
+    if (!has_begun)
+        return core->now_ms + core->settings.head_period_ms;
+    workers_tick(core);
+    jobs_tick(core);
+    breakers_tick(core);
+    policy_tick(core);
+    expiries_tick(core);
+    images_tick(core);
+    tombs_tick(core);
+    sweeps_tick(core);
+    if (core->adopting && core->now_ms >= core->adopt_until_ms)
+        end_adoption(core);
+    streams_tick(core);
+    return next_due(core);
+}

@@ -1,0 +1,177 @@
+#include "broker/core/state.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { CHUNK_SIZE = 65536, EFFECTS_KEPT = 4096 };
+
+struct effect *effect_push(struct core *core, enum effect_kind kind)
+{
+    if (core->effect_count == core->effect_capacity) {
+        size_t capacity = core->effect_capacity ? 2 * core->effect_capacity : 64;
+        struct effect *effects = realloc(core->effects, capacity * sizeof(*effects));
+        if (!effects) {
+            core->failed = true;
+            core->scrap = (struct effect){.kind = kind};
+            return &core->scrap;
+        }
+        core->effects = effects;
+        core->effect_capacity = capacity;
+    }
+    struct effect *effect = &core->effects[core->effect_count++];
+    *effect = (struct effect){.kind = kind};
+    return effect;
+}
+
+struct effects core_effects(const struct core *core)
+{
+    return (struct effects){core->effects, core->effect_count};
+}
+
+/* ---- memory ------------------------------------------------------------------------ */
+
+static uint8_t *take(struct core *core, size_t len)
+{
+    struct chunk *chunk = core->chunks;
+    if (!chunk || chunk->size - chunk->used < len) {
+        size_t size = len > CHUNK_SIZE ? len : CHUNK_SIZE;
+        chunk = core_alloc(core, 1, sizeof(*chunk) + size);
+        if (!chunk)
+            return NULL;
+        chunk->size = size;
+        chunk->next = core->chunks;
+        core->chunks = chunk;
+    }
+    uint8_t *bytes = chunk->bytes + chunk->used;
+    chunk->used += len;
+    return bytes;
+}
+
+struct slice effect_copy(struct core *core, struct slice bytes)
+{
+    uint8_t *copy = bytes.len ? take(core, bytes.len) : NULL;
+    if (!copy)
+        return slice_of(NULL, 0);
+    memcpy(copy, bytes.data, bytes.len);
+    return slice_of(copy, bytes.len);
+}
+
+struct slice effect_print(struct core *core, const char *format, ...)
+{
+    enum { PRINT_MAX = 1024 };
+    char text[PRINT_MAX + 2]; /* the byte beyond the most tells whether a character is cut there */
+    va_list args;
+    va_start(args, format);
+    int len = vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    size_t fits = len < PRINT_MAX ? (size_t)len : PRINT_MAX;
+    while (fits < (size_t)len && fits > 0 && ((uint8_t)text[fits] & 0xc0) == 0x80)
+        fits--;
+    return effect_copy(core, slice_of(text, fits));
+}
+
+/* Frees all chunks but the oldest `keep` (0 or 1). */
+static void drop_chunks(struct core *core, size_t keep)
+{
+    while (core->chunks && (!keep || core->chunks->next || core->chunks->size > CHUNK_SIZE)) {
+        struct chunk *next = core->chunks->next;
+        free(core->chunks);
+        core->chunks = next;
+    }
+    if (core->chunks)
+        core->chunks->used = 0;
+}
+
+void core_effects_clear(struct core *core)
+{
+    core->effect_count = 0;
+    groups_trim(core);
+    if (core->effect_capacity > EFFECTS_KEPT) {
+        free(core->effects);
+        core->effects = NULL;
+        core->effect_capacity = 0;
+    }
+    drop_chunks(core, 1);
+}
+
+void effects_finish(struct core *core)
+{
+    drop_chunks(core, 0);
+    free(core->effects);
+    buffer_finish(&core->scratch);
+}
+
+/* ---- messages ---------------------------------------------------------------------- */
+
+struct slice effect_encode(struct core *core, enum message_id id, const void *message)
+{
+    struct refusal no;
+    buffer_clear(&core->scratch);
+    if (message_encode(id, message, &core->scratch, &no))
+        return effect_copy(core, buffer_peek(&core->scratch));
+    if (core->scratch.failed)
+        core->failed = true;
+    core->counters.unsendable++;
+    return slice_of(NULL, 0);
+}
+
+void send_client(struct core *core, struct slice client, enum message_id id, const void *message)
+{
+    struct slice bytes = effect_encode(core, id, message);
+    if (!bytes.len)
+        return;
+    struct slice to = effect_copy(core, client);
+    struct effect *effect = effect_push(core, SEND_CLIENT);
+    effect->client = to;
+    effect->bytes = bytes;
+}
+
+void send_worker(struct core *core, const struct worker *worker, enum message_id id,
+                 const void *message)
+{
+    if (!worker || worker->hung)
+        return;
+    struct slice bytes = effect_encode(core, id, message);
+    if (!bytes.len)
+        return;
+    struct slice to = effect_copy(core, worker_id(worker));
+    struct effect *effect = effect_push(core, LANE_SEND);
+    effect->worker = to;
+    effect->bytes = bytes;
+}
+
+void send_done(struct core *core, const struct call *call, uint64_t count)
+{
+    struct msg_done done = {.tag = call->tag, .count = count};
+    send_client(core, call->client, MSG_done, &done);
+}
+
+void send_cancel(struct core *core, const struct worker *worker, struct slice job, uint64_t token)
+{
+    struct msg_job_cancel cancel = {.job = job, .token = token};
+    core->counters.cancels += worker && !worker->hung;
+    send_worker(core, worker, MSG_job_cancel, &cancel);
+}
+
+void send_refused(struct core *core, const struct call *call, enum refusal_reason reason,
+                  const char *field, uint64_t retry_after_ms, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    core->counters.refused++;
+    struct msg_refused refused = {
+        .tag = call->tag,
+        .request = slice_from_str(message_get(call->id)->wire),
+        .reason = slice_from_str(refusal_wire(reason)),
+        .field = slice_from_str(field),
+        .has_field = field != NULL,
+        .text = slice_from_str(text),
+        .retry_after_ms = retry_after_ms,
+        .has_retry_after_ms = retry_after_ms > 0,
+    };
+    send_client(core, call->client, MSG_refused, &refused);
+}

@@ -1,0 +1,137 @@
+#include "broker/core/state.h"
+
+/* ---- states ------------------------------------------------------------------------ */
+
+enum breaker_state breaker_state(const struct core *core, const struct breaker *breaker)
+{
+    if (!breaker->wait_ms)
+        return BREAKER_CLOSED;
+    return breaker->trial || breaker->due_ms <= core->now_ms ? BREAKER_TRIAL : BREAKER_OPEN;
+}
+
+const char *breaker_state_word(enum breaker_state state)
+{
+    static const char *const words[] = {"closed", "open", "trial"};
+    return words[state];
+}
+
+bool breaker_lets(const struct core *core, const struct breaker *breaker)
+{
+    return !breaker->wait_ms || (!breaker->trial && breaker->due_ms <= core->now_ms);
+}
+
+static void set_timer(struct core *core, struct breaker *breaker, int64_t due_ms)
+{
+    if (!heap_put(&core->breakers, &breaker->timer, due_ms))
+        core->failed = true;
+}
+
+static void open_for(struct core *core, struct breaker *breaker, int64_t wait_ms)
+{
+    int64_t last_ms = core->settings.breaker_last_ms;
+    breaker->wait_ms = wait_ms < last_ms ? wait_ms : last_ms;
+    breaker->due_ms = core->now_ms + breaker->wait_ms;
+    breaker->newest = token_newest(core);
+    core->counters.breaks++;
+    set_timer(core, breaker, breaker->due_ms);
+}
+
+enum breaker_news breaker_fault(struct core *core, struct breaker *breaker, uint64_t token)
+{
+    breaker->faults += breaker->faults < UINT32_MAX;
+    if (!breaker->wait_ms && breaker->faults < core->settings.breaker_faults)
+        return BREAKER_COUNTED;
+    if (!breaker->wait_ms) {
+        open_for(core, breaker, core->settings.breaker_first_ms);
+        return BREAKER_BROKE;
+    }
+    if (token <= breaker->newest || !breaker_lets(core, breaker))
+        return BREAKER_LATE;
+    open_for(core, breaker, 2 * breaker->wait_ms);
+    return BREAKER_FAILED;
+}
+
+void breaker_reset(struct core *core, struct breaker *breaker)
+{
+    heap_remove(&core->breakers, &breaker->timer);
+    *breaker = (struct breaker){.of_image = breaker->of_image};
+}
+
+static struct image *image_of(struct breaker *breaker)
+{
+    return container_of(breaker, struct image, breaker);
+}
+
+void breaker_close(struct core *core, struct breaker *breaker)
+{
+    bool was_open = breaker->wait_ms > 0;
+    breaker_reset(core, breaker);
+    if (was_open && breaker->of_image)
+        image_let_all(core, image_of(breaker));
+    else if (was_open)
+        dispatch_unpark(core, SIZE_MAX);
+}
+
+/* ---- the trial --------------------------------------------------------------------- */
+
+void breaker_enter(struct core *core, struct breaker *breaker, const struct job *job)
+{
+    if (!breaker || !breaker->wait_ms || !breaker_lets(core, breaker))
+        return;
+    breaker->trial = job;
+    heap_remove(&core->breakers, &breaker->timer);
+}
+
+void breaker_leave(struct core *core, struct breaker *breaker, const struct job *job)
+{
+    if (!breaker || breaker->trial != job)
+        return;
+    breaker->trial = NULL;
+    set_timer(core, breaker, core->now_ms); /* unless its result says more, the next one tries */
+}
+
+void breaker_await(struct core *core, struct breaker *breaker)
+{
+    if (breaker->wait_ms && !breaker->trial && !breaker->timer.place)
+        set_timer(core, breaker, breaker->due_ms > core->now_ms ? breaker->due_ms
+                                                                : core->now_ms + TRIAL_PERIOD_MS);
+}
+
+static void let_one(struct core *core, struct breaker *breaker)
+{
+    heap_remove(&core->breakers, &breaker->timer);
+    if (!breaker->of_image) {
+        dispatch_unpark_of(core, container_of(breaker, struct engine, breaker)->policy, 1);
+        breaker_await(core, breaker);
+        return;
+    }
+    image_let_one(core, image_of(breaker));
+    if (image_of(breaker)->waiting.count)
+        breaker_await(core, breaker);
+}
+
+void breakers_tick(struct core *core)
+{
+    struct heap_node *first;
+    while ((first = heap_peek(&core->breakers)) && first->key <= core->now_ms && !core->failed)
+        let_one(core, container_of(first, struct breaker, timer));
+}
+
+/* ---- jobs and what they stand for -------------------------------------------------- */
+
+struct breaker *job_breaker(struct job *job)
+{
+    struct rollout *rollout = job_rollout(job);
+    struct image *image = job->group->work->image;
+    if (job->stage == STAGE_INIT)
+        return image ? &image->breaker : NULL;
+    return job->stage == STAGE_RUN && rollout->engine ? &rollout->engine->breaker : NULL;
+}
+
+bool job_may_start(const struct core *core, const struct job *job)
+{
+    const struct image *image = job->group->work->image;
+    if (job->stage == STAGE_INIT)
+        return !image || breaker_lets(core, &image->breaker);
+    return !job_needs_engine(job) || engine_is_ready(core, job->group->work->policy);
+}

@@ -1,0 +1,207 @@
+/*
+ * core/engines/engines.h - the engines that runs are given, what run workers see of them, and which one
+ * a rollout is placed on.
+ *
+ * An engine is known while it is registered or a rollout names it. A run worker says of each engine
+ * what its own rollouts hold there (engine.sight); the sums over all workers are what placing goes by.
+ */
+#ifndef SLUICE_BROKER_CORE_ENGINES_ENGINES_H
+#define SLUICE_BROKER_CORE_ENGINES_ENGINES_H
+
+#include "broker/core/core.h"
+#include "broker/core/engines/breaker.h"
+#include "common/base/url.h"
+
+struct call;
+struct core;
+struct group_work;
+struct job;
+struct rollout;
+struct worker;
+
+enum {
+    AFFINITY_PERCENT = 15, /* a group's engine is kept up to so much above the mean load */
+    ROOM_FREE_PERMILLE = 600, /* of an engine's cache: below, its limit grows ... */
+    ROOM_FULL_PERMILLE = 800, /* ... and above, it shrinks until about ... */
+    ROOM_GOAL_PERMILLE = 700, /* ... so much would be used */
+    ROOM_PERIOD_MS = 5000,    /* between two changes */
+    OVERLOAD_PERMILLE = 950,  /* of its cache in use, and ... */
+    OVERLOAD_PERCENT = 50,    /* ... so much above the mean load: rollouts move away */
+    LOOKS_SILENT = 2,         /* looks in a row without an answer, and an engine is silent */
+    LOOKS_A_BEAT = 64         /* that a worker is asked for at a time */
+};
+
+/* What one worker's rollouts hold on an engine. */
+struct sight {
+    struct engine *engine;
+    uint64_t runs, tokens, calls;
+};
+
+enum { VERSION_MAX = 30, CALLS_MAX = 16, TROUBLE_MAX = 256, PAUSE_MAX_MS = 3600000 }; /* as in messages.def */
+
+/* What run workers find who ask it how it is (core/engines/looks.c). */
+struct look {
+    struct heap_node timer; /* in core->looks while it is looked at: when the next is due */
+    uint32_t unanswered;    /* in a row */
+    char trouble[TROUBLE_MAX + 1]; /* of the last of them */
+};
+
+enum { DIGEST_MAX = 80 }; /* as in messages.def */
+
+/* What of an engine its policy's engines have in common: digests, as trajectories have them. */
+struct identity {
+    char tokenizer[DIGEST_MAX + 1]; /* "": it cannot be asked */
+    char template[DIGEST_MAX + 1];  /* "": nothing is known */
+};
+
+/* What some engines serve and some groups want (core/engines/policies.c). */
+struct policy {
+    struct list link; /* in core->policies */
+    struct identity identity;
+    uint64_t engines, groups; /* that are of it: registered ones, live ones */
+    uint64_t bound;           /* of the groups, those with a run that was recorded with its identity */
+    bool is_waited;           /* runs may be parked because its engines are full, and others are not */
+    char name[];
+};
+
+struct engine {
+    struct list link;  /* in core->engines */
+    uint64_t live;     /* runs leased with it */
+    uint64_t refs;     /* rollouts that name it */
+    uint64_t blamer;   /* the rollout of its last fault, 0 before the first */
+    uint64_t assigned; /* runs placed there since the start */
+    struct sight seen; /* by all workers together */
+    uint32_t runs_max; /* as its admin set it; 0: no limit */
+    uint32_t room;     /* what its cache has room for, as far as is known; 0: no limit */
+    int64_t room_ms;   /* when that was changed last */
+    uint32_t cache_permille; /* of its cache in use, as it said last, ... */
+    bool has_cache;          /* ... if it did */
+    struct look look;
+    int64_t overloaded_since_ms; /* 0: it is not */
+    char version[VERSION_MAX + 1]; /* of the policy it serves; "": nobody said */
+    uint64_t version_number;       /* its place among all there were; 0: nobody said */
+    char calls[CALLS_MAX + 1];     /* what its pause does to calls in flight; "": it is not paused */
+    int64_t resume_ms;             /* when its pause ends by itself */
+    uint64_t state;                /* core->engine_states at its last change that workers hear of */
+    bool registered, draining;
+    struct policy *policy;    /* registered: never NULL */
+    struct identity identity; /* as a worker told it last */
+    bool is_other; /* than its policy's */
+    bool was_met;  /* it has answered a look */
+    struct breaker breaker;
+    char credentials[URL_MAX + 1]; /* for run workers alone; never shown. "": none */
+    uint32_t url_len;
+    char url[];
+};
+
+struct slice engine_url(const struct engine *engine); /* empty for NULL */
+struct engine *engine_find(const struct core *core, struct slice url); /* NULL: not known */
+/* Only knows its name, if it is not registered. NULL when out of memory. */
+struct engine *engine_intern(struct core *core, struct slice url);
+bool engine_restore(struct core *core, const struct core_engine *row);
+/* Whether runs may be placed there as far as its health, its admin and its trainer go. */
+bool engine_lets(const struct core *core, const struct engine *engine);
+/* Whether there is one that lets, of this policy; NULL: of any. */
+bool engine_is_ready(const struct core *core, const struct policy *policy);
+bool engine_is_paused(const struct engine *engine);
+/* A run ended well there: it is neither set aside nor silent. */
+void engine_works(struct core *core, struct engine *engine);
+/* As many runs as its limits allow at a time; UINT64_MAX: there is none. */
+uint64_t engine_limit(const struct engine *engine);
+/* Makes `engine` (may be NULL) the rollout's. */
+void rollout_set_engine(struct core *core, struct rollout *rollout, struct engine *engine);
+
+/* To disk, as it is now. */
+void engine_persist(struct core *core, const struct engine *engine);
+/* The registered engine of this URL; refuses, NULL, if there is none. */
+struct engine *engine_get(struct core *core, const struct call *call, struct slice url,
+                          const char *field);
+
+/* ---- policies by name (core/engines/policies.c) ------------------------------------------------ */
+
+/* An empty name is that of the usual one, "default". */
+struct policy *policy_find(const struct core *core, struct slice name); /* NULL: not known */
+bool policies_have_room(const struct core *core);
+/* NULL when out of memory. What nobody is of is forgotten: policy_forget_unused. */
+struct policy *policy_intern(struct core *core, struct slice name);
+void policy_forget_unused(struct core *core, struct policy *policy);
+void engine_set_policy(struct core *core, struct engine *engine, struct policy *policy);
+void policy_add_group(struct policy *policy, struct group_work *work);
+void policy_take_group(struct core *core, struct group_work *work);
+/* After a restart: whether it is bound. */
+void policy_restore_group(struct group_work *work);
+void policies_restored(struct core *core);
+struct identity identity_of(struct slice tokenizer, struct slice template);
+/* It is to be looked at before any run goes there. */
+bool engine_is_unmet(const struct core *core, const struct engine *engine);
+/* A worker says what the engine serves. */
+void engine_identify(struct core *core, struct engine *engine, struct slice tokenizer, struct slice template);
+/* Whether it serves what its policy does is found out anew. */
+void engine_judge(struct core *core, struct engine *engine);
+struct core_text {
+    char text[160];
+};
+/* What differs, of one that is_other. */
+struct slice engine_difference(struct core_text *ret, const struct engine *engine);
+/* Whether this good run may be recorded in its group: it was sampled under the policy's identity. */
+bool policy_admits(struct core *core, struct job *job, const struct msg_job_result *in);
+/* For core_check: NULL, or what is broken. */
+const char *policies_check(const struct core *core);
+
+/* ---- policy versions and pauses (core/engines/policy.c) -------------------------------------- */
+
+/* What the engine serves, whether it may be called and with which credentials, to every run worker. */
+void policy_changed(struct core *core, struct engine *engine);
+/* A run worker has not heard of what changed since `heard`. */
+void policy_tell(struct core *core, const struct worker *worker, uint64_t heard);
+void policy_restore(struct core *core, struct engine *engine, const struct core_engine *row);
+/* Nothing is known of its policy and its credentials any more, and it is not paused. */
+void policy_reset(struct core *core, struct engine *engine);
+/* When the first pause ends; INT64_MAX: there is none. */
+int64_t policy_due(const struct core *core);
+void policy_tick(struct core *core);
+/* For core_check: NULL, or what is broken. */
+const char *policy_check(const struct core *core);
+
+/* ---- placing (core/engines/placing.c) ------------------------------------------------------- */
+
+/* Whether an engine of this policy that lets is below its limit; NULL: of any. */
+bool placing_has_room(const struct core *core, const struct policy *policy);
+/*
+ * The engine for a rollout's run, by core->placing, among those that have room; another than
+ * the one it avoids if there is one. NULL: placing_has_room is false.
+ */
+struct engine *placing_choose(struct core *core, const struct rollout *rollout);
+/* Tokens of a rollout, as far as is known; 1 where nothing is. */
+uint64_t placing_typical(const struct core *core);
+/* Tokens of its rollouts' contexts; those that no worker has told of yet are typical. */
+uint64_t placing_load(const struct engine *engine, uint64_t typical);
+
+/* ---- moving (core/engines/moving.c) --------------------------------------------------------- */
+
+/* The engine has said how full its cache is: a rollout may have to move. */
+void moving_judge(struct core *core, struct engine *engine);
+
+/* ---- looks (core/engines/looks.c) ----------------------------------------------------------- */
+
+/* Whether its looks go unanswered. */
+bool engine_is_silent(const struct engine *engine);
+/* Begins or ends looking at it, as it is registered and paused now. */
+void looks_refresh(struct core *core, struct engine *engine);
+/* The worker, which has just beaten, is asked for what is due. */
+void looks_ask(struct core *core, const struct worker *worker);
+/* What a sight says of a look, if it does. */
+void looks_take(struct core *core, struct engine *engine, const struct msg_engine_sight *in);
+/* For core_check: NULL, or what is broken. */
+const char *looks_check(const struct core *core);
+
+/* ---- what workers see (core/engines/sights.c) ------------------------------------------------ */
+
+/* The worker is gone, with all that it saw. */
+void sights_forget_worker(struct worker *worker);
+/* The engine is about to be forgotten. */
+void sights_forget_engine(struct core *core, const struct engine *engine);
+/* For core_check: NULL, or what is broken. */
+const char *sights_check(const struct core *core);
+
+#endif

@@ -1,0 +1,331 @@
+/*
+ * Policies by name. The engines of one policy serve one tokenizer and one chat template, so that what its groups
+ * are made of can be compared and trained on together. A policy is known while an engine or a live group is of it.
+ *
+ * What an engine serves run workers tell (engine.sight, job.result), as two digests: its identity. The first one
+ * told is the policy's; an engine that tells another gets no runs, and those that are there begin again elsewhere.
+ * A policy takes another identity once nothing holds it to the one it has: no other engine of it serves that, and no
+ * live group of it has a run that was recorded with it (such a group is bound). So a bound group's identity is its policy's.
+ *
+ * A result that was sampled under another identity is never recorded, whatever engines said of themselves before.
+ */
+#include "broker/core/state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { POLICIES_MAX = 256 };
+
+static const char usual[] = "default";
+
+/* ---- identities -------------------------------------------------------------------------- */
+
+static bool is_known(const struct identity *identity) { return identity->template[0] != '\0'; }
+
+static bool is_same(const struct identity *a, const struct identity *b)
+{
+    return strcmp(a->tokenizer, b->tokenizer) == 0 && strcmp(a->template, b->template) == 0;
+}
+
+static void copy(char *to, struct slice text)
+{
+    size_t len = text.len < DIGEST_MAX ? text.len : DIGEST_MAX;
+    if (len)
+        memcpy(to, text.data, len);
+    to[len] = '\0';
+}
+
+struct identity identity_of(struct slice tokenizer, struct slice template)
+{
+    struct identity identity;
+    copy(identity.tokenizer, tokenizer);
+    copy(identity.template, template);
+    return identity;
+}
+
+/* ---- life -------------------------------------------------------------------------------- */
+
+struct policy *policy_find(const struct core *core, struct slice name)
+{
+    struct policy *policy;
+    LIST_EACH(policy, &core->policies, link)
+        if (slice_is(name.len ? name : slice_from_str(usual), policy->name))
+            return policy;
+    return NULL;
+}
+
+bool policies_have_room(const struct core *core) { return core->policy_count < POLICIES_MAX; }
+
+struct policy *policy_intern(struct core *core, struct slice name)
+{
+    struct policy *policy = policy_find(core, name);
+    if (policy)
+        return policy;
+    name = name.len ? name : slice_from_str(usual);
+    policy = core_alloc(core, 1, sizeof(*policy) + name.len + 1);
+    if (!policy)
+        return NULL;
+    memcpy(policy->name, name.data, name.len);
+    list_push_back(&core->policies, &policy->link);
+    core->policy_count++;
+    return policy;
+}
+
+static void persist(struct core *core, const struct policy *policy, bool present)
+{
+    if (core->restoring)
+        return;
+    struct slice name = effect_copy(core, slice_from_str(policy->name));
+    struct slice tokenizer = effect_copy(core, slice_from_str(policy->identity.tokenizer));
+    struct slice template = effect_copy(core, slice_from_str(policy->identity.template));
+    struct effect *effect = effect_push(core, PERSIST_POLICY);
+    effect->present = present;
+    effect->policy = (struct core_policy){name, tokenizer, template};
+}
+
+void policy_forget_unused(struct core *core, struct policy *policy)
+{
+    if (policy->engines || policy->groups || core->restoring)
+        return;
+    if (is_known(&policy->identity))
+        persist(core, policy, false);
+    list_remove(&policy->link);
+    core->policy_count--;
+    free(policy);
+}
+
+void engine_set_policy(struct core *core, struct engine *engine, struct policy *policy)
+{
+    struct policy *old = engine->policy;
+    if (policy)
+        policy->engines++;
+    engine->policy = policy;
+    engine->is_other = false;
+    if (!old)
+        return;
+    old->engines--;
+    policy_forget_unused(core, old);
+}
+
+void policy_add_group(struct policy *policy, struct group_work *work)
+{
+    work->policy = policy;
+    policy->groups++;
+}
+
+void policy_take_group(struct core *core, struct group_work *work)
+{
+    struct policy *policy = work->policy;
+    if (!policy)
+        return;
+    work->policy = NULL;
+    policy->groups--;
+    policy->bound -= work->is_bound;
+    policy_forget_unused(core, policy);
+}
+
+static void bind(struct group_work *work)
+{
+    work->policy->bound += !work->is_bound;
+    work->is_bound = true;
+}
+
+bool core_restore_policy(struct core *core, const struct core_policy *row)
+{
+    struct policy *policy = policy_intern(core, row->name);
+    if (policy)
+        policy->identity = identity_of(row->tokenizer, row->template);
+    return policy != NULL;
+}
+
+/* What has ended, or has left a run, may have been recorded: of some there is no row any more. */
+void policy_restore_group(struct group_work *work)
+{
+    const struct group *group = work->init.group;
+    if (work->policy && is_known(&work->policy->identity))
+        for (uint32_t k = 0; k < group->samples; k++)
+            if (work->rollouts[k].ended || work->rollouts[k].job.stage == STAGE_EVAL)
+                bind(work);
+}
+
+void policies_restored(struct core *core)
+{
+    struct list *at = core->policies.next, *next;
+    for (; at != &core->policies; at = next) {
+        next = at->next;
+        policy_forget_unused(core, container_of(at, struct policy, link));
+    }
+}
+
+/* ---- engines ----------------------------------------------------------------------------- */
+
+bool engine_is_unmet(const struct core *core, const struct engine *engine)
+{
+    return engine->policy && is_known(&engine->policy->identity) && !is_known(&engine->identity) &&
+           !engine->was_met && core->settings.look_ms;
+}
+
+/* What runs there begins again on another engine, and has used up nothing. */
+static void send_away(struct core *core, const struct engine *engine)
+{
+    const struct worker *worker;
+    LIST_EACH(worker, &core->workers, link) {
+        struct list *at = worker->jobs.jobs.next, *next;
+        for (; at != &worker->jobs.jobs; at = next) {
+            struct job *job = container_of(at, struct job, link);
+            next = at->next;
+            if (job->stage == STAGE_RUN && job_rollout(job)->engine == engine)
+                job_evict(core, job);
+        }
+    }
+}
+
+static void judge(struct core *core, struct engine *engine)
+{
+    bool was_other = engine->is_other;
+    const struct policy *policy = engine->policy;
+    engine->is_other = is_known(&policy->identity) && is_known(&engine->identity) &&
+                       !is_same(&policy->identity, &engine->identity);
+    if (engine->is_other && !was_other)
+        send_away(core, engine);
+    else if (was_other && !engine->is_other)
+        dispatch_unpark(core, SIZE_MAX);
+}
+
+/* Whether nothing holds the policy to the identity that it has; `engine` serves another. */
+static bool is_free(const struct core *core, const struct policy *policy, const struct engine *engine)
+{
+    const struct engine *other;
+    if (!is_known(&policy->identity))
+        return true;
+    LIST_EACH(other, &core->engines, link)
+        if (other != engine && other->policy == policy && is_same(&other->identity, &policy->identity))
+            return false;
+    return policy->bound == 0;
+}
+
+static void set_identity(struct core *core, struct policy *policy, const struct identity *identity)
+{
+    struct engine *engine;
+    policy->identity = *identity;
+    persist(core, policy, true);
+    LIST_EACH(engine, &core->engines, link)
+        if (engine->policy == policy)
+            judge(core, engine);
+}
+
+void engine_judge(struct core *core, struct engine *engine)
+{
+    struct policy *policy = engine->policy;
+    if (!policy || !is_known(&engine->identity))
+        return;
+    if (!core->restoring && !is_same(&engine->identity, &policy->identity) && is_free(core, policy, engine))
+        set_identity(core, policy, &engine->identity);
+    judge(core, engine);
+}
+
+void engine_identify(struct core *core, struct engine *engine, struct slice tokenizer, struct slice template)
+{
+    struct identity identity = identity_of(tokenizer, template);
+    if (!engine->policy || !is_known(&identity))
+        return;
+    bool is_new = !is_same(&identity, &engine->identity), was_unmet = engine_is_unmet(core, engine);
+    engine->identity = identity;
+    if (is_new)
+        engine_persist(core, engine);
+    engine_judge(core, engine);
+    if (was_unmet && !engine->is_other)
+        dispatch_unpark(core, SIZE_MAX);
+}
+
+struct slice engine_difference(struct core_text *ret, const struct engine *engine)
+{
+    const struct identity *has = &engine->identity, *wants = &engine->policy->identity;
+    bool is_tokenizer = strcmp(has->tokenizer, wants->tokenizer) != 0;
+    bool is_template = strcmp(has->template, wants->template) != 0;
+    int len = snprintf(ret->text, sizeof(ret->text), "its %s%s%s %s not the policy's (%s)",
+                       is_tokenizer ? "tokenizer" : "", is_tokenizer && is_template ? " and its " : "",
+                       is_template ? "chat template" : "", is_tokenizer && is_template ? "are" : "is",
+                       engine->policy->name);
+    return slice_of(ret->text, (size_t)len);
+}
+
+/* ---- results ------------------------------------------------------------------------------- */
+
+bool policy_admits(struct core *core, struct job *job, const struct msg_job_result *in)
+{
+    struct group_work *work = job->group->work;
+    struct engine *engine = job_rollout(job)->engine;
+    struct identity identity = identity_of(in->tokenizer_digest, in->template_digest);
+    if (!work->policy || !is_known(&identity)) /* no engine, or a worker that does not tell */
+        return true;
+    if (engine && engine->policy == work->policy && !is_known(&engine->identity))
+        engine_identify(core, engine, in->tokenizer_digest, in->template_digest);
+    if (!is_known(&work->policy->identity))
+        set_identity(core, work->policy, &identity);
+    if (!is_same(&identity, &work->policy->identity))
+        return false;
+    bind(work);
+    return true;
+}
+
+/* ---- what must hold ------------------------------------------------------------------------ */
+
+struct census {
+    uint64_t engines, groups, bound;
+};
+
+static struct census count(const struct core *core, const struct policy *policy)
+{
+    struct census census = {0};
+    const struct engine *engine;
+    size_t at = 0;
+    LIST_EACH(engine, &core->engines, link)
+        census.engines += engine->policy == policy;
+    for (const struct group *group; (group = table_next(&core->groups, &at));)
+        if (group->work && group->work->policy == policy) {
+            census.groups++;
+            census.bound += group->work->is_bound;
+        }
+    return census;
+}
+
+static const char *check_runs(const struct core *core)
+{
+    const struct worker *worker;
+    LIST_EACH(worker, &core->workers, link)
+        for (const struct list *at = worker->jobs.jobs.next; at != &worker->jobs.jobs; at = at->next) {
+            struct job *job = container_of(at, struct job, link);
+            const struct engine *engine = job->stage == STAGE_RUN ? job_rollout(job)->engine : NULL;
+            if (engine && engine->is_other && engine->policy == job->group->work->policy)
+                return "a rollout is on an engine that serves another tokenizer or template than its group's";
+        }
+    return NULL;
+}
+
+const char *policies_check(const struct core *core)
+{
+    const struct policy *policy;
+    const struct engine *engine;
+    size_t policies = 0;
+    LIST_EACH(policy, &core->policies, link) {
+        struct census census = count(core, policy);
+        policies++;
+        if (census.engines != policy->engines || census.groups != policy->groups || census.bound != policy->bound)
+            return "a policy's engines or groups are counted wrong";
+        if (!census.engines && !census.groups)
+            return "a policy is kept for nothing";
+        if (census.bound && !is_known(&policy->identity))
+            return "a group is bound to nothing";
+    }
+    LIST_EACH(engine, &core->engines, link) {
+        if (engine->registered != (engine->policy != NULL))
+            return "a registered engine has no policy, or another one has";
+        if (engine->is_other && (!is_known(&engine->identity) || is_same(&engine->identity, &engine->policy->identity)))
+            return "an engine counts as another that serves what its policy does";
+        if (!engine->is_other && engine->policy && is_known(&engine->identity) &&
+            !is_same(&engine->identity, &engine->policy->identity))
+            return "an engine gets runs that serves another tokenizer or template than its policy";
+    }
+    return policies == core->policy_count ? check_runs(core) : "the policies are counted wrong";
+}

@@ -1,0 +1,184 @@
+/*
+ * Who gets what. What is next in a stage (core/queue/share.h) goes to the worker with the
+ * most free slots. A suspect runs alone: on an idle worker, or on one that is kept from new
+ * work until it is idle, one a stage at a time.
+ */
+#include "broker/core/state.h"
+
+static void emit_job(struct core *core, const struct job *job)
+{
+    const struct group *group = job->group;
+    struct rollout *rollout = job_rollout((struct job *)job);
+    struct slice name = job_name(core, job);
+    struct slice worker = effect_copy(core, worker_id(job->worker));
+    struct slice engine = effect_copy(core, engine_url(rollout ? rollout->engine : NULL));
+    size_t prefix = strlen(stage_wire(job->stage)) + 1;
+    struct effect *send = effect_push(core, LANE_JOB);
+    send->worker = worker;
+    send->job = name;
+    send->stage = job->stage;
+    send->group = group_id(group);
+    send->stream = stream_name(group->stream);
+    if (rollout && name.len > prefix)
+        send->rollout = slice_of(name.data + prefix, name.len - prefix);
+    send->sample = rollout ? job->sample : 0;
+    send->token = job->token;
+    send->attempt = job->attempt;
+    send->engine = job->stage == STAGE_RUN ? engine : slice_of(NULL, 0);
+}
+
+uint64_t token_newest(const struct core *core)
+{
+    return (core->epoch << 32) + core->dispatches;
+}
+
+bool token_is_possible(const struct core *core, uint64_t token)
+{
+    return token <= token_newest(core);
+}
+
+static void hand_out(struct core *core, struct job *job, struct worker *worker)
+{
+    if (job_needs_engine(job))
+        rollout_set_engine(core, job_rollout(job), placing_choose(core, job_rollout(job)));
+    if (job->attempt < ATTEMPTS_MAX)
+        job->attempt++;
+    core->counters.dispatched++;
+    core->dispatches++;
+    job_lease(core, job, worker, token_newest(core));
+    issued_note(core, job);
+    emit_job(core, job);
+}
+
+static struct job *first_job(struct core *core, enum place place, enum stage stage)
+{
+    struct queue *queue = &core->queues[place][stage];
+    if (place == PLACE_QUEUED)
+        return share_next(core, stage);
+    return queue->count ? container_of(queue->jobs.next, struct job, link) : NULL;
+}
+
+/*
+ * The first job of a place that can run; those that lack an engine or an image are parked. While
+ * every engine is full the place waits as it is, so that turns and priorities stay what they are; where only those
+ * of the job's policy are, it makes room for the jobs of others.
+ */
+static struct job *next_job(struct core *core, enum place place, enum stage stage)
+{
+    struct job *job;
+    while ((job = first_job(core, place, stage))) {
+        if (job_may_start(core, job)) {
+            if (!job_needs_engine(job) || placing_has_room(core, job->group->work->policy))
+                return job;
+            if (!placing_has_room(core, NULL))
+                return NULL;
+            job->group->work->policy->is_waited = true;
+        }
+        job_park(core, job);
+    }
+    return NULL;
+}
+
+void dispatch_unpark(struct core *core, size_t most)
+{
+    struct queue *parked = &core->queues[PLACE_PARKED][STAGE_RUN];
+    if (most < parked->count) {
+        while (most-- > 0)
+            job_queue(core, container_of(parked->jobs.next, struct job, link), true);
+        return;
+    }
+    while (parked->count)
+        job_queue(core, container_of(parked->jobs.prev, struct job, link), true);
+}
+
+bool dispatch_unpark_of(struct core *core, const struct policy *policy, size_t most)
+{
+    enum { SOME_MAX = 64 };
+    struct queue *parked = &core->queues[PLACE_PARKED][STAGE_RUN];
+    struct job *jobs[SOME_MAX];
+    size_t count = 0;
+    for (struct list *at = parked->jobs.next; at != &parked->jobs && count < most && count < SOME_MAX; at = at->next) {
+        struct job *job = container_of(at, struct job, link);
+        if (job->group->work->policy == policy)
+            jobs[count++] = job;
+    }
+    for (size_t i = count; i-- > 0;)
+        job_queue(core, jobs[i], true);
+    return count > 0;
+}
+
+void dispatch_room_came(struct core *core, const struct engine *engine)
+{
+    struct policy *policy = engine->policy;
+    if (policy && policy->is_waited)
+        policy->is_waited = dispatch_unpark_of(core, policy, SIZE_MAX); /* so that turns and priorities count among them */
+}
+
+/* ---- suspects ---------------------------------------------------------------------- */
+
+static void reserve(struct core *core, enum stage stage, struct worker *worker)
+{
+    struct worker *old = core->reserved[stage];
+    core->reserved[stage] = worker;
+    if (old)
+        worker_refresh(core, old);
+    if (worker)
+        worker_refresh(core, worker);
+}
+
+/* The worker with the fewest jobs that could run one alone, once it is idle. */
+static struct worker *least_busy(const struct core *core, enum stage stage)
+{
+    struct worker *worker, *best = NULL;
+    LIST_EACH(worker, &core->workers, link)
+        if (worker->stage == stage && !worker_is_out(worker) && !worker->solo &&
+            (!best || worker->jobs.count < best->jobs.count))
+            best = worker;
+    return best;
+}
+
+static void dispatch_solo(struct core *core, enum stage stage)
+{
+    struct job *job;
+    struct worker *kept = core->reserved[stage];
+    if (kept && worker_is_out(kept))
+        reserve(core, stage, NULL);
+    while ((job = next_job(core, PLACE_SOLO, stage))) {
+        struct worker *worker = core->reserved[stage];
+        if (!worker || worker->jobs.count)
+            worker = least_busy(core, stage);
+        if (!worker)
+            return;
+        if (worker->jobs.count) {
+            if (!core->reserved[stage])
+                reserve(core, stage, worker);
+            return;
+        }
+        if (core->reserved[stage] == worker)
+            reserve(core, stage, NULL);
+        hand_out(core, job, worker);
+    }
+    if (core->reserved[stage])
+        reserve(core, stage, NULL);
+}
+
+/* ---- everything else --------------------------------------------------------------- */
+
+static void dispatch_queue(struct core *core, enum stage stage)
+{
+    struct heap_node *freest;
+    struct job *job;
+    while ((freest = heap_peek(&core->free[stage])) &&
+           (job = next_job(core, PLACE_QUEUED, stage)))
+        hand_out(core, job, container_of(freest, struct worker, free));
+}
+
+void core_dispatch(struct core *core, int64_t now_ms)
+{
+    if (!core_begin(core, now_ms))
+        return;
+    for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT && !core->failed; stage++) {
+        dispatch_solo(core, stage);
+        dispatch_queue(core, stage);
+    }
+}

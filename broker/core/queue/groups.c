@@ -1,0 +1,359 @@
+#include "broker/core/state.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- finding ----------------------------------------------------------------------- */
+
+struct slice group_id(const struct group *group) { return slice_of(group->id, group->id_len); }
+
+struct group *group_find(const struct core *core, struct slice id)
+{
+    return table_find(&core->groups, id);
+}
+
+bool core_remembers(const struct core *core, struct slice group) { return group_find(core, group) != NULL; }
+
+/* A sample's number as it is written in names: no sign, no leading zero. */
+static bool parse_sample(struct slice text, uint32_t *ret)
+{
+    uint32_t value = 0;
+    if (text.len == 0 || text.len > 4 || (text.len > 1 && text.data[0] == '0'))
+        return false;
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.data[i] < '0' || text.data[i] > '9')
+            return false;
+        value = 10 * value + (text.data[i] - '0');
+    }
+    *ret = value;
+    return true;
+}
+
+bool rollout_find(const struct core *core, struct slice name, struct group **ret_group,
+                  uint32_t *ret_sample)
+{
+    const uint8_t *slash = name.len ? memchr(name.data, '/', name.len) : NULL;
+    if (!slash)
+        return false;
+    size_t id_len = (size_t)(slash - name.data);
+    struct group *group = group_find(core, slice_of(name.data, id_len));
+    uint32_t sample;
+    if (!group || !parse_sample(slice_of(slash + 1, name.len - id_len - 1), &sample) ||
+        sample >= group->samples)
+        return false;
+    *ret_group = group;
+    *ret_sample = sample;
+    return true;
+}
+
+/* ---- life -------------------------------------------------------------------------- */
+
+static void job_init(struct job *job, struct group *group, enum stage stage, uint32_t sample)
+{
+    list_init(&job->link);
+    job->group = group;
+    job->stage = (uint8_t)stage;
+    job->sample = (uint16_t)sample;
+}
+
+uint32_t core_ms(uint64_t ms) { return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX; }
+
+static const char *task_id(const struct group *group)
+{
+    return (const char *)&group->work->rollouts[group->samples];
+}
+
+static struct group_work *create_work(struct core *core, struct group *group,
+                                      const struct core_task *task)
+{
+    size_t rollouts = group->samples * sizeof(struct rollout);
+    struct group_work *work =
+        core_alloc(core, 1, sizeof(*work) + rollouts + task->id.len + 1);
+    if (!work)
+        return NULL;
+    list_init(&work->link);
+    work->serial = ++core->serial;
+    work->priority = PRIORITY_USUAL;
+    work->task_bytes = task->bytes < UINT32_MAX ? (uint32_t)task->bytes : UINT32_MAX;
+    if (task->id.len)
+        memcpy(&work->rollouts[group->samples], task->id.data, task->id.len);
+    work->needs_engine = task->needs_engine;
+    struct policy *policy = task->needs_engine ? policy_intern(core, task->policy) : NULL;
+    if (policy)
+        policy_add_group(policy, work);
+    for (unsigned stage = 0; stage < STAGE_COUNT; stage++)
+        work->limit_ms[stage] = core_ms((uint64_t)task->limit_ms[stage]);
+    image_join(core, work, task->image);
+    job_init(&work->init, group, STAGE_INIT, 0);
+    for (uint32_t k = 0; k < group->samples; k++)
+        job_init(&work->rollouts[k].job, group, STAGE_RUN, k);
+    return work;
+}
+
+struct group *group_create(struct core *core, struct slice id, struct stream *stream,
+                           uint32_t samples, uint64_t task_hash, const struct core_task *task)
+{
+    struct group *group = core_alloc(core, 1, sizeof(*group) + id.len + 1);
+    if (!group)
+        return NULL;
+    memcpy(group->id, id.data, id.len);
+    group->id_len = (uint32_t)id.len;
+    group->stream = stream;
+    group->samples = samples;
+    group->task_hash = task_hash;
+    group->work = create_work(core, group, task);
+    if (!group->work || !table_put(&core->groups, group_id(group), group)) {
+        core->failed = true;
+        group_destroy(group);
+        return NULL;
+    }
+    list_push_back(&stream->live, &group->work->link);
+    limit_take(core, stream->owner, LIMIT_TASK_BYTES, group->work->task_bytes);
+    return group;
+}
+
+void group_count(struct core *core, struct group *group, uint32_t rollouts)
+{
+    group->work->live += rollouts;
+    group->stream->pending += rollouts;
+    limit_take(core, group->stream->owner, LIMIT_ROLLOUTS, rollouts);
+    if (group->work->lease_ms)
+        group->stream->under_lease += rollouts;
+}
+
+static void destroy_work(struct group *group)
+{
+    struct group_work *work = group->work;
+    if (!work)
+        return;
+    group->work = NULL;
+    for (uint32_t k = 0; k < group->samples; k++) {
+        free(work->rollouts[k].detail);
+        job_clear(&work->rollouts[k].job);
+    }
+    job_clear(&work->init);
+    list_remove(&work->link);
+    free(work->init_layer);
+    free(work);
+}
+
+void group_destroy(struct group *group)
+{
+    destroy_work(group);
+    free(group->seqs);
+    free(group);
+}
+
+void group_forget(struct core *core, struct group *group)
+{
+    free(group->seqs);
+    group->seqs = NULL;
+    list_push_back(&core->forgotten, &group->forgotten);
+    core->forgotten_count++;
+}
+
+void groups_trim(struct core *core)
+{
+    while (core->forgotten_count > core->settings.forgotten_max) {
+        struct group *oldest = container_of(core->forgotten.next, struct group, forgotten);
+        list_remove(&oldest->forgotten);
+        core->forgotten_count--;
+        table_take(&core->groups, group_id(oldest));
+        group_destroy(oldest);
+    }
+}
+
+void group_close(struct core *core, struct group *group)
+{
+    struct group_work *work = group->work;
+    if (work->live > 0)
+        return;
+    job_withdraw(core, &work->init);
+    limit_release(core, group->stream->owner, LIMIT_TASK_BYTES, work->task_bytes);
+    heap_remove(&core->expiries, &work->expiry);
+    image_part(core, work);
+    policy_take_group(core, work);
+    uint64_t last = 0;
+    group->seqs = core_alloc(core, group->samples, sizeof(*group->seqs));
+    for (uint32_t k = 0; k < group->samples; k++) {
+        uint64_t seq = work->rollouts[k].seq;
+        last = seq > last ? seq : last;
+        if (group->seqs)
+            group->seqs[k] = seq;
+    }
+    destroy_work(group);
+    if (last < group->stream->first)
+        group_forget(core, group);
+    else if (!heap_put(&group->stream->ended, &group->ended, (int64_t)last))
+        core->failed = true;
+}
+
+/* ---- ends -------------------------------------------------------------------------- */
+
+static struct slice rollout_name(struct core *core, const struct rollout *rollout)
+{
+    return effect_print(core, "%s/%u", rollout->job.group->id, rollout->job.sample);
+}
+
+/* The evaluator's words; before them the run's, where the agent used up its budget or is marked stale. */
+static struct slice end_detail(struct core *core, const struct rollout *rollout,
+                               const struct ending *ending)
+{
+    enum { DETAIL_MAX = 4096 };
+    char both[DETAIL_MAX + 1];
+    const char *run = rollout->detail ? rollout->detail : "";
+    bool says_more = ending->outcome == OUTCOME_AGENT || strncmp(run, STALE_MARK, sizeof(STALE_MARK) - 1) == 0;
+    bool is_joined = says_more && *run && ending->detail.len &&
+                     !slice_is(ending->detail, run) &&
+                     strlen(run) + 2 + ending->detail.len <= DETAIL_MAX;
+    if (is_joined) {
+        int len = snprintf(both, sizeof(both), "%s; %.*s", run, SLICE_ARG(ending->detail));
+        return effect_copy(core, slice_of(both, (size_t)len));
+    }
+    return ending->detail.len ? ending->detail : effect_copy(core, slice_from_str(run));
+}
+
+static struct core_end describe_end(struct core *core, const struct rollout *rollout,
+                                    const struct ending *ending)
+{
+    const struct group *group = rollout->job.group;
+    const struct group_work *work = group->work;
+    const struct job *last = work->init_done ? &rollout->job : &work->init;
+    return (struct core_end){
+        .stream = stream_name(group->stream),
+        .seq = rollout->seq,
+        .rollout = rollout_name(core, rollout),
+        .group = group_id(group),
+        .task = effect_copy(core, slice_from_str(task_id(group))),
+        .sample = rollout->job.sample,
+        .attempt = last->attempt,
+        .outcome = ending->outcome,
+        .trainable = ending->trainable,
+        .has_reward = ending->has_reward,
+        .reward = ending->reward,
+        .detail = end_detail(core, rollout, ending),
+        .init_layer = effect_copy(core, slice_from_str(work->init_layer)),
+        .engine = effect_copy(core, engine_url(rollout->engine)),
+        .wait_ms = (uint64_t)work->init_wait_ms + rollout->wait_ms,
+        .init_ms = work->init_ms,
+        .run_ms = rollout->run_ms,
+        .eval_ms = ending->eval_ms,
+        .ended_ms = (uint64_t)core->wall_ms,
+        .clock_ms = (uint64_t)core_clock_ms(core),
+    };
+}
+
+static void emit_end(struct core *core, const struct core_end *end, struct slice record)
+{
+    struct effect *persist = effect_push(core, PERSIST_END);
+    persist->end = *end;
+    persist->stream = end->stream;
+    persist->seq = end->seq;
+    persist->group = end->group;
+    persist->rollout = end->rollout;
+    persist->outcome = end->outcome;
+    persist->record = record;
+    struct effect *publish = effect_push(core, PUBLISH_TRAJECTORY);
+    publish->stream = end->stream;
+    publish->seq = end->seq;
+    publish->rollout = end->rollout;
+}
+
+void rollout_end(struct core *core, struct rollout *rollout, const struct ending *ending)
+{
+    struct group *group = rollout->job.group;
+    struct stream *stream = group->stream;
+    assert(!rollout->ended);
+    job_withdraw(core, &rollout->job);
+    rollout->ended = true;
+    rollout->seq = ++stream->head;
+    stream->fresh = true;
+    stream->pending--;
+    limit_release(core, stream->owner, LIMIT_ROLLOUTS, 1);
+    retention_keep(core, stream, ending->record.len ? ending->record.len : rollout->record_bytes);
+    if (group->work->lease_ms)
+        stream->under_lease--;
+    core->ended[ending->outcome]++;
+    stream->owner->ended[ending->outcome]++;
+    struct core_end end = describe_end(core, rollout, ending);
+    emit_end(core, &end, ending->record);
+    rollout_set_engine(core, rollout, NULL);
+    job_clear(&rollout->job);
+    group->work->live--;
+    group_close(core, group);
+}
+
+void group_end(struct core *core, struct group *group, const struct ending *ending)
+{
+    for (uint32_t k = 0; group->work && k < group->samples; k++)
+        if (!group->work->rollouts[k].ended)
+            rollout_end(core, &group->work->rollouts[k], ending);
+}
+
+void job_end(struct core *core, struct job *job, const struct ending *ending)
+{
+    struct rollout *rollout = job_rollout(job);
+    if (rollout)
+        rollout_end(core, rollout, ending);
+    else
+        group_end(core, job->group, ending);
+}
+
+/* ---- rollout.get ------------------------------------------------------------------- */
+
+static void send_state(struct core *core, const struct call *call, const struct group *group,
+                       uint32_t sample)
+{
+    static const char *const states[] = {
+#define X(name, wire) wire,
+        PLACES(X)
+#undef X
+    };
+    const struct group_work *work = group->work;
+    const struct job *job = work->init_done ? &work->rollouts[sample].job : &work->init;
+    struct msg_rollout_state state = {
+        .tag = call->tag,
+        .rollout = ((const struct msg_rollout_get *)call->in)->rollout,
+        .stage = slice_from_str(stage_wire(job->stage)),
+        .state = slice_from_str(states[job->place]),
+        .attempt = job->attempt,
+        .has_worker = job->worker != NULL,
+        .worker = job->worker ? worker_id(job->worker) : slice_of(NULL, 0),
+    };
+    send_client(core, call->client, MSG_rollout_state, &state);
+}
+
+void handle_rollout_get(struct core *core, const struct call *call)
+{
+    const struct msg_rollout_get *in = call->in;
+    struct group *group;
+    uint32_t sample;
+    if (!rollout_find(core, in->rollout, &group, &sample)) {
+        send_refused(core, call, REFUSAL_UNKNOWN_ROLLOUT, "rollout", 0, "there is no rollout %.*s",
+                     SLICE_ARG(in->rollout));
+        return;
+    }
+    if (!owners_allow(core, call, group->stream, "rollout"))
+        return;
+    stream_heard(core, call, group->stream);
+    uint64_t seq = group->work ? group->work->rollouts[sample].seq
+                               : group->seqs ? group->seqs[sample] : 0;
+    if (group->work && !group->work->rollouts[sample].ended) {
+        send_state(core, call, group, sample);
+        return;
+    }
+    if (seq < group->stream->first) {
+        struct slice words = retention_words(core, group->stream, seq);
+        send_refused(core, call, REFUSAL_FORGOTTEN, "rollout", 0,
+                     "the trajectory of %.*s was %.*s and is no longer kept",
+                     SLICE_ARG(in->rollout), SLICE_ARG(words));
+        return;
+    }
+    struct slice client = effect_copy(core, call->client);
+    struct effect *send = effect_push(core, SEND_TRAJECTORY);
+    send->client = client;
+    send->tag = call->tag;
+    send->stream = stream_name(group->stream);
+    send->seq = seq;
+}

@@ -1,0 +1,99 @@
+/*
+ * Which dispatches may speak for a job: by a result, or by a beat that says that it is held. A token is good
+ * for the job, the stage and the run it was issued for, and from the worker, of the key, that it was
+ * issued to. The newest is on disk (PERSIST_LEASE) before the job is sent, so that a broker that is started
+ * again believes no other: a token proves nothing by being a number that could have been issued.
+ */
+#include "broker/core/state.h"
+
+#include <stdlib.h>
+
+static struct slice key_of(const struct issued *issued) { return slice_of(issued->who, issued->key_len); }
+
+static struct slice id_of(const struct issued *issued)
+{
+    return slice_of(issued->who + issued->key_len, issued->id_len);
+}
+
+struct issued *issued_find(const struct job *job, uint64_t token, struct slice key, struct slice id)
+{
+    struct issued *issued = job->issued;
+    while (issued && issued->token != token)
+        issued = issued->older;
+    return issued && slice_equal(key_of(issued), key) && slice_equal(id_of(issued), id) ? issued : NULL;
+}
+
+static void drop_oldest(struct job *job)
+{
+    struct issued **at = &job->issued;
+    for (unsigned kept = 0; *at && kept < ISSUED_MAX; kept++)
+        at = &(*at)->older;
+    free(*at);
+    *at = NULL;
+}
+
+static void remember(struct core *core, struct job *job, uint64_t token, struct slice key, struct slice id)
+{
+    struct issued *issued = core_alloc(core, 1, sizeof(*issued) + key.len + id.len);
+    if (!issued)
+        return;
+    issued->token = token;
+    issued->key_len = (uint8_t)key.len;
+    issued->id_len = (uint8_t)id.len;
+    if (key.len)
+        memcpy(issued->who, key.data, key.len);
+    if (id.len)
+        memcpy(issued->who + key.len, id.data, id.len);
+    issued->older = job->issued;
+    job->issued = issued;
+    drop_oldest(job);
+}
+
+void issued_renew(struct core *core, struct job *job)
+{
+    struct core_lease lease = {.job = job_name(core, job),
+                               .token = job->token,
+                               .worker = effect_copy(core, worker_id(job->worker)),
+                               .key = effect_copy(core, worker_key(job->worker))};
+    struct effect *persist = effect_push(core, PERSIST_LEASE);
+    persist->group = group_id(job->group);
+    persist->stage = job->stage;
+    persist->sample = job->sample;
+    persist->job = lease.job;
+    persist->token = lease.token;
+    persist->lease = lease;
+}
+
+void issued_note(struct core *core, struct job *job)
+{
+    remember(core, job, job->token, worker_key(job->worker), worker_id(job->worker));
+    issued_renew(core, job);
+}
+
+void issued_spend(struct job *job, uint64_t token)
+{
+    for (struct issued *issued = job->issued; issued; issued = issued->older)
+        issued->is_spent |= issued->token <= token;
+}
+
+void issued_clear(struct job *job)
+{
+    while (job->issued) {
+        struct issued *older = job->issued->older;
+        free(job->issued);
+        job->issued = older;
+    }
+}
+
+bool core_restore_lease(struct core *core, const struct core_lease *lease)
+{
+    struct job *job = job_find(core, lease->job);
+    bool makes_sense = lease->worker.len >= 1 && lease->worker.len <= WORKER_NAME_MAX &&
+                       lease->key.len <= WORKER_KEY_MAX && token_is_possible(core, lease->token);
+    if (!job || !makes_sense)
+        return true;
+    remember(core, job, lease->token, lease->key, lease->worker);
+    claims_note(core, lease->worker, lease->key);
+    issued_spend(job, job_trouble(job)->spent);
+    return !core->failed;
+}

@@ -1,0 +1,200 @@
+/*
+ * core/queue/jobs.h - jobs, and the rollouts and groups they belong to.
+ *
+ * A job is in exactly one place (job->place) and, but for PLACE_NONE, in the one queue
+ * of that place; only core/queue/jobs.c moves it. What only a live group needs (struct
+ * group_work) goes when its last rollout has ended, its rollouts' numbers when they are
+ * acknowledged, and its name, by which a late submit is known, when forgotten_max other
+ * groups were acknowledged after it. There may be a million rollouts.
+ */
+#ifndef SLUICE_BROKER_CORE_QUEUE_JOBS_H
+#define SLUICE_BROKER_CORE_QUEUE_JOBS_H
+
+#include "broker/core/core.h"
+#include "broker/core/heap.h"
+#include "broker/core/list.h"
+
+struct core;
+struct engine;
+struct policy;
+struct image;
+struct issued;
+struct stream;
+struct trouble;
+struct worker;
+
+/* ---- jobs -------------------------------------------------------------------------- */
+
+/* Where a job is. The last column is rollout.state's word for it. */
+#define PLACES(X)                                                                                  \
+    X(NONE, "queued")    /* its stage has not begun, or it has ended: in no queue */               \
+    X(ORPHAN, "queued")  /* restored; waits for a beat to adopt it */                              \
+    X(QUEUED, "queued")                                                                            \
+    X(SOLO, "queued")    /* queued, to run alone on an idle worker */                              \
+    X(PARKED, "queued")  /* waits for an engine, init for its image */                             \
+    X(DELAYED, "delayed") /* waits out its back-off */                                             \
+    X(LEASED, "leased")
+
+enum place {
+#define X(name, wire) PLACE_##name,
+    PLACES(X)
+#undef X
+    PLACE_COUNT
+};
+
+/* One stage of one rollout, or a group's init. */
+struct job {
+    struct list link;        /* in the queue of its place */
+    struct heap_node timer;  /* leased: its deadline; delayed: the end of its back-off */
+    uint32_t seen;           /* leased: the worker's last beat that listed it */
+    struct group *group;
+    struct worker *worker;   /* leased: who has it */
+    uint64_t token;          /* of its last dispatch, 0 before the first */
+    struct issued *issued;   /* the dispatches of this stage that may speak for it, the newest first */
+    int64_t since_ms;        /* in this place since */
+    struct trouble *trouble; /* of this stage, NULL while nothing failed */
+    uint32_t attempt;
+    uint16_t sample;
+    uint8_t stage, place;
+};
+
+struct rollout {
+    struct job job;
+    struct engine *engine; /* of its last run; holds a reference */
+    char *detail;          /* of its run, or NULL */
+    uint64_t seq;          /* once ended; 0 if acknowledged before the broker's start */
+    uint32_t wait_ms, run_ms; /* by core_ms */
+    uint32_t record_bytes; /* of its run's record */
+    uint8_t run_outcome;
+    bool avoids_engine : 1;    /* its last run there was an infra outcome */
+    bool is_run_again : 1;     /* what its first run left had gone from the store */
+    bool was_told_to_move : 1; /* in the run that is leased */
+    bool ended : 1;
+};
+
+_Static_assert(sizeof(struct job) <= 88 && sizeof(struct rollout) <= 128, "a million of them");
+
+/* Taken out of its place: into none. Its lease, timer and engine's load go with it. */
+void job_leave(struct core *core, struct job *job);
+/* job_leave, and job.cancel to who has it. */
+void job_withdraw(struct core *core, struct job *job);
+/* Into the queue that fits it (QUEUED or SOLO), at its end or its front. */
+void job_queue(struct core *core, struct job *job, bool front);
+void job_park(struct core *core, struct job *job);
+void job_orphan(struct core *core, struct job *job);
+void job_lease(struct core *core, struct job *job, struct worker *worker, uint64_t token);
+/* Makes it the job of another stage, in no place, with a clean slate. */
+void job_begin_stage(struct job *job, enum stage stage);
+/* Into its queue after so long. */
+void job_delay(struct core *core, struct job *job, int64_t wait_ms);
+/* Leased: its deadline is later by what is left of its engine's pause. */
+void job_give_pause(struct core *core, struct job *job);
+/* Timers: deadlines and back-offs that are due. */
+void jobs_tick(struct core *core);
+
+/* The job of this name, if that stage of it has begun and not ended; else NULL. */
+struct job *job_find(struct core *core, struct slice name);
+bool job_needs_engine(const struct job *job);
+struct rollout *job_rollout(struct job *job); /* NULL for an init job */
+/* "run:add-17/3", good until core_effects_clear. */
+struct slice job_name(struct core *core, const struct job *job);
+
+/* ---- dispatches: which may speak for a job (core/queue/issued.c) --------------------------- */
+
+enum { ISSUED_MAX = 8 /* of a job are remembered, the newest */ };
+
+/* One dispatch of a job's stage at hand. What it was issued for, and to whom, is what makes a token good. */
+struct issued {
+    struct issued *older;
+    uint64_t token;
+    bool is_spent;            /* it has failed: it is never adopted, and no failure of it counts again */
+    uint8_t key_len, id_len;
+    char who[];               /* the name of its worker's key, empty where there are none, and its id */
+};
+
+/* The dispatch of this token, if it was issued for this stage of this job to that worker of that key; else NULL. */
+struct issued *issued_find(const struct job *job, uint64_t token, struct slice key, struct slice id);
+/* The leased job's dispatch is on disk before it is sent. */
+void issued_note(struct core *core, struct job *job);
+/* The leased job's dispatch, an earlier one, is the one at hand again: it is what a restart must know. */
+void issued_renew(struct core *core, struct job *job);
+/* Dispatches up to this token have failed. */
+void issued_spend(struct job *job, uint64_t token);
+/* Its stage is over: none of them may speak for it any more. */
+void issued_clear(struct job *job);
+
+/* ---- groups and rollouts ----------------------------------------------------------- */
+
+struct group_work {
+    struct list link; /* in its stream's `live`, oldest first */
+    uint64_t serial;  /* grows with each group */
+    char *init_layer;
+    bool needs_engine, init_done;
+    bool is_bound;         /* a run of it was recorded, with its policy's identity */
+    struct policy *policy; /* whose engines it needs; NULL: none */
+    uint8_t priority; /* below PRIORITIES */
+    uint32_t task_bytes;
+    uint32_t limit_ms[STAGE_COUNT];
+    uint32_t init_ms, init_wait_ms; /* by core_ms */
+    struct heap_node expiry;   /* in core->expiries */
+    uint32_t total_ms;         /* its whole time ... */
+    int64_t ends_ms;           /* ... and when that is over */
+    uint32_t lease_ms;         /* 0: none */
+    uint32_t image_round;      /* of its image, when its fault was counted last */
+    struct image *image;       /* NULL: not watched */
+    struct job init;
+    uint32_t live; /* rollouts that have not ended */
+    struct rollout rollouts[]; /* behind the last: the task's id, ended by a NUL */
+};
+
+struct group {
+    union {
+        struct heap_node ended; /* while it has numbers: in its stream's `ended`, by the last ... */
+        struct list forgotten;  /* ... and then in core->forgotten, the first one first */
+    };
+    struct stream *stream;
+    struct group_work *work; /* NULL once all its rollouts have ended ... */
+    uint64_t *seqs;          /* ... then their numbers; NULL once all are acknowledged */
+    uint64_t task_hash;
+    uint32_t samples;
+    uint32_t id_len;
+    char id[];
+};
+
+/* Durations of which there are many: more than 49 days are 49 days. */
+uint32_t core_ms(uint64_t ms);
+
+/* How a rollout is to end. */
+struct ending {
+    enum outcome outcome;
+    bool trainable, has_reward;
+    double reward;
+    struct slice detail, record;
+    uint64_t eval_ms;
+};
+
+struct slice group_id(const struct group *group);
+struct group *group_find(const struct core *core, struct slice id);
+/* A group whose rollouts wait for its init, not counted yet; NULL when out of memory. */
+struct group *group_create(struct core *core, struct slice id, struct stream *stream,
+                           uint32_t samples, uint64_t task_hash, const struct core_task *task);
+/* `rollouts` of it are live from now on. */
+void group_count(struct core *core, struct group *group, uint32_t rollouts);
+/* All rollouts that have not ended end like this. */
+void group_end(struct core *core, struct group *group, const struct ending *ending);
+/* Once no rollout is live: lets go of what only live groups need. */
+void group_close(struct core *core, struct group *group);
+/* All its rollouts are acknowledged: only its name is kept ... */
+void group_forget(struct core *core, struct group *group);
+/* ... and that only of forgotten_max groups. Between cycles: effects borrow the names. */
+void groups_trim(struct core *core);
+void group_destroy(struct group *group);
+
+/* "<group>/<k>": false if there is no such rollout. */
+bool rollout_find(const struct core *core, struct slice name, struct group **ret_group,
+                  uint32_t *ret_sample);
+void rollout_end(struct core *core, struct rollout *rollout, const struct ending *ending);
+/* The end of whatever the job belongs to: one rollout, or an init job's whole group. */
+void job_end(struct core *core, struct job *job, const struct ending *ending);
+
+#endif

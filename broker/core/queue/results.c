@@ -1,0 +1,225 @@
+/*
+ * What a result does. The first good one of a job's stage, in the run at hand, wins, whichever dispatch it is
+ * of, from the worker that the dispatch was issued to (core/queue/issued.c); every one is acknowledged, so that its
+ * worker forgets it.
+ */
+#include "broker/core/state.h"
+
+/* ---- transitions: (stage, outcome) -> what happens. The job is in no place. -------- */
+
+static void init_ok(struct core *core, struct job *job, const struct msg_job_result *in)
+{
+    struct group *group = job->group;
+    struct group_work *work = group->work;
+    struct effect *persist = effect_push(core, PERSIST_INIT);
+    persist->group = group_id(group);
+    persist->layer_digest = in->layer_digest;
+    persist->layer = in->layer;
+    persist->ms = in->ms;
+    work->init_done = true;
+    job_clear(job);
+    image_works(core, work->image);
+    work->init_layer = core_strdup(core, in->layer_digest);
+    for (uint32_t k = 0; k < group->samples; k++)
+        if (!work->rollouts[k].ended)
+            job_queue(core, &work->rollouts[k].job, false);
+}
+
+/* It is not recorded: its group has, or is to have, other ids and other prompts. */
+static void run_mixed(struct core *core, struct job *job, const struct msg_job_result *in)
+{
+    struct slice why = effect_print(
+        core, "it was sampled with another tokenizer or chat template than its policy (%s) has: tokenizer %.*s, "
+        "template %.*s", job->group->work->policy->name, SLICE_ARG(in->tokenizer_digest), SLICE_ARG(in->template_digest));
+    core->counters.mixed++;
+    job_fail(core, job, &(struct failure){.outcome = OUTCOME_INFRA, .fault = FAULT_ENGINE, .worker = in->worker,
+                                          .detail = why});
+}
+
+static void run_done(struct core *core, struct job *job, const struct msg_job_result *in)
+{
+    struct rollout *rollout = job_rollout(job);
+    if (!policy_admits(core, job, in)) {
+        run_mixed(core, job, in);
+        return;
+    }
+    enum outcome outcome = OUTCOME_OK;
+    outcome_parse(in->outcome, &outcome);
+    struct slice rollout_id = effect_print(core, "%s/%u", job->group->id, job->sample);
+    struct slice engine = effect_copy(core, engine_url(rollout->engine));
+    struct effect *persist = effect_push(core, PERSIST_RUN);
+    persist->group = group_id(job->group);
+    persist->rollout = rollout_id;
+    persist->sample = job->sample;
+    persist->stream = stream_name(job->group->stream);
+    persist->outcome = outcome;
+    persist->detail = in->detail;
+    persist->layer_digest = in->layer_digest;
+    persist->layer = in->layer;
+    persist->answer = in->answer;
+    persist->record = in->record;
+    persist->ms = in->ms;
+    persist->engine = engine;
+    if (rollout->engine)
+        engine_works(core, rollout->engine);
+    rollout->run_outcome = (uint8_t)outcome;
+    rollout->detail = core_strdup(core, in->detail);
+    rollout->record_bytes = (uint32_t)in->record.len;
+    job_begin_stage(job, STAGE_EVAL);
+    job_queue(core, job, false);
+}
+
+static void eval_ok(struct core *core, struct job *job, const struct msg_job_result *in)
+{
+    enum outcome outcome = (enum outcome)job_rollout(job)->run_outcome;
+    job_end(core, job,
+            &(struct ending){.outcome = outcome,
+                             .trainable = outcome_is_trainable(outcome),
+                             .has_reward = in->has_reward,
+                             .reward = in->has_reward ? in->reward : 0,
+                             .detail = in->detail,
+                             .eval_ms = in->ms});
+}
+
+static struct failure failure_of(const struct job *job, const struct msg_job_result *in,
+                                 enum outcome outcome)
+{
+    return (struct failure){.outcome = outcome,
+                            .fault = fault_parse(in->fault),
+                            .worker = in->worker,
+                            .detail = in->detail,
+                            .record = job->stage == STAGE_RUN ? in->record : slice_of(NULL, 0),
+                            .eval_ms = job->stage == STAGE_EVAL ? in->ms : 0};
+}
+
+static void task_fault(struct core *core, struct job *job, const struct msg_job_result *in)
+{
+    struct failure failure = failure_of(job, in, OUTCOME_TASK);
+    job_blames(core, job, &failure);
+    job_fail(core, job, &failure);
+}
+
+static bool is_agents_end(struct job *job)
+{
+    return job->stage == STAGE_EVAL && job_rollout(job)->run_outcome == OUTCOME_AGENT;
+}
+
+/* What the agent left when its run was cut short is not known: there is nothing to score and nothing to learn from.
+ * Of any other run that is no word of an evaluator's. */
+static void eval_agent(struct core *core, struct job *job, const struct msg_job_result *in)
+{
+    if (is_agents_end(job))
+        job_end(core, job, &(struct ending){.outcome = OUTCOME_AGENT, .detail = in->detail, .eval_ms = in->ms});
+    else
+        task_fault(core, job, in);
+}
+
+static void infra_fault(struct core *core, struct job *job, const struct msg_job_result *in)
+{
+    struct failure failure = failure_of(job, in, OUTCOME_INFRA);
+    if (failure.fault == FAULT_STALE && job->stage == STAGE_RUN)
+        job_refresh(core, job);
+    else if (job_blames(core, job, &failure))
+        job_excuse(core, job, &failure);
+    else
+        job_fail(core, job, &failure);
+}
+
+static void end_stale(struct core *core, struct job *job, const struct msg_job_result *in)
+{
+    core->counters.stale++;
+    job_end(core, job,
+            &(struct ending){
+                .outcome = OUTCOME_CANCELLED, .detail = in->detail, .record = in->record});
+}
+
+/* Who gives back is leaving: until its next beat says otherwise it is given nothing. */
+static void given_back(struct core *core, struct job *job, const struct msg_job_result *in)
+{
+    if (job->stage == STAGE_RUN && fault_parse(in->fault) == FAULT_STALE) {
+        end_stale(core, job, in);
+        return;
+    }
+    struct worker *sender = worker_find(core, in->worker);
+    if (sender) {
+        sender->draining = true;
+        worker_refresh(core, sender);
+    }
+    job_return(core, job);
+}
+
+static void (*const transitions[STAGE_COUNT][OUTCOME_COUNT])(struct core *, struct job *,
+                                                             const struct msg_job_result *) = {
+    /*              ok        agent       task        infra        cancelled */
+    [STAGE_INIT] = {init_ok,  task_fault, task_fault, infra_fault, given_back},
+    [STAGE_RUN]  = {run_done, run_done,   task_fault, infra_fault, given_back},
+    [STAGE_EVAL] = {eval_ok,  eval_agent, task_fault, infra_fault, given_back},
+};
+
+/* ---- job.result -------------------------------------------------------------------- */
+
+/*
+ * The good work of any dispatch of this run counts, and what it says of the task, but this only once; only the
+ * dispatch at hand can fail otherwise.
+ */
+static bool counts(struct job *job, const struct issued *issued, enum outcome outcome)
+{
+    if (transitions[job->stage][outcome] == task_fault ||
+        (transitions[job->stage][outcome] == eval_agent && !is_agents_end(job)))
+        return !issued->is_spent;
+    if (outcome != OUTCOME_INFRA && outcome != OUTCOME_CANCELLED)
+        return true;
+    return job->place == PLACE_ORPHAN ? !issued->is_spent
+                                      : job->place == PLACE_LEASED && job->token == issued->token;
+}
+
+/* The job that the result ends, or NULL where it does not count. */
+static struct job *find_ended(struct core *core, const struct call *call, enum outcome outcome)
+{
+    const struct msg_job_result *in = call->in;
+    struct job *job = job_find(core, in->job);
+    const struct issued *issued = job ? issued_find(job, in->token, call->caller->name, in->worker) : NULL;
+    if (job && !issued)
+        core->counters.unissued++;
+    else if (!job || !counts(job, issued, outcome))
+        core->counters.duplicates++;
+    return issued && counts(job, issued, outcome) ? job : NULL;
+}
+
+static void take_note(struct core *core, struct job *job, const struct msg_job_result *in)
+{
+    struct rollout *rollout = job_rollout(job);
+    if (job->stage == STAGE_INIT)
+        job->group->work->init_ms = core_ms(in->ms);
+    if (job->stage != STAGE_RUN)
+        return;
+    rollout->run_ms = core_ms(in->ms);
+    if (job->token != in->token) /* another dispatch's engine: unknown by now */
+        rollout_set_engine(core, rollout, NULL);
+}
+
+void handle_job_result(struct core *core, const struct call *call)
+{
+    const struct msg_job_result *in = call->in;
+    struct msg_result_ack ack = {.job = in->job, .token = in->token};
+    struct worker *sender;
+    enum outcome outcome;
+    core->counters.results++;
+    if (!worker_speaks(core, call, in->worker, &sender))
+        return;
+    send_worker(core, sender, MSG_result_ack, &ack);
+    if (!outcome_parse(in->outcome, &outcome)) {
+        core->counters.mistakes++;
+        outcome = OUTCOME_INFRA;
+    }
+    struct job *job = find_ended(core, call, outcome);
+    if (!job)
+        return;
+    if (job->place == PLACE_LEASED && (job->worker != sender || job->token != in->token))
+        job_withdraw(core, job);
+    else
+        job_leave(core, job);
+    take_note(core, job, in);
+    job->token = in->token;
+    transitions[job->stage][outcome](core, job, in);
+}

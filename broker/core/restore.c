@@ -1,0 +1,128 @@
+/*
+ * The state, rebuilt from what the ledger holds. Nothing here emits an effect. A
+ * rollout of which no row is told was acknowledged and is forgotten. A job that had
+ * begun, or could have, is an orphan until a beat adopts it or the grace ends.
+ */
+#include "broker/core/state.h"
+
+enum { SAMPLES_MAX = 1024 }; /* as in messages.def */
+
+bool core_restore_stream(struct core *core, struct slice name, struct slice owner, uint64_t first,
+                         uint64_t head)
+{
+    bool makes_sense = first <= INT64_MAX && head < INT64_MAX && first <= head + 1;
+    struct stream *stream = makes_sense ? stream_intern(core, name, owner) : NULL;
+    if (!stream)
+        return false;
+    if (head > stream->head)
+        stream->head = head;
+    if (first > stream->first)
+        stream->first = first;
+    stream->fresh = stream->is_used = true;
+    return !core->failed;
+}
+
+void core_restore_versions(struct core *core, uint64_t highest) { core->versions = highest; }
+
+bool core_restore_engine(struct core *core, const struct core_engine *row)
+{
+    return engine_restore(core, row);
+}
+
+bool core_restore_group(struct core *core, const struct core_group_row *row)
+{
+    if (row->samples < 1 || row->samples > SAMPLES_MAX || group_find(core, row->group))
+        return false;
+    struct stream *stream = stream_intern(core, row->stream, slice_of(NULL, 0));
+    if (stream)
+        stream->is_used = true;
+    struct group *group =
+        stream ? group_create(core, row->group, stream, (uint32_t)row->samples, row->task_hash,
+                              &row->task) : NULL;
+    if (!group)
+        return false;
+    for (uint32_t k = 0; k < group->samples; k++)
+        group->work->rollouts[k].ended = true;
+    group->work->priority = row->priority < PRIORITIES ? (uint8_t)row->priority : PRIORITY_USUAL;
+    int64_t age_ms = row->accepted_ms ? core_age_ms(core, row->accepted_ms) : 0;
+    group->work->lease_ms = row->lease_ms < UINT32_MAX ? (uint32_t)row->lease_ms : UINT32_MAX;
+    expiry_arm(core, group, row->task.total_ms, age_ms);
+    group->work->init_done = row->init_done;
+    group->work->init_layer = core_strdup(core, row->init_layer);
+    group->work->init_ms = core_ms(row->init_ms);
+    if (!row->task.id.len) /* a group without a task has no rollouts left */
+        group_close(core, group);
+    return !core->failed;
+}
+
+static void restore_run(struct core *core, struct rollout *rollout,
+                        const struct core_rollout_row *row)
+{
+    rollout->run_outcome = (uint8_t)row->run_outcome;
+    rollout->run_ms = core_ms(row->run_ms);
+    rollout->record_bytes = (uint32_t)row->record_bytes;
+    rollout->detail = core_strdup(core, row->run_detail);
+    if (row->engine.len)
+        rollout_set_engine(core, rollout, engine_intern(core, row->engine));
+    job_begin_stage(&rollout->job, STAGE_EVAL);
+}
+
+static void restore_live(struct core *core, struct rollout *rollout,
+                         const struct core_rollout_row *row)
+{
+    struct group_work *work = rollout->job.group->work;
+    rollout->ended = false;
+    group_count(core, rollout->job.group, 1);
+    if (row->run_done && work->init_done)
+        restore_run(core, rollout, row);
+    rollout->is_run_again = row->run_again;
+    if (work->init_done)
+        job_orphan(core, &rollout->job);
+    else if (work->init.place == PLACE_NONE)
+        job_orphan(core, &work->init);
+}
+
+bool core_restore_rollout(struct core *core, const struct core_rollout_row *row)
+{
+    struct group *group = group_find(core, row->group);
+    if (!group || !group->work || row->sample >= group->samples)
+        return false;
+    struct rollout *rollout = &group->work->rollouts[row->sample];
+    if (rollout->seq || !rollout->ended || (row->ended && !row->seq))
+        return false;
+    if (!row->ended) {
+        restore_live(core, rollout, row);
+        return !core->failed;
+    }
+    rollout->seq = row->seq;
+    if (row->seq > group->stream->head)
+        group->stream->head = row->seq;
+    retention_note(core, group->stream, row->seq, row->record_bytes, row->ended_ms);
+    return !core->failed;
+}
+
+void core_restore_clock(struct core *core, int64_t clock_ms)
+{
+    enum { YEARS_MAX = 100000 }; /* what cannot be a time is none, and cannot overflow */
+    const int64_t most_ms = (int64_t)YEARS_MAX * 366 * 86400000;
+    core->has_clock = true;
+    clock_ms = clock_ms < 0 ? 0 : clock_ms > most_ms ? most_ms : clock_ms;
+    core->clock_offset_ms = clock_ms - core->now_ms;
+}
+
+void restore_finish(struct core *core)
+{
+    struct stream *stream;
+    core->restoring = false;
+    core->adopt_until_ms = core->now_ms + core->settings.adopt_grace_ms;
+    LIST_EACH(stream, &core->streams, link) {
+        retention_restore(core, stream);
+        stream_renew(core, stream);
+        for (struct list *at = stream->live.next, *then; at != &stream->live; at = then) {
+            then = at->next;
+            policy_restore_group(container_of(at, struct group_work, link));
+            group_close(core, container_of(at, struct group_work, link)->init.group);
+        }
+    }
+    policies_restored(core);
+}

@@ -1,0 +1,298 @@
+/*
+ * How the broker is, in one word and in sentences; and what to do about it.
+ */
+#include "broker/core/status/status.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+static void say(json_t *sentences, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void say(json_t *sentences, const char *format, ...)
+{
+    char sentence[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof(sentence), format, args);
+    va_end(args);
+    json_array_append_new(sentences, json_string(sentence));
+}
+
+static bool is_aside(const struct core *core, const struct engine *engine)
+{
+    return breaker_state(core, &engine->breaker) != BREAKER_CLOSED;
+}
+
+static bool is_silent(const struct core *core, const struct engine *engine)
+{
+    (void)core;
+    return engine_is_silent(engine);
+}
+
+/* How many workers say that something is wrong on their nodes; the first of them. */
+static size_t count_troubled(const struct core *core, const struct worker **ret_first)
+{
+    size_t count = 0;
+    const struct worker *worker;
+    LIST_EACH(worker, &core->workers, link) {
+        if (!worker->trouble || !*worker->trouble)
+            continue;
+        if (count++ == 0)
+            *ret_first = worker;
+    }
+    return count;
+}
+
+static bool is_other(const struct core *core, const struct engine *engine)
+{
+    (void)core;
+    return engine->is_other;
+}
+
+/* How many registered engines are so; the first of them. */
+static size_t count_engines(const struct core *core,
+                            bool (*is_so)(const struct core *, const struct engine *),
+                            const struct engine **ret_first)
+{
+    size_t count = 0;
+    const struct engine *engine;
+    LIST_EACH(engine, &core->engines, link) {
+        if (!engine->registered || !is_so(core, engine))
+            continue;
+        if (count++ == 0)
+            *ret_first = engine;
+    }
+    return count;
+}
+
+/* ---- health -------------------------------------------------------------------------- */
+
+/* A stage without a worker that can take something: nothing gets through. */
+static bool is_down(const struct core *core, enum stage stage, json_t *reasons)
+{
+    size_t queued = status_waiting(core, stage);
+    if (core->slots[stage])
+        return false;
+    if (queued)
+        say(reasons, "no %s worker is ready, and %zu jobs wait for one", stage_wire(stage), queued);
+    else
+        say(reasons, "no %s worker is ready", stage_wire(stage));
+    return true;
+}
+
+/* Workers were lost of late, and what they had is not made up for. */
+static void note_losses(const struct core *core, enum stage stage, json_t *reasons)
+{
+    uint64_t before = 0, lost = 0;
+    const struct loss *loss, *last = NULL;
+    for (uint64_t n = 0; (loss = loss_nth(core, n)); n++) {
+        if (loss->stage != stage)
+            continue;
+        last = last ? last : loss;
+        before = loss->slots_before > before ? loss->slots_before : before;
+        lost++;
+    }
+    if (last && core->slots[stage] < before)
+        say(reasons, "%" PRIu64 " %s workers were lost, the last %" PRId64 " s ago: %" PRIu64
+            " slots are left of %" PRIu64, lost, stage_wire(stage),
+            (core->now_ms - last->at_ms) / 1000, core->slots[stage], before);
+}
+
+static void note_shortages(const struct core *core, json_t *reasons)
+{
+    const struct engine *first = NULL;
+    const struct worker *worker = NULL;
+    size_t aside = count_engines(core, is_aside, &first);
+    size_t silent = count_engines(core, is_silent, &first);
+    size_t troubled = count_troubled(core, &worker);
+    size_t others = count_engines(core, is_other, &first);
+    size_t parked = core->queues[PLACE_PARKED][STAGE_RUN].count;
+    if (aside)
+        say(reasons, "%zu of %zu engines are set aside after faults in a row", aside,
+            core->engines_registered);
+    if (silent)
+        say(reasons, "%zu of %zu engines do not answer", silent, core->engines_registered);
+    if (troubled)
+        say(reasons, "%zu of the workers report trouble on their nodes, %s among them: %s", troubled,
+            worker->host, worker->trouble);
+    if (others)
+        say(reasons, "%zu of %zu engines serve another tokenizer or chat template than their policy", others,
+            core->engines_registered);
+    if (parked && !core->engines_registered)
+        say(reasons, "%zu run jobs wait for an engine, and none is registered", parked);
+    if (core->store.trouble[0])
+        say(reasons, "the store of layers is not tended: %s", core->store.trouble);
+    if (core->is_disk_low)
+        say(reasons, "the disk of the broker's data directory is nearly full");
+    for (enum limit limit = 0; limit < LIMIT_COUNT; limit++)
+        if (limit_percent(core, limit) >= RUNG_FAIR)
+            say(reasons, "%" PRIu64 " %% of the %s", limit_percent(core, limit),
+                limit_filled(limit));
+}
+
+const char *status_health(const struct core *core, json_t *reasons)
+{
+    bool down = false;
+    for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++)
+        down |= is_down(core, stage, reasons);
+    for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++)
+        note_losses(core, stage, reasons);
+    note_shortages(core, reasons);
+    return down ? "down" : json_array_size(reasons) ? "degraded" : "healthy";
+}
+
+/* ---- advice -------------------------------------------------------------------------- */
+
+static void advise_stage(const struct core *core, json_t *advice, enum stage stage)
+{
+    struct crew crew = crew_of(core, stage);
+    size_t queued = status_waiting(core, stage);
+    const char *name = stage_wire(stage);
+    if (crew.workers == 0)
+        say(advice, "no %s worker is connected%s: sluice worker %s --broker URL", name,
+            queued ? ", and jobs wait for one" : "", name);
+    else if (crew.slots == 0 && queued)
+        say(advice, "every %s worker is draining, hung or unreached, and %zu jobs wait: "
+            "sluice worker %s --broker URL", name, queued, name);
+    if (crew.hung)
+        say(advice, "%" PRIu64 " %s workers send beats but do not get on; their jobs were given "
+            "to others: look at their logs and restart them", crew.hung, name);
+}
+
+static void advise_limit(struct view view, json_t *advice, enum limit limit)
+{
+    uint64_t percent = view.is_whole ? limit_percent(view.core, limit)
+                                     : client_percent(view.core, view.client, limit);
+    if (percent >= RUNG_FAIR)
+        say(advice, "%" PRIu64 " %% of the %s; submits will be refused, queue-full: %s", percent,
+            limit_filled(limit), limit_remedy(limit));
+    else if (percent >= RUNG_WARN)
+        say(advice, "%" PRIu64 " %% of the %s", percent, limit_filled(limit));
+}
+
+static void advise_silence(const struct core *core, json_t *advice)
+{
+    const struct engine *first = NULL;
+    size_t silent = count_engines(core, is_silent, &first);
+    if (silent)
+        say(advice, "%zu of %zu engines do not answer, and no rollout goes there until they do: %.200s",
+            silent, core->engines_registered, first->look.trouble);
+}
+
+static void advise_others(const struct core *core, json_t *advice)
+{
+    const struct engine *first = NULL;
+    size_t count = count_engines(core, is_other, &first);
+    if (!count)
+        return;
+    struct core_text text;
+    struct slice why = engine_difference(&text, first);
+    say(advice, "%zu of %zu engines get no rollouts, %.100s among them: %.*s: remove it, have it serve what the "
+        "policy's others do, or say that it is another's: sluice engine add URL --policy NAME (docs/engines.md)",
+        count, core->engines_registered, first->url, SLICE_ARG(why));
+}
+
+static void advise_breakers(const struct core *core, json_t *advice)
+{
+    const struct engine *first = NULL;
+    size_t engines_open = count_engines(core, is_aside, &first), images_open = 0, at = 0;
+    for (const struct image *image; (image = table_next(&core->images, &at));)
+        images_open += breaker_state(core, &image->breaker) != BREAKER_CLOSED;
+    if (engines_open)
+        say(advice, "%zu of %zu engines are set aside after faults in a row, %s among them, and "
+            "%zu run jobs wait; each is tried again by itself: look at their logs", engines_open,
+            core->engines_registered, first->url, core->queues[PLACE_PARKED][STAGE_RUN].count);
+    if (images_open)
+        say(advice, "%zu images are set aside after faults in a row, and %zu groups wait for "
+            "them; each is tried again by itself: see \"images\"", images_open,
+            core->images_waiting);
+}
+
+void core_tell_unread(struct core *core, int64_t now_ms, struct slice from, struct slice why)
+{
+    core->counters.mistakes++;
+    core->unread.count++;
+    core->unread.at_ms = now_ms;
+    snprintf(core->unread.from, sizeof(core->unread.from), "%.*s", (int)(from.len < 128 ? from.len : 128),
+             (const char *)from.data);
+    snprintf(core->unread.why, sizeof(core->unread.why), "%.*s", (int)(why.len < 256 ? why.len : 256),
+             (const char *)why.data);
+}
+
+/* Most often one of two versions: there is no word for that in what the older one can read. */
+static void advise_versions(const struct core *core, json_t *advice)
+{
+    if (!core->unread.count || core->now_ms - core->unread.at_ms > core->settings.lost_shown_ms)
+        return;
+    say(advice, "%" PRIu64 " messages of workers could not be read, the last %" PRId64 " s ago%s%s: %s. "
+        "A worker that is newer than its broker says what that does not know: upgrade the broker first, then "
+        "workers", core->unread.count, (core->now_ms - core->unread.at_ms) / 1000,
+        core->unread.from[0] ? " of " : "", core->unread.from, core->unread.why);
+}
+
+/* Those whose lanes lead nowhere yet. */
+static void advise_unreached(const struct core *core, json_t *advice)
+{
+    const struct worker *worker, *first = NULL;
+    size_t count = 0;
+    LIST_EACH(worker, &core->workers, link) {
+        if (!worker->unreached)
+            continue;
+        first = first ? first : worker;
+        count++;
+    }
+    if (first)
+        say(advice, "%zu workers are given no jobs as the broker does not reach them, %s on %s among "
+            "them: %s", count, first->id, first->host, first->unreached);
+}
+
+/* Those that would have better sandboxes if their nodes allowed it. */
+static void advise_sandboxes(const struct core *core, json_t *advice)
+{
+    const struct worker *worker, *first = NULL;
+    size_t count = 0;
+    LIST_EACH(worker, &core->workers, link) {
+        if (!worker->sandbox_why || !*worker->sandbox_why)
+            continue;
+        first = first ? first : worker;
+        count++;
+    }
+    if (first)
+        say(advice, "%zu workers have sandboxes of a weaker tier or none, %s on %s among them, with "
+            "%s: %s: run sluice doctor there", count, first->id, first->host,
+            first->sandbox ? first->sandbox : "none", first->sandbox_why);
+}
+
+static void advise_trouble(const struct core *core, json_t *advice)
+{
+    const struct worker *first = NULL;
+    if (count_troubled(core, &first))
+        say(advice, "%s on %s says: %s: see who does that there, and its log", first->id, first->host, first->trouble);
+}
+
+json_t *status_advice(struct view view)
+{
+    const struct core *core = view.core;
+    json_t *advice = json_array();
+    for (enum limit limit = 0; limit < LIMIT_COUNT; limit++)
+        advise_limit(view, advice, limit);
+    if (core->is_disk_low)
+        say(advice, "the disk of the broker's data directory is nearly full, and submits are "
+            "refused, disk-low: make room there, or acknowledge trajectories");
+    if (!view.is_whole)
+        return advice;
+    for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++)
+        advise_stage(core, advice, stage);
+    if (core->queues[PLACE_PARKED][STAGE_RUN].count && !core->engines_registered)
+        say(advice, "%zu run jobs need an engine and none is registered: sluice engine add URL",
+            core->queues[PLACE_PARKED][STAGE_RUN].count);
+    advise_breakers(core, advice);
+    advise_silence(core, advice);
+    advise_others(core, advice);
+    advise_unreached(core, advice);
+    advise_versions(core, advice);
+    advise_sandboxes(core, advice);
+    advise_trouble(core, advice);
+    return advice;
+}

@@ -1,0 +1,231 @@
+/* What each PERSIST_* effect writes. */
+#include "broker/ledger/inner.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+
+#include "broker/facts.h"
+
+static int get_stream(struct ledger *ledger, struct slice name, int64_t *ret, struct fail *fail)
+{
+    int code = ledger_find_stream(ledger, name, ret, NULL);
+    if (code != -ENOENT)
+        return code < 0 ? fail_set(fail, code, "%s", ledger->broken.text) : 0;
+    code = ledger_do(ledger, LEDGER_ADD_STREAM, fail, TEXT(name));
+    return code ? code : ledger_find_stream(ledger, name, ret, fail);
+}
+
+/* Whose it is, is said with each of its groups, and written where it is not known to be so. */
+static int own_stream(struct ledger *ledger, const struct effect *effect, int64_t *ret,
+                      struct fail *fail)
+{
+    struct slice owner = effect->owner;
+    int code = get_stream(ledger, effect->stream, ret, fail);
+    if (code || (ledger->has_owner && slice_is(owner, ledger->stream_owner)))
+        return code;
+    code = ledger_do(ledger, LEDGER_OWN_STREAM, fail, NUMBER(*ret), TEXT(owner));
+    ledger->has_owner = code == 0 && owner.len < sizeof(ledger->stream_owner);
+    if (ledger->has_owner)
+        snprintf(ledger->stream_owner, sizeof(ledger->stream_owner), "%.*s", SLICE_ARG(owner));
+    return code;
+}
+
+static int add_group(struct ledger *ledger, const struct effect *effect, int64_t number,
+                     int64_t stream, struct fail *fail)
+{
+    const struct core_task *facts = effect->facts;
+    uint64_t hash = facts_hash(effect->stream, effect->samples, effect->task);
+#define FACT(value) (facts ? NUMBER(value) : NOTHING)
+    return ledger_do(ledger, LEDGER_ADD_GROUP, fail, NUMBER(number), TEXT(effect->group),
+                     NUMBER(stream), NUMBER(effect->samples), NUMBER(hash),
+                     NUMBER(effect->priority), NUMBER(effect->lease_ms),
+                     NUMBER(effect->accepted_ms), facts ? TEXT(facts->id) : NOTHING,
+                     facts ? MAYBE_TEXT(facts->image) : NOTHING, FACT(facts->needs_engine),
+                     FACT(facts->limit_ms[STAGE_INIT]), FACT(facts->limit_ms[STAGE_RUN]),
+                     FACT(facts->limit_ms[STAGE_EVAL]), FACT(facts->total_ms),
+                     FACT(facts->bytes), TEXT(facts ? facts->policy : slice_of("", 0)),
+                     TEXT(effect->task));
+#undef FACT
+}
+
+static int apply_group(struct ledger *ledger, const struct effect *effect, struct fail *fail)
+{
+    int64_t stream;
+    int code = own_stream(ledger, effect, &stream, fail);
+    if (code)
+        return code;
+    int64_t number = ledger->next_group++;
+    struct cached_group *group = ledger_cache_get(ledger, effect->group);
+    code = add_group(ledger, effect, number, stream, fail);
+    if (code == 0 && !group->is_new)
+        code = ledger_do(ledger, LEDGER_DROP_FORGOTTEN_GROUP, fail, TEXT(effect->group));
+    if (code)
+        return code;
+    group->number = number;
+    group->stream = stream;
+    group->has_init = group->is_new = false;
+    ledger_cache_task(ledger, group, effect->task);
+    return 0;
+}
+
+static int apply_init(struct ledger *ledger, const struct effect *effect, struct fail *fail)
+{
+    struct cached_group *group;
+    int code = ledger_find_group(ledger, effect->group, &group, fail);
+    if (code == 0)
+        code = ledger_do(ledger, LEDGER_ADD_INIT, fail, NUMBER(group->number), NUMBER(effect->ms),
+                         MAYBE_TEXT(effect->layer_digest), MAYBE_BLOB(effect->layer));
+    if (code == 0)
+        ledger_cache_init_layer(ledger, group, effect->layer_digest, effect->layer);
+    return code;
+}
+
+static int apply_run(struct ledger *ledger, const struct effect *effect, struct fail *fail)
+{
+    int64_t rollout;
+    int code = ledger_find_rollout(ledger, effect->rollout, &rollout, fail);
+    if (code)
+        return code;
+    return ledger_do(ledger, LEDGER_ADD_RUN, fail, NUMBER(rollout),
+                     TEXT(slice_from_str(outcome_wire(effect->outcome))),
+                     MAYBE_TEXT(effect->detail), NUMBER(effect->ms), MAYBE_TEXT(effect->engine),
+                     MAYBE_TEXT(effect->layer_digest), MAYBE_TEXT(effect->answer),
+                     MAYBE_BLOB(effect->layer), MAYBE_BLOB(effect->record));
+}
+
+static int apply_again(struct ledger *ledger, const struct effect *effect, struct fail *fail)
+{
+    int64_t rollout;
+    int code = ledger_find_rollout(ledger, effect->rollout, &rollout, fail);
+    if (code == 0)
+        code = ledger_do(ledger, LEDGER_RUN_AGAIN, fail, NUMBER(rollout));
+    if (code == 0)
+        code = ledger_do(ledger, LEDGER_DROP_TROUBLE, fail, NUMBER(trouble_of_rollout(rollout)));
+    return code ? code : ledger_do(ledger, LEDGER_DROP_LEASE, fail, NUMBER(trouble_of_rollout(rollout)));
+}
+
+static int apply_end(struct ledger *ledger, const struct effect *effect, struct fail *fail)
+{
+    const struct core_end *end = &effect->end;
+    struct slice outcome = slice_from_str(outcome_wire(end->outcome));
+    int64_t stream, rollout;
+    int code = get_stream(ledger, end->stream, &stream, fail);
+    if (code == 0)
+        code = ledger_find_rollout(ledger, end->rollout, &rollout, fail);
+    if (code == 0 && effect->record.len)
+        code = ledger_do(ledger, LEDGER_SET_RECORD, fail, NUMBER(rollout), TEXT(outcome),
+                         NUMBER(end->run_ms), BLOB(effect->record));
+    if (code)
+        return code;
+    return ledger_do(ledger, LEDGER_ADD_END, fail, NUMBER(stream), NUMBER(end->seq),
+                     NUMBER(rollout), TEXT(end->group), TEXT(end->task), NUMBER(end->attempt),
+                     TEXT(outcome), NUMBER(end->trainable),
+                     end->has_reward ? REAL(end->reward) : NOTHING, MAYBE_TEXT(end->detail),
+                     MAYBE_TEXT(end->init_layer), MAYBE_TEXT(end->engine), NUMBER(end->wait_ms),
+                     NUMBER(end->init_ms), NUMBER(end->run_ms), NUMBER(end->eval_ms),
+                     NUMBER(end->ended_ms), NUMBER(end->clock_ms));
+}
+
+static int apply_ack(struct ledger *ledger, const struct effect *effect, struct fail *fail)
+{
+    int64_t stream;
+    int code = ledger_find_stream(ledger, effect->stream, &stream, fail);
+    if (code == 0)
+        code = ledger_do(ledger, LEDGER_ACK, fail, NUMBER(stream), NUMBER(effect->seq));
+    ledger->sweep_due = true;
+    return code;
+}
+
+static int apply_engine(struct ledger *ledger, const struct effect *effect, struct fail *fail)
+{
+    const struct core_engine *row = &effect->row;
+    if (!effect->present)
+        return ledger_do(ledger, LEDGER_DROP_ENGINE, fail, TEXT(effect->engine));
+    int code = ledger_do(ledger, LEDGER_SET_ENGINE, fail, TEXT(effect->engine), NUMBER(row->runs_max),
+                         NUMBER(row->draining), TEXT(row->version), TEXT(row->calls),
+                         NUMBER(row->paused_until_ms), NUMBER(row->version_number),
+                         TEXT(row->credentials), TEXT(row->policy), TEXT(row->tokenizer), TEXT(row->template));
+    if (code == 0 && row->version_number > 0)
+        code = ledger_do(ledger, LEDGER_RAISE, fail, TEXT(META_VERSIONS), NUMBER(row->version_number));
+    return code;
+}
+
+static int apply_policy(struct ledger *ledger, const struct effect *effect, struct fail *fail)
+{
+    const struct core_policy *policy = &effect->policy;
+    if (!effect->present)
+        return ledger_do(ledger, LEDGER_DROP_POLICY, fail, TEXT(policy->name));
+    return ledger_do(ledger, LEDGER_SET_POLICY, fail, TEXT(policy->name), TEXT(policy->tokenizer),
+                     TEXT(policy->template));
+}
+
+/* "run:add-17/3" as the key of `troubles` and `leases`, and its stage. */
+static int find_job(struct ledger *ledger, struct slice job, int64_t *ret, struct slice *ret_stage,
+                        struct fail *fail)
+{
+    const uint8_t *colon = job.len ? memchr(job.data, ':', job.len) : NULL;
+    if (!colon)
+        return fail_set(fail, -ENOENT, "no job can be called %.*s", SLICE_ARG(job));
+    size_t len = (size_t)(colon - job.data);
+    struct slice name = slice_of(colon + 1, job.len - len - 1);
+    struct cached_group *group;
+    *ret_stage = slice_of(job.data, len);
+    bool is_init = slice_is(*ret_stage, stage_wire(STAGE_INIT));
+    int code = is_init ? ledger_find_group(ledger, name, &group, fail)
+                       : ledger_find_rollout(ledger, name, ret, fail);
+    if (code == 0)
+        *ret = is_init ? trouble_of_init(group->number) : trouble_of_rollout(*ret);
+    return code;
+}
+
+static int apply_trouble(struct ledger *ledger, const struct effect *effect, struct fail *fail)
+{
+    const struct core_trouble *trouble = &effect->trouble;
+    struct slice stage;
+    int64_t job;
+    int code = find_job(ledger, trouble->job, &job, &stage, fail);
+    return code ? code : ledger_do(ledger, LEDGER_SET_TROUBLE, fail, NUMBER(job), TEXT(stage),
+                                   NUMBER(trouble->attempt), NUMBER(trouble->infras),
+                                   NUMBER(trouble->faults), NUMBER(trouble->blames),
+                                   NUMBER(trouble->deaths), TEXT(trouble->history),
+                                   NUMBER(trouble->spent));
+}
+
+static int apply_lease(struct ledger *ledger, const struct effect *effect, struct fail *fail)
+{
+    const struct core_lease *lease = &effect->lease;
+    struct slice stage;
+    int64_t job;
+    int code = find_job(ledger, lease->job, &job, &stage, fail);
+    return code ? code : ledger_do(ledger, LEDGER_SET_LEASE, fail, NUMBER(job), TEXT(stage), NUMBER(lease->token),
+                                   TEXT(lease->worker), TEXT(lease->key));
+}
+
+static int apply_tomb(struct ledger *ledger, const struct effect *effect, struct fail *fail)
+{
+    if (!effect->present)
+        return ledger_do(ledger, LEDGER_DROP_TOMB, fail, TEXT(effect->job), TEXT(effect->client));
+    return ledger_do(ledger, LEDGER_ADD_TOMB, fail, TEXT(effect->job), TEXT(effect->client),
+                     NUMBER(effect->end.clock_ms));
+}
+
+static int apply_epoch(struct ledger *ledger, const struct effect *effect, struct fail *fail)
+{
+    return ledger_do(ledger, LEDGER_RAISE, fail, TEXT(META_EPOCH), NUMBER(effect->seq));
+}
+
+int ledger_apply(struct ledger *ledger, const struct effect *effect, struct fail *fail)
+{
+    static int (*const appliers[])(struct ledger *, const struct effect *, struct fail *) = {
+        [PERSIST_GROUP] = apply_group, [PERSIST_INIT] = apply_init,
+        [PERSIST_RUN] = apply_run,     [PERSIST_END] = apply_end,
+        [PERSIST_ACK] = apply_ack,     [PERSIST_ENGINE] = apply_engine,
+        [PERSIST_POLICY] = apply_policy,
+        [PERSIST_TROUBLE] = apply_trouble, [PERSIST_TOMB] = apply_tomb,
+        [PERSIST_LEASE] = apply_lease, [PERSIST_AGAIN] = apply_again,
+        [PERSIST_EPOCH] = apply_epoch,
+    };
+    assert((size_t)effect->kind < sizeof(appliers) / sizeof(*appliers));
+    return appliers[effect->kind](ledger, effect, fail);
+}

@@ -1,0 +1,187 @@
+/*
+ * ledger/inner.h - what the ledger's own files share: the open database, its
+ * prepared statements, values going in and columns coming out, and the cache of
+ * groups that are at work.
+ */
+#ifndef SLUICE_BROKER_LEDGER_INNER_H
+#define SLUICE_BROKER_LEDGER_INNER_H
+
+#include <sqlite3.h>
+#include <sys/stat.h>
+
+#include "broker/ledger/ledger.h"
+#include "broker/ledger/lock.h"
+
+enum ledger_statement {
+#define TABLE(sql)
+#define UPGRADE(version, sql)
+#define STATEMENT(name, sql) LEDGER_##name,
+#include "broker/ledger/ledger.def"
+#undef TABLE
+#undef UPGRADE
+#undef STATEMENT
+    LEDGER_STATEMENT_COUNT
+};
+
+enum {
+    LEDGER_VERSION = 13, /* of the tables: the file's user_version */
+    ROLLOUTS_PER_GROUP = 1024,
+    CACHE_ENTRIES = 8192,
+    CACHE_REUSED_MAX = 4096,    /* an entry keeps this much memory for its next group */
+    CACHE_PAYLOAD_MAX = 65536,  /* a task or layer larger than this is read from the file each time */
+    CACHE_BYTES_MAX = 64 << 20,
+    LEDGER_BUSY_MS = 1000, /* for so long a lock that somebody holds is waited for */
+    LEDGER_PAGE_BYTES = 8192
+};
+
+/* Numbers of `meta`, which only grow: of this start, and the highest of a policy's version. */
+#define META_EPOCH slice_from_str("epoch")
+#define META_VERSIONS slice_from_str("versions")
+
+/* One group's number and, where small enough, its payload. `task.len` 0: not held. */
+struct cached_group {
+    uint64_t hash; /* of the id */
+    int64_t number, stream; /* number 0: an empty entry */
+    struct buffer task, layer;
+    bool has_init; /* digest and layer are known, be they empty */
+    bool is_new;   /* a look has found that no group of this id ever was */
+    char id[97], digest[81];
+};
+
+struct ledger {
+    sqlite3 *db;
+    sqlite3_stmt *statements[LEDGER_STATEMENT_COUNT];
+    enum ledger_durability durability;
+    char *path, *wal_path;
+    struct stat found; /* of the file that was opened */
+    struct lock lock;
+    struct fail broken; /* once set, the answer to everything */
+    bool sweep_due;
+    bool can_shrink, shrink_due, is_shrinking; /* free pages back to the disk */
+    bool cut_due;  /* the log is to be brought home whole, and cut */
+    bool is_held;  /* a reader was in the way of that: tried again at the next look */
+    bool is_tight; /* the disk is low */
+    int64_t next_group;
+    uint64_t forgotten_max;
+    int wal_pages, wal_longest; /* in the log now, and most since it was cut last */
+    struct cached_group *cache;
+    size_t cache_bytes;
+    char stream_name[65]; /* the stream asked for last, its number, and the owner it was given */
+    int64_t stream_number;
+    char stream_owner[65];
+    bool has_owner;
+    char rollout[160]; /* text of the rollout a load returned */
+};
+
+/* ---- ledger/sql.c -------------------------------------------------------------------- */
+
+struct value {
+    enum { VALUE_NONE, VALUE_NUMBER, VALUE_REAL, VALUE_TEXT, VALUE_BLOB } type;
+    union {
+        int64_t number;
+        double real;
+        struct slice bytes;
+    };
+};
+#define NOTHING ((struct value){.type = VALUE_NONE})
+#define NUMBER(n) ((struct value){.type = VALUE_NUMBER, .number = (int64_t)(n)})
+#define REAL(r) ((struct value){.type = VALUE_REAL, .real = (r)})
+#define TEXT(s) ((struct value){.type = VALUE_TEXT, .bytes = (s)})
+#define BLOB(s) ((struct value){.type = VALUE_BLOB, .bytes = (s)})
+/* An empty one is stored as NULL. */
+#define MAYBE_TEXT(s) ((struct value){.type = (s).len ? VALUE_TEXT : VALUE_NONE, .bytes = (s)})
+#define MAYBE_BLOB(s) ((struct value){.type = (s).len ? VALUE_BLOB : VALUE_NONE, .bytes = (s)})
+
+/* Opens the database and writes nothing. */
+int ledger_sql_open(struct ledger *ledger, const char *path, struct fail *fail);
+/* Sets the durability and prepares every statement. */
+int ledger_sql_start(struct ledger *ledger, struct fail *fail);
+void ledger_sql_close(struct ledger *ledger);
+int ledger_sql_run(struct ledger *ledger, const char *sql, struct fail *fail);
+/* Remembers and says what SQLite refused. `code` is its result code. */
+int ledger_broke(struct ledger *ledger, int code, struct fail *fail);
+/* The same for damage that we found ourselves. */
+int ledger_damaged(struct ledger *ledger, const char *detail, struct fail *fail);
+
+/* Resets, binds and steps: 1 a row is there (read it, then ledger_reset), 0 done, negative failed. */
+int ledger_ask(struct ledger *ledger, enum ledger_statement statement, const struct value *values,
+               size_t count, struct fail *fail);
+int ledger_next(struct ledger *ledger, enum ledger_statement statement, struct fail *fail);
+void ledger_reset(struct ledger *ledger, enum ledger_statement statement);
+/* Lets go of whatever a load still borrows. */
+void ledger_release(struct ledger *ledger);
+
+#define VALUES(...)                                                                                \
+    (const struct value[]){__VA_ARGS__},                                                           \
+        sizeof((const struct value[]){__VA_ARGS__}) / sizeof(struct value)
+/* Runs a statement that gives no rows. */
+#define ledger_do(ledger, statement, fail, ...)                                                    \
+    ledger_do_values(ledger, statement, VALUES(__VA_ARGS__), fail)
+int ledger_do_values(struct ledger *ledger, enum ledger_statement statement,
+                     const struct value *values, size_t count, struct fail *fail);
+
+int64_t ledger_number(struct ledger *ledger, enum ledger_statement statement, int column);
+double ledger_real(struct ledger *ledger, enum ledger_statement statement, int column);
+bool ledger_is_null(struct ledger *ledger, enum ledger_statement statement, int column);
+/* Borrowed until the statement is stepped or reset; empty for NULL. */
+struct slice ledger_slice(struct ledger *ledger, enum ledger_statement statement, int column);
+
+/* ---- ledger/file.c, ledger/wal.c, ledger/schema.c: opening ------------------------------ */
+
+/* Before it is opened: makes a new file, or sees that none has gone. */
+int ledger_file_prepare(struct ledger *ledger, const char *dir, struct fail *fail);
+/* Once it is open: may it be written, and is it whole? Large files only if `all`. */
+int ledger_file_check(struct ledger *ledger, bool all, struct fail *fail);
+/* Notes beside the lock whether there is a -wal that must be there at the next start. */
+int ledger_file_mark(struct ledger *ledger, bool is_open, struct fail *fail);
+/* -EBADMSG with a detail: commits that were acknowledged cannot be read from it. */
+int ledger_wal_check(const char *path, char *ret_detail, size_t size, struct fail *fail);
+int ledger_schema_make(struct ledger *ledger, struct fail *fail);
+int ledger_schema_upgrade(struct ledger *ledger, struct fail *fail);
+
+/* ---- ledger.c, ledger/chores.c ------------------------------------------------------------ */
+
+/* Commits, or ends reading, and no more. */
+int ledger_end(struct ledger *ledger, struct fail *fail);
+int ledger_checkpoint(struct ledger *ledger, struct fail *fail);
+/* After a commit: brings a log home that has grown too long to wait for an idle moment. */
+int ledger_mind_log(struct ledger *ledger, struct fail *fail);
+
+/* ---- ledger/cache.c ---------------------------------------------------------------- */
+
+bool ledger_cache_init(struct ledger *ledger);
+void ledger_cache_finish(struct ledger *ledger);
+/* The entry for an id: its own (number > 0), or one emptied for it (number 0). */
+struct cached_group *ledger_cache_get(struct ledger *ledger, struct slice id);
+void ledger_cache_task(struct ledger *ledger, struct cached_group *group, struct slice task);
+void ledger_cache_init_layer(struct ledger *ledger, struct cached_group *group,
+                             struct slice digest, struct slice layer);
+void ledger_cache_drop(struct ledger *ledger, struct slice id);
+
+/* ---- lookups that read through the cache: -ENOENT where there is none ------------------- */
+
+int ledger_find_group(struct ledger *ledger, struct slice id, struct cached_group **ret,
+                      struct fail *fail);
+int ledger_find_stream(struct ledger *ledger, struct slice name, int64_t *ret, struct fail *fail);
+/* "<group>/<sample>" as the rollout's number. */
+int ledger_find_rollout(struct ledger *ledger, struct slice rollout, int64_t *ret,
+                        struct fail *fail);
+
+/* Keys of `troubles` and `leases`: after a rollout's comes the next one's, after the last the init's. */
+static inline int64_t trouble_of_rollout(int64_t rollout) { return 2 * rollout; }
+static inline int64_t trouble_of_init(int64_t group)
+{
+    return 2 * (group * ROLLOUTS_PER_GROUP + ROLLOUTS_PER_GROUP - 1) + 1;
+}
+
+/* ---- ledger/past.c ---------------------------------------------------------------------- */
+
+/* Inside a transaction: of groups that are forgotten and beyond the number kept by id, one keeps a digest only. */
+int ledger_trim_group(struct ledger *ledger, struct fail *fail);
+
+/* ---- ledger/sweep.c ------------------------------------------------------------------ */
+
+/* Inside a transaction: forgets up to `limit` acknowledged rollouts; clears sweep_due at the end. */
+int ledger_sweep(struct ledger *ledger, unsigned limit, struct fail *fail);
+
+#endif

@@ -1,0 +1,133 @@
+/* What a job.start and a trajectory are made of. */
+#include "broker/ledger/inner.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+static int load_task(struct ledger *ledger, const struct effect *effect,
+                     struct cached_group **ret_group, struct msg_job_start *ret, struct fail *fail)
+{
+    int code = ledger_find_group(ledger, effect->group, ret_group, fail);
+    if (code)
+        return code;
+    ret->task = buffer_peek(&(*ret_group)->task);
+    if (ret->task.len)
+        return 0;
+    code = ledger_ask(ledger, LEDGER_FIND_GROUP, VALUES(TEXT(effect->group)), fail);
+    if (code <= 0)
+        return code ? code : fail_set(fail, -ENOENT, "group %.*s is gone", SLICE_ARG(effect->group));
+    ret->task = ledger_slice(ledger, LEDGER_FIND_GROUP, 2);
+    return 0;
+}
+
+static int load_init_layer(struct ledger *ledger, struct cached_group *group,
+                           struct msg_job_start *ret, struct fail *fail)
+{
+    if (group->has_init) {
+        ret->init_layer_digest = slice_from_str(group->digest);
+        ret->init_layer = buffer_peek(&group->layer);
+    } else {
+        int code = ledger_ask(ledger, LEDGER_FIND_INIT, VALUES(NUMBER(group->number)), fail);
+        if (code <= 0)
+            return code ? code : fail_set(fail, -ENOENT, "group %s has no init yet", group->id);
+        ret->init_layer_digest = ledger_slice(ledger, LEDGER_FIND_INIT, 0);
+        ret->init_layer = ledger_slice(ledger, LEDGER_FIND_INIT, 1);
+        ledger_cache_init_layer(ledger, group, ret->init_layer_digest, ret->init_layer);
+    }
+    ret->has_init_layer_digest = ret->init_layer_digest.len > 0;
+    ret->has_init_layer = ret->init_layer.len > 0;
+    return 0;
+}
+
+static int load_run(struct ledger *ledger, struct slice rollout, struct msg_job_start *ret,
+                    struct fail *fail)
+{
+    int64_t number;
+    int code = ledger_find_rollout(ledger, rollout, &number, fail);
+    if (code == 0)
+        code = ledger_ask(ledger, LEDGER_LOAD_RUN, VALUES(NUMBER(number)), fail);
+    if (code < 0)
+        return code;
+    if (code == 0)
+        return fail_set(fail, -ENOENT, "rollout %.*s has no run yet", SLICE_ARG(rollout));
+    ret->run_layer_digest = ledger_slice(ledger, LEDGER_LOAD_RUN, 0);
+    ret->answer = ledger_slice(ledger, LEDGER_LOAD_RUN, 1);
+    ret->run_layer = ledger_slice(ledger, LEDGER_LOAD_RUN, 2);
+    ret->has_run_layer_digest = ret->run_layer_digest.len > 0;
+    ret->has_answer = ret->answer.len > 0;
+    ret->has_run_layer = ret->run_layer.len > 0;
+    return 0;
+}
+
+int ledger_load_job(struct ledger *ledger, const struct effect *effect, struct msg_job_start *ret,
+                    struct fail *fail)
+{
+    ledger_release(ledger);
+    *ret = (struct msg_job_start){.job = effect->job,
+                                  .token = effect->token,
+                                  .stage = slice_from_str(stage_wire(effect->stage)),
+                                  .group = effect->group,
+                                  .sample = effect->sample,
+                                  .attempt = effect->attempt,
+                                  .engine = effect->engine,
+                                  .has_engine = effect->engine.len > 0};
+    struct cached_group *group;
+    int code = load_task(ledger, effect, &group, ret, fail);
+    if (code == 0 && effect->stage != STAGE_INIT)
+        code = load_init_layer(ledger, group, ret, fail);
+    if (code == 0 && effect->stage == STAGE_EVAL)
+        code = load_run(ledger, effect->rollout, ret, fail);
+    return code;
+}
+
+/* The row of `ends` under LOAD_END as a message; the order is that statement's. */
+static void read_end(struct ledger *ledger, struct msg_trajectory *ret)
+{
+    enum ledger_statement end = LEDGER_LOAD_END;
+    int64_t rollout = ledger_number(ledger, end, 0);
+    ret->group = ledger_slice(ledger, end, 1);
+    ret->task = ledger_slice(ledger, end, 2);
+    ret->sample = (uint64_t)(rollout % ROLLOUTS_PER_GROUP);
+    ret->attempt = (uint64_t)ledger_number(ledger, end, 3);
+    ret->outcome = ledger_slice(ledger, end, 4);
+    ret->trainable = ledger_number(ledger, end, 5) != 0;
+    ret->has_reward = !ledger_is_null(ledger, end, 6);
+    ret->reward = ledger_real(ledger, end, 6);
+    ret->detail = ledger_slice(ledger, end, 7);
+    ret->has_detail = ret->detail.len > 0;
+    ret->init_layer = ledger_slice(ledger, end, 8);
+    ret->has_init_layer = ret->init_layer.len > 0;
+    ret->engine = ledger_slice(ledger, end, 9);
+    ret->has_engine = ret->engine.len > 0;
+    ret->wait_ms = (uint64_t)ledger_number(ledger, end, 10);
+    ret->init_ms = (uint64_t)ledger_number(ledger, end, 11);
+    ret->run_ms = (uint64_t)ledger_number(ledger, end, 12);
+    ret->eval_ms = (uint64_t)ledger_number(ledger, end, 13);
+    ret->ended_ms = (uint64_t)ledger_number(ledger, end, 14);
+    snprintf(ledger->rollout, sizeof(ledger->rollout), "%.*s/%u", SLICE_ARG(ret->group),
+             (unsigned)ret->sample);
+    ret->rollout = slice_from_str(ledger->rollout);
+}
+
+int ledger_load_trajectory(struct ledger *ledger, struct slice stream, uint64_t seq,
+                           struct msg_trajectory *ret, struct fail *fail)
+{
+    ledger_release(ledger);
+    *ret = (struct msg_trajectory){.stream = stream, .seq = seq};
+    int64_t number;
+    int code = ledger_find_stream(ledger, stream, &number, fail);
+    if (code == 0)
+        code = ledger_ask(ledger, LEDGER_LOAD_END, VALUES(NUMBER(number), NUMBER(seq)), fail);
+    if (code < 0)
+        return code;
+    if (code == 0)
+        return fail_set(fail, -ENOENT, "the ledger has no number %llu of stream %.*s",
+                        (unsigned long long)seq, SLICE_ARG(stream));
+    read_end(ledger, ret);
+    code = ledger_ask(ledger, LEDGER_LOAD_RECORD,
+                      VALUES(NUMBER(ledger_number(ledger, LEDGER_LOAD_END, 0))), fail);
+    if (code > 0)
+        ret->record = ledger_slice(ledger, LEDGER_LOAD_RECORD, 0);
+    ret->has_record = ret->record.len > 0;
+    return code < 0 ? code : 0;
+}

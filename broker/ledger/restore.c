@@ -1,0 +1,329 @@
+/*
+ * Telling a reader all there is. Groups, ends, troubles and leases are four cursors in the order of
+ * rollout numbers, walked side by side: one pass, and memory for one row of each. Runs are
+ * asked for one by one where there can be one, so that no kept record's page is read.
+ */
+#include "broker/ledger/inner.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "broker/facts.h"
+
+enum { JOB_NAME_SIZE = 160 };
+
+struct cursor {
+    enum ledger_statement statement;
+    int state; /* 1: a row is there */
+};
+
+static int advance(struct ledger *ledger, struct cursor *cursor, int64_t until, struct fail *fail)
+{
+    while (cursor->state > 0 && ledger_number(ledger, cursor->statement, 0) < until)
+        cursor->state = ledger_next(ledger, cursor->statement, fail);
+    return cursor->state < 0 ? cursor->state : 0;
+}
+
+static bool stands_at(struct ledger *ledger, const struct cursor *cursor, int64_t rollout)
+{
+    return cursor->state > 0 && ledger_number(ledger, cursor->statement, 0) == rollout;
+}
+
+static int out_of_memory(struct fail *fail)
+{
+    return fail_set(fail, -ENOMEM, "out of memory while reading the ledger, or a row of it makes "
+                    "no sense: try it with more memory, then see docs/operations.md, a damaged ledger");
+}
+
+static int tell_streams(struct ledger *ledger, const struct ledger_reader *reader,
+                        struct fail *fail)
+{
+    enum ledger_statement all = LEDGER_ALL_STREAMS;
+    int code = ledger_ask(ledger, all, NULL, 0, fail);
+    for (; code > 0; code = ledger_next(ledger, all, fail))
+        if (!reader->stream(reader->context, ledger_slice(ledger, all, 0),
+                            ledger_slice(ledger, all, 3),
+                            (uint64_t)ledger_number(ledger, all, 1),
+                            (uint64_t)ledger_number(ledger, all, 2)))
+            return out_of_memory(fail);
+    return code;
+}
+
+static int tell_tombs(struct ledger *ledger, const struct ledger_reader *reader, struct fail *fail)
+{
+    enum ledger_statement all = LEDGER_ALL_TOMBS;
+    int code = ledger_ask(ledger, all, NULL, 0, fail);
+    for (; code > 0; code = ledger_next(ledger, all, fail))
+        if (!reader->tomb(reader->context, ledger_slice(ledger, all, 0),
+                          ledger_slice(ledger, all, 1), (uint64_t)ledger_number(ledger, all, 2)))
+            return out_of_memory(fail);
+    return code;
+}
+
+static int tell_policies(struct ledger *ledger, const struct ledger_reader *reader, struct fail *fail)
+{
+    enum ledger_statement all = LEDGER_ALL_POLICIES;
+    int code = ledger_ask(ledger, all, NULL, 0, fail);
+    for (; code > 0; code = ledger_next(ledger, all, fail)) {
+        struct core_policy row = {ledger_slice(ledger, all, 0), ledger_slice(ledger, all, 1),
+                                  ledger_slice(ledger, all, 2)};
+        if (reader->policy && !reader->policy(reader->context, &row))
+            return out_of_memory(fail);
+    }
+    return code;
+}
+
+static int tell_engines(struct ledger *ledger, const struct ledger_reader *reader,
+                        struct fail *fail)
+{
+    enum ledger_statement all = LEDGER_ALL_ENGINES;
+    int code = ledger_ask(ledger, all, NULL, 0, fail);
+    for (; code > 0; code = ledger_next(ledger, all, fail)) {
+        struct core_engine row = {.url = ledger_slice(ledger, all, 0),
+                                  .runs_max = (uint64_t)ledger_number(ledger, all, 1),
+                                  .draining = ledger_number(ledger, all, 2) != 0,
+                                  .version = ledger_slice(ledger, all, 3),
+                                  .calls = ledger_slice(ledger, all, 4),
+                                  .paused_until_ms = (uint64_t)ledger_number(ledger, all, 5),
+                                  .version_number = (uint64_t)ledger_number(ledger, all, 6),
+                                  .credentials = ledger_slice(ledger, all, 7),
+                                  .policy = ledger_slice(ledger, all, 8),
+                                  .tokenizer = ledger_slice(ledger, all, 9),
+                                  .template = ledger_slice(ledger, all, 10)};
+        if (!reader->engine(reader->context, &row))
+            return out_of_memory(fail);
+    }
+    return code;
+}
+
+static int tell_forgotten_groups(struct ledger *ledger, const struct ledger_reader *reader,
+                                 struct fail *fail)
+{
+    enum ledger_statement all = LEDGER_ALL_FORGOTTEN_GROUPS;
+    int code = ledger_ask(ledger, all, NULL, 0, fail);
+    for (; code > 0; code = ledger_next(ledger, all, fail)) {
+        struct core_group_row row = {.group = ledger_slice(ledger, all, 0),
+                                     .stream = ledger_slice(ledger, all, 1),
+                                     .samples = (uint64_t)ledger_number(ledger, all, 2),
+                                     .task_hash = (uint64_t)ledger_number(ledger, all, 3)};
+        if (!reader->group(reader->context, &row))
+            return out_of_memory(fail);
+    }
+    return code;
+}
+
+/* What scheduling needs of the task of the group under ALL_GROUPS. */
+static void read_facts(struct ledger *ledger, struct facts *ret)
+{
+    enum ledger_statement all = LEDGER_ALL_GROUPS;
+    struct refusal no;
+    if (ledger_is_null(ledger, all, 11)) {
+        if (!facts_read(ledger_slice(ledger, all, 19), ret, &no))
+            facts_default(ret);
+        return;
+    }
+    ret->task = (struct core_task){
+        .id = ledger_slice(ledger, all, 11),
+        .image = ledger_slice(ledger, all, 12),
+        .needs_engine = ledger_number(ledger, all, 13) != 0,
+        .policy = ledger_slice(ledger, all, 20),
+        .limit_ms = {[STAGE_INIT] = ledger_number(ledger, all, 14),
+                     [STAGE_RUN] = ledger_number(ledger, all, 15),
+                     [STAGE_EVAL] = ledger_number(ledger, all, 16)},
+        .total_ms = ledger_number(ledger, all, 17),
+        .bytes = (uint64_t)ledger_number(ledger, all, 18)};
+}
+
+static bool tell_group(struct ledger *ledger, const struct ledger_reader *reader)
+{
+    enum ledger_statement all = LEDGER_ALL_GROUPS;
+    struct facts facts;
+    read_facts(ledger, &facts);
+    struct core_group_row row = {.group = ledger_slice(ledger, all, 1),
+                                 .stream = ledger_slice(ledger, all, 2),
+                                 .samples = (uint64_t)ledger_number(ledger, all, 3),
+                                 .task_hash = (uint64_t)ledger_number(ledger, all, 4),
+                                 .task = facts.task,
+                                 .init_done = ledger_number(ledger, all, 5) != 0,
+                                 .init_layer = ledger_slice(ledger, all, 6),
+                                 .init_ms = (uint64_t)ledger_number(ledger, all, 7),
+                                 .priority = (uint64_t)ledger_number(ledger, all, 8),
+                                 .lease_ms = (uint64_t)ledger_number(ledger, all, 9),
+                                 .accepted_ms = (uint64_t)ledger_number(ledger, all, 10)};
+    return reader->group(reader->context, &row);
+}
+
+/* Fills in what a rollout's run left, if it has ended. */
+static int read_run(struct ledger *ledger, int64_t number, struct core_rollout_row *row,
+                    struct fail *fail)
+{
+    if (!ledger_number(ledger, LEDGER_ALL_GROUPS, 5)) /* no run begins before its group's init */
+        return 0;
+    int code = ledger_ask(ledger, LEDGER_GET_RUN, VALUES(NUMBER(number)), fail);
+    if (code <= 0)
+        return code;
+    row->run_done = outcome_parse(ledger_slice(ledger, LEDGER_GET_RUN, 0), &row->run_outcome);
+    row->run_again = slice_is(ledger_slice(ledger, LEDGER_GET_RUN, 0), "again");
+    row->run_detail = ledger_slice(ledger, LEDGER_GET_RUN, 1);
+    row->run_ms = (uint64_t)ledger_number(ledger, LEDGER_GET_RUN, 2);
+    row->engine = ledger_slice(ledger, LEDGER_GET_RUN, 3);
+    row->record_bytes = (uint64_t)ledger_number(ledger, LEDGER_GET_RUN, 4);
+    return 0;
+}
+
+static void read_end(struct ledger *ledger, struct core_rollout_row *row)
+{
+    row->ended = true;
+    row->stream = ledger_slice(ledger, LEDGER_ALL_ENDS, 1);
+    row->seq = (uint64_t)ledger_number(ledger, LEDGER_ALL_ENDS, 2);
+    row->record_bytes = (uint64_t)ledger_number(ledger, LEDGER_ALL_ENDS, 4);
+    row->ended_ms = (uint64_t)ledger_number(ledger, LEDGER_ALL_ENDS, 5);
+}
+
+static bool tell_trouble(struct ledger *ledger, const struct ledger_reader *reader,
+                         struct slice name)
+{
+    enum ledger_statement all = LEDGER_ALL_TROUBLES;
+    char job[JOB_NAME_SIZE];
+    snprintf(job, sizeof(job), "%.*s:%.*s", SLICE_ARG(ledger_slice(ledger, all, 1)),
+             SLICE_ARG(name));
+    struct core_trouble trouble = {.job = slice_from_str(job),
+                                   .attempt = (uint64_t)ledger_number(ledger, all, 2),
+                                   .infras = (uint64_t)ledger_number(ledger, all, 3),
+                                   .faults = (uint64_t)ledger_number(ledger, all, 4),
+                                   .blames = (uint64_t)ledger_number(ledger, all, 5),
+                                   .deaths = (uint64_t)ledger_number(ledger, all, 6),
+                                   .history = ledger_slice(ledger, all, 7),
+                                   .spent = (uint64_t)ledger_number(ledger, all, 8)};
+    return reader->trouble(reader->context, &trouble);
+}
+
+static bool tell_lease(struct ledger *ledger, const struct ledger_reader *reader, struct slice name)
+{
+    enum ledger_statement all = LEDGER_ALL_LEASES;
+    char job[JOB_NAME_SIZE];
+    snprintf(job, sizeof(job), "%.*s:%.*s", SLICE_ARG(ledger_slice(ledger, all, 1)), SLICE_ARG(name));
+    struct core_lease lease = {.job = slice_from_str(job),
+                               .token = (uint64_t)ledger_number(ledger, all, 2),
+                               .worker = ledger_slice(ledger, all, 3),
+                               .key = ledger_slice(ledger, all, 4)};
+    return reader->lease(reader->context, &lease);
+}
+
+struct cursors {
+    struct cursor ends, troubles, leases;
+};
+
+/* What went wrong with the job of this key, a rollout's or an init's, and who has it. */
+static int tell_job(struct ledger *ledger, const struct ledger_reader *reader, struct cursors *at,
+                    int64_t key, struct slice name, struct fail *fail)
+{
+    int code = advance(ledger, &at->troubles, key, fail);
+    if (code == 0)
+        code = advance(ledger, &at->leases, key, fail);
+    if (code)
+        return code;
+    bool took = !stands_at(ledger, &at->troubles, key) || tell_trouble(ledger, reader, name);
+    if (took && stands_at(ledger, &at->leases, key))
+        took = tell_lease(ledger, reader, name);
+    return took ? 0 : out_of_memory(fail);
+}
+
+/* One rollout of the group under ALL_GROUPS, and what there is of its job. */
+static int tell_rollout(struct ledger *ledger, const struct ledger_reader *reader, struct cursors *at,
+                        int64_t number, struct fail *fail)
+{
+    struct cursor *ends = &at->ends;
+    int code = advance(ledger, ends, number, fail);
+    if (code)
+        return code;
+    bool is_ended = stands_at(ledger, ends, number);
+    if (is_ended && !ledger_number(ledger, LEDGER_ALL_ENDS, 3))
+        return 0; /* forgotten, or acknowledged and soon to be */
+    struct slice group = ledger_slice(ledger, LEDGER_ALL_GROUPS, 1);
+    char name[JOB_NAME_SIZE];
+    int len = snprintf(name, sizeof(name), "%.*s/%d", SLICE_ARG(group),
+                       (int)(number % ROLLOUTS_PER_GROUP));
+    struct core_rollout_row row = {.rollout = slice_of(name, (size_t)len),
+                                   .group = group,
+                                   .sample = (uint64_t)(number % ROLLOUTS_PER_GROUP)};
+    if (is_ended)
+        read_end(ledger, &row);
+    else
+        code = read_run(ledger, number, &row, fail);
+    if (code)
+        return code;
+    bool took = reader->rollout(reader->context, &row);
+    ledger_reset(ledger, LEDGER_GET_RUN);
+    if (!took)
+        return out_of_memory(fail);
+    return is_ended ? 0 : tell_job(ledger, reader, at, trouble_of_rollout(number), row.rollout, fail);
+}
+
+/* The group under ALL_GROUPS, its rollouts, and what there is of its init. */
+static int tell_whole_group(struct ledger *ledger, const struct ledger_reader *reader, struct cursors *at,
+                            struct fail *fail)
+{
+    int64_t samples = ledger_number(ledger, LEDGER_ALL_GROUPS, 3);
+    if (samples < 1 || samples > ROLLOUTS_PER_GROUP)
+        return ledger_damaged(ledger, "a group has no number of samples that can be", fail);
+    if (!tell_group(ledger, reader))
+        return out_of_memory(fail);
+    int64_t group = ledger_number(ledger, LEDGER_ALL_GROUPS, 0);
+    int64_t first = group * ROLLOUTS_PER_GROUP;
+    int code = 0;
+    for (int64_t number = first; code == 0 && number < first + samples; number++)
+        code = tell_rollout(ledger, reader, at, number, fail);
+    struct slice name = ledger_slice(ledger, LEDGER_ALL_GROUPS, 1);
+    return code ? code : tell_job(ledger, reader, at, trouble_of_init(group), name, fail);
+}
+
+static int tell_groups(struct ledger *ledger, const struct ledger_reader *reader,
+                       struct fail *fail)
+{
+    struct cursors at = {{LEDGER_ALL_ENDS, 0}, {LEDGER_ALL_TROUBLES, 0}, {LEDGER_ALL_LEASES, 0}};
+    struct cursor *const cursors[] = {&at.ends, &at.troubles, &at.leases};
+    for (size_t i = 0; i < sizeof(cursors) / sizeof(*cursors); i++) {
+        cursors[i]->state = ledger_ask(ledger, cursors[i]->statement, NULL, 0, fail);
+        if (cursors[i]->state < 0)
+            return cursors[i]->state;
+    }
+    int code = ledger_ask(ledger, LEDGER_ALL_GROUPS, NULL, 0, fail);
+    while (code > 0) {
+        code = tell_whole_group(ledger, reader, &at, fail);
+        if (code == 0)
+            code = ledger_next(ledger, LEDGER_ALL_GROUPS, fail);
+    }
+    return code;
+}
+
+/* Before the snapshot: restoring only reads. */
+static int drop_old_tombs(struct ledger *ledger, uint64_t since_ms, struct fail *fail)
+{
+    int code = ledger_begin(ledger, fail);
+    if (code == 0)
+        code = ledger_do(ledger, LEDGER_DROP_OLD_TOMBS, fail, NUMBER(since_ms));
+    return code ? code : ledger_end(ledger, fail);
+}
+
+int ledger_restore(struct ledger *ledger, const struct ledger_reader *reader, struct fail *fail)
+{
+    int code = drop_old_tombs(ledger, reader->tombs_since_ms, fail);
+    if (code == 0)
+        code = ledger_read_begin(ledger, fail);
+    if (code == 0)
+        code = tell_streams(ledger, reader, fail);
+    if (code == 0)
+        code = tell_policies(ledger, reader, fail);
+    if (code == 0)
+        code = tell_engines(ledger, reader, fail);
+    if (code == 0)
+        code = tell_forgotten_groups(ledger, reader, fail);
+    if (code == 0)
+        code = tell_groups(ledger, reader, fail);
+    if (code == 0)
+        code = tell_tombs(ledger, reader, fail);
+    for (int all = LEDGER_ALL_STREAMS; all <= LEDGER_ALL_TOMBS; all++)
+        ledger_reset(ledger, (enum ledger_statement)all);
+    return code ? code : ledger_read_end(ledger, fail);
+}

@@ -1,0 +1,433 @@
+#include "broker/net/lanes.h"
+
+#include <czmq.h>
+#include <errno.h>
+#include <limits.h>
+#include <sys/epoll.h>
+
+#include "broker/net/frame.h"
+#include "broker/net/names.h"
+
+enum { PATIENCE_CHECK_MS = 1000 };
+
+struct lane {
+    char worker[LANE_NAME_SIZE];
+    void *push;
+    struct handshakes handshakes;
+    int monitor_fd, epoll_fd; /* the first is watched by the second, or -1 */
+    int64_t opened_ms;
+    int messages_max; /* that may wait */
+    bool connected, broken;
+    bool is_full;
+    enum handshake failed; /* why it never connected */
+    bool waits;            /* for its host's name: there is no socket yet */
+    enum name_state told;  /* of that name */
+    struct lane_address address;
+};
+
+/*
+ * Lanes are keyed by the worker's id. `broken` holds ids told of by lanes_take_broken next, `news` what
+ * lanes_take_news does.
+ */
+struct lanes {
+    void *context;
+    const struct gate *gate;
+    struct lane_rules rules;
+    int epoll_fd;
+    zhashx_t *all;
+    zlistx_t *broken, *news;
+    struct names *names; /* its descriptor is in the epoll set, as nobody's */
+    size_t waiting;      /* lanes */
+    int64_t patience_ms; /* when lanes that do not connect are looked for next */
+};
+
+/* ---- options: libzmq's defaults would keep a dead worker's jobs, and wait for ever ------------ */
+
+static const struct {
+    int option, value;
+} push_options[] = {
+    {ZMQ_RCVHWM, 1},   /* nothing comes by a lane, and nobody reads it */
+    {ZMQ_LINGER, 0},   /* what is in a closed lane is revoked */
+    {ZMQ_IMMEDIATE, 0}, /* the first lane.hello waits for the connection */
+    {ZMQ_CONNECT_TIMEOUT, 5000}, {ZMQ_HANDSHAKE_IVL, 5000},
+    {ZMQ_RECONNECT_IVL, 100},    {ZMQ_RECONNECT_IVL_MAX, 5000},
+    {ZMQ_TCP_KEEPALIVE, 1},      {ZMQ_TCP_KEEPALIVE_IDLE, 30},
+    {ZMQ_TCP_KEEPALIVE_INTVL, 10}, {ZMQ_TCP_KEEPALIVE_CNT, 3},
+    {ZMQ_TCP_MAXRT, 30000},
+};
+
+static int set_options(void *socket, int messages_max)
+{
+    static const int64_t message_max = 4096; /* a greeting's commands */
+    if (zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &message_max, sizeof(message_max)) != 0 ||
+        zmq_setsockopt(socket, ZMQ_SNDHWM, &messages_max, sizeof(messages_max)) != 0)
+        return -errno;
+    for (size_t i = 0; i < sizeof(push_options) / sizeof(*push_options); i++)
+        if (zmq_setsockopt(socket, push_options[i].option, &push_options[i].value, sizeof(int)))
+            return -errno;
+    return 0;
+}
+
+/* ---- life ------------------------------------------------------------------------------ */
+
+static void lane_destroy(void **item)
+{
+    struct lane *lane = *item;
+    *item = NULL;
+    if (!lane)
+        return;
+    if (lane->monitor_fd >= 0) /* libzmq closes it later, from another thread */
+        epoll_ctl(lane->epoll_fd, EPOLL_CTL_DEL, lane->monitor_fd, NULL);
+    handshakes_close(&lane->handshakes, lane->push);
+    if (lane->push)
+        zmq_close(lane->push);
+    free(lane);
+}
+
+static void name_destroy(void **item)
+{
+    free(*item);
+    *item = NULL;
+}
+
+struct lanes *lanes_create(void *context, const struct gate *gate, struct lane_rules rules)
+{
+    struct lanes *lanes = calloc(1, sizeof(*lanes));
+    if (!lanes)
+        return NULL;
+    lanes->context = context;
+    lanes->gate = gate;
+    lanes->rules = rules;
+    lanes->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    lanes->all = zhashx_new();
+    lanes->broken = zlistx_new();
+    lanes->news = zlistx_new();
+    lanes->names = names_create();
+    struct epoll_event event = {.events = EPOLLIN};
+    if (lanes->epoll_fd < 0 || !lanes->all || !lanes->broken || !lanes->news || !lanes->names ||
+        epoll_ctl(lanes->epoll_fd, EPOLL_CTL_ADD, names_fd(lanes->names), &event) != 0) {
+        lanes_destroy(&lanes);
+        return NULL;
+    }
+    zhashx_set_destructor(lanes->all, lane_destroy);
+    zlistx_set_destructor(lanes->broken, name_destroy);
+    zlistx_set_destructor(lanes->news, name_destroy);
+    return lanes;
+}
+
+void lanes_destroy(struct lanes **closing)
+{
+    struct lanes *lanes = *closing;
+    *closing = NULL;
+    if (!lanes)
+        return;
+    zhashx_destroy(&lanes->all);
+    zlistx_destroy(&lanes->broken);
+    zlistx_destroy(&lanes->news);
+    names_destroy(&lanes->names);
+    if (lanes->epoll_fd >= 0)
+        close(lanes->epoll_fd);
+    free(lanes);
+}
+
+int lanes_fd(const struct lanes *lanes) { return lanes->epoll_fd; }
+size_t lanes_count(const struct lanes *lanes) { return zhashx_size(lanes->all); }
+
+static const char *name_of(struct slice worker, char name[LANE_NAME_SIZE])
+{
+    size_t len = worker.len < LANE_NAME_SIZE ? worker.len : LANE_NAME_SIZE - 1;
+    memcpy(name, worker.data ? worker.data : (const uint8_t *)"", len);
+    name[len] = '\0';
+    return name;
+}
+
+/* ---- what becomes of connections ------------------------------------------------------------ */
+
+static void break_name(struct lanes *lanes, const char *worker)
+{
+    char *copy = strdup(worker);
+    if (copy && !zlistx_add_end(lanes->broken, copy))
+        free(copy);
+}
+
+static void lane_break(struct lanes *lanes, struct lane *lane)
+{
+    if (lane->broken)
+        return;
+    lane->broken = true;
+    break_name(lanes, lane->worker);
+}
+
+/* One that only broke off is tried again by libzmq, until patience runs out. */
+static void fail_handshake(struct lanes *lanes, struct lane *lane, enum handshake failed)
+{
+    lane->failed = failed;
+    if (failed != HANDSHAKE_BROKEN)
+        lane_break(lanes, lane);
+}
+
+static void hear(struct lanes *lanes, struct lane *lane)
+{
+    for (enum handshake news; (news = handshakes_next(&lane->handshakes)) != HANDSHAKE_NONE;) {
+        if (news == HANDSHAKE_DONE)
+            lane->connected = true;
+        else if (news != HANDSHAKE_LOST && !lane->connected)
+            fail_handshake(lanes, lane, news);
+        else if (lane->connected)
+            lane_break(lanes, lane);
+    }
+}
+
+/* ---- opening ---------------------------------------------------------------------------- */
+
+/* What becomes of the connection is heard through the epoll set. */
+static int watch(struct lanes *lanes, struct lane *lane)
+{
+    int code = handshakes_open(&lane->handshakes, lanes->context, lane->push);
+    if (code)
+        return code;
+    int fd;
+    size_t size = sizeof(fd);
+    if (zmq_getsockopt(lane->handshakes.monitor, ZMQ_FD, &fd, &size) != 0)
+        return -errno;
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = lane};
+    if (epoll_ctl(lanes->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0)
+        return -errno;
+    lane->monitor_fd = fd;
+    hear(lanes, lane); /* the descriptor tells of changes only, from the last look on */
+    return 0;
+}
+
+static int lane_connect(struct lanes *lanes, struct lane *lane, int64_t now_ms)
+{
+    char endpoint[LANE_ENDPOINT_SIZE];
+    int is_v6 = strchr(lane->address.host, ':') != NULL;
+    lane_address_format(&lane->address, endpoint);
+    lane->opened_ms = now_ms;
+    lane->push = zmq_socket(lanes->context, ZMQ_PUSH);
+    if (!lane->push)
+        return -errno;
+    int code = set_options(lane->push, lane->messages_max);
+    if (code == 0)
+        code = gate_arm(lanes->gate, lane->push, ZAP_LANE);
+    if (code == 0)
+        code = watch(lanes, lane);
+    if (code == 0 && zmq_setsockopt(lane->push, ZMQ_IPV6, &is_v6, sizeof(is_v6)) != 0)
+        code = -errno;
+    if (code == 0 && zmq_connect(lane->push, endpoint) != 0)
+        code = -errno;
+    return code;
+}
+
+/* ---- names of hosts -------------------------------------------------------------------------- */
+
+static void tell(struct lanes *lanes, const struct lane *lane, const struct name_answer *answer)
+{
+    struct lane_news *news = calloc(1, sizeof(*news));
+    if (!news)
+        return;
+    strcpy(news->worker, lane->worker);
+    if (answer->state == NAME_ASKED)
+        snprintf(news->why, sizeof(news->why), "the name %s of its lane is being looked up", lane->address.host);
+    else if (answer->state == NAME_FAILED)
+        snprintf(news->why, sizeof(news->why),
+                 "the name %s of its lane means nothing to the broker's machine (%s): mend the name service "
+                 "there, or start the worker with --advertise and an address", lane->address.host, answer->why);
+    if (!zlistx_add_end(lanes->news, news))
+        free(news);
+}
+
+/* Connects a lane that waits, if its host's address is known now. Negative errno: it cannot be. */
+static int settle(struct lanes *lanes, struct lane *lane, bool is_new, int64_t now_ms)
+{
+    struct name_answer answer = names_find(lanes->names, lane->address.host, now_ms);
+    bool is_found = answer.state == NAME_FOUND, was_told = !is_new && lane->told == answer.state;
+    if (!was_told && !(is_new && is_found))
+        tell(lanes, lane, &answer);
+    lane->told = answer.state;
+    lane->waits = !is_found;
+    lanes->waiting += (size_t)(is_new ? lane->waits : -is_found);
+    if (!is_found)
+        return 0;
+    lane->address.is_name = false;
+    snprintf(lane->address.host, sizeof(lane->address.host), "%s", answer.address);
+    return lane_connect(lanes, lane, now_ms);
+}
+
+static void settle_all(struct lanes *lanes, int64_t now_ms)
+{
+    if (lanes->waiting == 0)
+        return;
+    for (struct lane *lane = zhashx_first(lanes->all); lane; lane = zhashx_next(lanes->all))
+        if (lane->waits && settle(lanes, lane, false, now_ms) != 0)
+            lane_break(lanes, lane);
+}
+
+bool lanes_take_news(struct lanes *lanes, struct lane_news *ret)
+{
+    for (struct lane_news *news; (news = zlistx_detach(lanes->news, NULL)); free(news)) {
+        const struct lane *lane = zhashx_lookup(lanes->all, news->worker);
+        if (!lane || lane->waits != (news->why[0] != '\0'))
+            continue; /* opened again since */
+        *ret = *news;
+        free(news);
+        return true;
+    }
+    return false;
+}
+
+/* ---- opening and closing ----------------------------------------------------------------------- */
+
+static void drop(struct lanes *lanes, const char *name)
+{
+    const struct lane *lane = zhashx_lookup(lanes->all, name);
+    lanes->waiting -= lane && lane->waits;
+    zhashx_delete(lanes->all, name);
+}
+
+/* The core still believes in this lane, so it must hear of it. */
+static int fail_open(struct lanes *lanes, const char *worker, int code, struct fail *fail,
+                     const char *why)
+{
+    break_name(lanes, worker);
+    return fail_set(fail, code, "the lane of worker %s cannot be opened: %s", worker, why);
+}
+
+/* Where the endpoint leads, if that is where this worker's lane may lead. */
+static int find_address(const struct lanes *lanes, struct slice endpoint, struct slice peer,
+                        struct lane_address *ret, struct fail *fail)
+{
+    char from[LANE_HOST_SIZE] = "";
+    if (peer.len && peer.len < sizeof(from))
+        memcpy(from, peer.data, peer.len);
+    int code = lane_address_parse(endpoint, ret, fail);
+    return code ? code : lane_address_settle(ret, &lanes->rules, from, fail);
+}
+
+int lanes_judge(const struct lanes *lanes, struct slice endpoint, struct slice peer, struct fail *fail)
+{
+    struct lane_address address;
+    return find_address(lanes, endpoint, peer, &address, fail);
+}
+
+int lanes_open(struct lanes *lanes, struct slice worker, struct slice endpoint, struct slice peer,
+               uint64_t messages_max, int64_t now_ms, struct fail *fail)
+{
+    char name[LANE_NAME_SIZE];
+    struct lane_address address;
+    struct fail why;
+    drop(lanes, name_of(worker, name));
+    int code = find_address(lanes, endpoint, peer, &address, &why);
+    if (code)
+        return fail_open(lanes, name, code, fail, why.text);
+    if (zhashx_size(lanes->all) >= LANES_MAX)
+        return fail_open(lanes, name, -EMFILE, fail, "there are as many lanes as there may be");
+    struct lane *lane = calloc(1, sizeof(*lane));
+    if (!lane)
+        return fail_open(lanes, name, -ENOMEM, fail, "out of memory");
+    strcpy(lane->worker, name);
+    lane->epoll_fd = lanes->epoll_fd;
+    lane->monitor_fd = -1;
+    lane->address = address;
+    lane->messages_max = messages_max < INT_MAX ? (int)messages_max : INT_MAX;
+    code = address.is_name ? settle(lanes, lane, true, now_ms) : lane_connect(lanes, lane, now_ms);
+    if (code == 0 && zhashx_insert(lanes->all, name, lane) != 0)
+        code = -ENOMEM;
+    if (code == 0)
+        return 0;
+    lanes->waiting -= lane->waits;
+    lane_destroy((void **)&lane);
+    return fail_open(lanes, name, code, fail, zmq_strerror(-code));
+}
+
+int lanes_send(struct lanes *lanes, struct slice worker, zmq_msg_t *frame, struct fail *fail)
+{
+    char name[LANE_NAME_SIZE];
+    struct lane *lane = zhashx_lookup(lanes->all, name_of(worker, name));
+    if (!lane || lane->waits || lane->is_full) {
+        zmq_msg_close(frame);
+        return fail_set(fail, -ENOENT, "there is no lane to worker %s", name);
+    }
+    if (frame_send(lane->push, frame, 0))
+        return 0;
+    int code = -errno;
+    if (code == -EAGAIN) {
+        hear(lanes, lane); /* one whose handshake failed takes nothing either, and has that for its reason */
+        lane->is_full = !lane->broken;
+        lane_break(lanes, lane);
+    }
+    return fail_set(fail, code, "cannot send to worker %s: %s", name, zmq_strerror(-code));
+}
+
+void lanes_close(struct lanes *lanes, struct slice worker)
+{
+    char name[LANE_NAME_SIZE];
+    drop(lanes, name_of(worker, name));
+}
+
+/* ---- telling ----------------------------------------------------------------------------- */
+
+static void hear_all(struct lanes *lanes, int64_t now_ms)
+{
+    struct epoll_event events[64];
+    int count = epoll_wait(lanes->epoll_fd, events, 64, 0);
+    for (int i = 0; i < count; i++) {
+        if (events[i].data.ptr) {
+            hear(lanes, events[i].data.ptr);
+            continue;
+        }
+        names_hear(lanes->names);
+        settle_all(lanes, now_ms);
+    }
+}
+
+static void lose_patience(struct lanes *lanes, int64_t now_ms)
+{
+    if (now_ms < lanes->patience_ms)
+        return;
+    lanes->patience_ms = now_ms + PATIENCE_CHECK_MS;
+    settle_all(lanes, now_ms);
+    for (struct lane *lane = zhashx_first(lanes->all); lane; lane = zhashx_next(lanes->all))
+        if (!lane->connected && !lane->waits && now_ms - lane->opened_ms > LANE_PATIENCE_MS)
+            lane_break(lanes, lane);
+}
+
+static const char *why_broken(const struct lane *lane)
+{
+    if (!lane)
+        return "it cannot be opened";
+    if (lane->is_full)
+        return "so much waits in it that nobody can be reading it";
+    if (lane->connected)
+        return "its connection ended";
+    switch (lane->failed) {
+    case HANDSHAKE_REFUSED:
+        return "its key is not a worker's that this broker knows; see DIR/trusted/worker";
+    case HANDSHAKE_MISMATCH:
+        return "one of it and this broker has keys and the other has not; see --key and --keys";
+    case HANDSHAKE_BAD_KEY:
+        return "its key file names another broker than this one";
+    default:
+        return "its endpoint does not answer; see the worker's --advertise";
+    }
+}
+
+bool lanes_take_broken(struct lanes *lanes, int64_t now_ms, char ret_worker[LANE_NAME_SIZE],
+                       const char **ret_why)
+{
+    if (zlistx_size(lanes->broken) == 0) {
+        hear_all(lanes, now_ms);
+        lose_patience(lanes, now_ms);
+    }
+    char *worker;
+    while ((worker = zlistx_detach(lanes->broken, NULL))) {
+        const struct lane *lane = zhashx_lookup(lanes->all, worker);
+        bool is_stale = lane && !lane->broken; /* opened again since */
+        *ret_why = why_broken(lane);
+        snprintf(ret_worker, LANE_NAME_SIZE, "%s", worker);
+        free(worker);
+        if (!is_stale)
+            return true;
+    }
+    return false;
+}

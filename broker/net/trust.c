@@ -1,0 +1,343 @@
+#include "broker/net/trust.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+
+enum { ROLES = ROLE_BROKER, PATH_SIZE = 4096, RACY_MS = 2000, FILES_LOOK_MS = 1000, FILES_SHARE = 50 };
+
+/* What can be seen of a folder's files without reading them: one that is written in place shows in its own times. */
+struct seal {
+    uint64_t sum;      /* of all of them, in any order */
+    int64_t newest_ms; /* the last change */
+};
+
+struct folder {
+    char path[PATH_SIZE];
+    struct timespec changed; /* as it was when it was read; zero: it is not there */
+    int64_t read_wall_ms;
+    struct seal files;
+};
+
+struct entry {
+    char public_text[KEY_TEXT_SIZE];
+    struct trusted who;
+};
+
+/* By public key, for bsearch. */
+struct entries {
+    struct entry *items;
+    size_t count, capacity;
+};
+
+struct trust {
+    struct key own;
+    struct folder folders[ROLES];
+    pthread_mutex_t lock;
+    struct entries known;
+    int64_t look_ms; /* when to look at the folders next ... */
+    int64_t files_look_ms; /* ... and at each of their files */
+    uint64_t losses;
+};
+
+/* ---- reading a folder --------------------------------------------------------------------- */
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(((const struct entry *)a)->public_text, ((const struct entry *)b)->public_text);
+}
+
+static const struct trusted *find(const struct entries *entries, const char *public_text)
+{
+    struct entry wanted = {0};
+    if (strlen(public_text) >= sizeof(wanted.public_text) || !entries->count)
+        return NULL;
+    strcpy(wanted.public_text, public_text);
+    const struct entry *found =
+        bsearch(&wanted, entries->items, entries->count, sizeof(wanted), compare);
+    return found ? &found->who : NULL;
+}
+
+/* In no order until sort_entries. */
+static bool put(struct entries *entries, const char *public_text, const struct trusted *who)
+{
+    if (entries->count == entries->capacity) {
+        size_t capacity = entries->capacity ? entries->capacity * 2 : 64;
+        struct entry *items = realloc(entries->items, capacity * sizeof(*items));
+        if (!items)
+            return false;
+        entries->items = items;
+        entries->capacity = capacity;
+    }
+    struct entry *entry = &entries->items[entries->count++];
+    entry->who = *who;
+    memcpy(entry->public_text, public_text, KEY_TEXT_SIZE);
+    return true;
+}
+
+static void skip(const char *path, const char *why)
+{
+    log_event(LOG_WARN, "keys.skipped", "file=%s why=\"%s\" action=nobody-known-by-it", path, why);
+}
+
+static bool is_certificate(const char *file)
+{
+    size_t len = strlen(file);
+    return len >= 5 && file[0] != '.' && strcmp(file + len - 4, ".pub") == 0;
+}
+
+static void take_file(struct entries *entries, const struct folder *folder, enum key_role role,
+                      const char *file)
+{
+    char path[PATH_SIZE + 256], name[256];
+    struct key key;
+    struct fail fail;
+    if (!is_certificate(file))
+        return;
+    snprintf(name, sizeof(name), "%.*s", (int)(strlen(file) - 4), file);
+    snprintf(path, sizeof(path), "%s/%s", folder->path, file);
+    if (key_read(path, &key, &fail)) {
+        skip(path, fail.text);
+        return;
+    }
+    struct trusted who = {.role = role};
+    memcpy(who.name, key.name, sizeof(who.name));
+    if (key.role != role || strcmp(key.name, name) != 0)
+        skip(path, "it says another role or name than its place does");
+    else if (entries->count >= TRUSTED_MAX)
+        skip(path, "there are as many keys as there may be");
+    else if (!put(entries, key.public_text, &who))
+        skip(path, "out of memory");
+    key_wipe(&key);
+}
+
+static uint64_t mix(uint64_t sum, uint64_t value)
+{
+    sum = (sum ^ value) * 0x9e3779b97f4a7c15u;
+    return sum ^ sum >> 29;
+}
+
+static void seal_file(int dir_fd, const char *file, struct seal *seal)
+{
+    struct stat info;
+    if (fstatat(dir_fd, file, &info, 0) != 0)
+        return;
+    int64_t changed_ms = (int64_t)info.st_ctim.tv_sec * 1000 + info.st_ctim.tv_nsec / 1000000;
+    uint64_t sum = mix(mix(info.st_ino, (uint64_t)info.st_size), (uint64_t)info.st_mtim.tv_sec);
+    sum = mix(mix(sum, (uint64_t)info.st_mtim.tv_nsec), (uint64_t)info.st_ctim.tv_sec);
+    seal->sum += mix(sum, (uint64_t)info.st_ctim.tv_nsec);
+    if (changed_ms > seal->newest_ms)
+        seal->newest_ms = changed_ms;
+}
+
+/* Leaves the directory at its beginning. */
+static struct seal seal_all(DIR *dir)
+{
+    struct seal seal = {0};
+    for (struct dirent *entry; (entry = readdir(dir));)
+        if (is_certificate(entry->d_name))
+            seal_file(dirfd(dir), entry->d_name, &seal);
+    rewinddir(dir);
+    return seal;
+}
+
+/* False when the folder is there and cannot be read. */
+static bool read_folder(struct entries *entries, struct folder *folder, enum key_role role)
+{
+    struct stat info;
+    DIR *dir = opendir(folder->path);
+    if (!dir && errno == ENOENT) {
+        folder->changed = (struct timespec){0};
+        folder->files = (struct seal){0};
+        return true;
+    }
+    if (!dir || fstat(dirfd(dir), &info) != 0) {
+        log_event(LOG_ERROR, "keys.unreadable", "directory=%s why=\"%s\" action=kept-as-it-was",
+                  folder->path, strerror(errno));
+        if (dir)
+            closedir(dir);
+        return false;
+    }
+    folder->changed = info.st_mtim;
+    folder->read_wall_ms = clock_wall_ms();
+    folder->files = seal_all(dir); /* before they are read: what changes meanwhile is seen later */
+    for (struct dirent *entry; (entry = readdir(dir));)
+        take_file(entries, folder, role, entry->d_name);
+    closedir(dir);
+    return true;
+}
+
+static void keep_role(struct entries *entries, const struct entries *from, enum key_role role)
+{
+    for (size_t i = 0; i < from->count; i++)
+        if (from->items[i].who.role == role)
+            put(entries, from->items[i].public_text, &from->items[i].who);
+}
+
+/* A key that stands in two places is nobody's: which of the two is meant cannot be told. */
+static void sort_entries(struct entries *entries)
+{
+    size_t kept = 0;
+    if (entries->count)
+        qsort(entries->items, entries->count, sizeof(*entries->items), compare);
+    for (size_t i = 0, end; i < entries->count; i = end) {
+        const struct entry *entry = &entries->items[i];
+        for (end = i + 1; end < entries->count && compare(&entries->items[end], entry) == 0; end++)
+            skip(entries->items[end].who.name, "its key stands under another name or role, too");
+        if (end == i + 1)
+            entries->items[kept++] = *entry;
+    }
+    entries->count = kept;
+}
+
+static bool lost_somebody(const struct entries *before, const struct entries *now)
+{
+    for (size_t i = 0; i < before->count; i++) {
+        const struct entry *entry = &before->items[i];
+        const struct trusted *still = find(now, entry->public_text);
+        if (!still || still->role != entry->who.role || strcmp(still->name, entry->who.name) != 0)
+            return true;
+    }
+    return false;
+}
+
+static void read_all(struct trust *trust)
+{
+    struct entries entries = {0};
+    for (int role = 0; role < ROLES; role++)
+        if (!read_folder(&entries, &trust->folders[role], (enum key_role)role))
+            keep_role(&entries, &trust->known, (enum key_role)role);
+    sort_entries(&entries);
+    bool is_loss = lost_somebody(&trust->known, &entries);
+    trust->losses += is_loss;
+    if (is_loss || entries.count != trust->known.count)
+        log_event(LOG_INFO, "keys.read", "known=%zu before=%zu", entries.count, trust->known.count);
+    free(trust->known.items);
+    trust->known = entries;
+}
+
+/* A folder that changed just before it was read may have changed again within its clock's tick. */
+static bool has_changed(const struct folder *folder)
+{
+    struct stat info;
+    if (stat(folder->path, &info) != 0)
+        return folder->changed.tv_sec != 0 || folder->changed.tv_nsec != 0;
+    int64_t changed_ms = (int64_t)info.st_mtim.tv_sec * 1000 + info.st_mtim.tv_nsec / 1000000;
+    return info.st_mtim.tv_sec != folder->changed.tv_sec ||
+           info.st_mtim.tv_nsec != folder->changed.tv_nsec ||
+           folder->read_wall_ms - changed_ms < RACY_MS;
+}
+
+/* One that was written just before it was read may have been written again within its clock's tick. */
+static bool have_files_changed(const struct folder *folder)
+{
+    DIR *dir = opendir(folder->path);
+    if (!dir)
+        return false; /* has_changed sees to that */
+    struct seal files = seal_all(dir);
+    closedir(dir);
+    return files.sum != folder->files.sum || folder->read_wall_ms - files.newest_ms < RACY_MS;
+}
+
+/* Many files take their time: no more than a small share of it goes to looking at them. */
+static bool has_any_file_changed(struct trust *trust, int64_t now_ms)
+{
+    bool changed = false;
+    if (now_ms < trust->files_look_ms)
+        return false;
+    for (int role = 0; role < ROLES; role++)
+        changed |= have_files_changed(&trust->folders[role]);
+    int64_t end_ms = clock_ms(), pause_ms = (end_ms - now_ms) * FILES_SHARE;
+    trust->files_look_ms = end_ms + (pause_ms > FILES_LOOK_MS ? pause_ms : FILES_LOOK_MS);
+    return changed;
+}
+
+static void look(struct trust *trust)
+{
+    int64_t now_ms = clock_ms();
+    if (now_ms < trust->look_ms)
+        return;
+    bool changed = has_any_file_changed(trust, now_ms);
+    for (int role = 0; role < ROLES; role++)
+        changed |= has_changed(&trust->folders[role]);
+    if (changed)
+        read_all(trust);
+    trust->look_ms = now_ms + TRUST_LOOK_MS;
+}
+
+/* ---- life --------------------------------------------------------------------------------- */
+
+static int read_own(struct trust *trust, const char *dir, struct fail *fail)
+{
+    char path[PATH_SIZE];
+    snprintf(path, sizeof(path), "%s/broker.key", dir);
+    int code = key_read(path, &trust->own, fail);
+    if (code == -ENOENT)
+        return fail_set(fail, code, "%s is not there: make it with `sluice keys init %s`", path, dir);
+    if (code == 0 && (trust->own.role != ROLE_BROKER || !trust->own.secret_text[0]))
+        return fail_set(fail, -EINVAL, "%s is not a broker's key with its secret", path);
+    return code;
+}
+
+int trust_open(struct trust **ret, const char *dir, struct fail *fail)
+{
+    if (strlen(dir) > PATH_SIZE - 64)
+        return fail_set(fail, -ENAMETOOLONG, "--keys: the path is too long");
+    struct trust *trust = calloc(1, sizeof(*trust));
+    if (!trust)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    pthread_mutex_init(&trust->lock, NULL);
+    int code = read_own(trust, dir, fail);
+    if (code) {
+        trust_close(&trust);
+        return code;
+    }
+    for (int role = 0; role < ROLES; role++)
+        snprintf(trust->folders[role].path, PATH_SIZE, "%s/trusted/%s", dir,
+                 key_role_name((enum key_role)role));
+    read_all(trust);
+    *ret = trust;
+    return 0;
+}
+
+void trust_close(struct trust **closing)
+{
+    struct trust *trust = take_ptr(closing);
+    if (!trust)
+        return;
+    key_wipe(&trust->own);
+    free(trust->known.items);
+    pthread_mutex_destroy(&trust->lock);
+    free(trust);
+}
+
+const struct key *trust_own_key(const struct trust *trust) { return &trust->own; }
+
+/* ---- asking ------------------------------------------------------------------------------- */
+
+bool trust_find(struct trust *trust, const char *public_text, struct trusted *ret)
+{
+    pthread_mutex_lock(&trust->lock);
+    look(trust);
+    const struct trusted *found = find(&trust->known, public_text);
+    if (found)
+        *ret = *found;
+    pthread_mutex_unlock(&trust->lock);
+    return found != NULL;
+}
+
+uint64_t trust_losses(struct trust *trust)
+{
+    pthread_mutex_lock(&trust->lock);
+    look(trust);
+    uint64_t losses = trust->losses;
+    pthread_mutex_unlock(&trust->lock);
+    return losses;
+}

@@ -1,0 +1,128 @@
+/* shell/inner.h - what the shell's own files share. */
+#ifndef SLUICE_BROKER_SHELL_INNER_H
+#define SLUICE_BROKER_SHELL_INNER_H
+
+#include "broker/ledger/backup.h"
+#include "broker/net/crowd.h"
+#include "broker/facts.h"
+#include "broker/net/feed.h"
+#include "broker/net/frame.h"
+#include "broker/net/lanes.h"
+#include "broker/ledger/ledger.h"
+#include "broker/ledger/lock.h"
+#include "broker/shell/shell.h"
+#include "broker/layer_gc/store.h"
+
+enum {
+    AWAY_MS = 1000,                 /* so late the broker itself stood still */
+    LETTERS_MAX = 512,              /* messages of one cycle, half of them of each socket ... */
+    LETTERS_BYTES_MAX = 16 << 20,   /* ... and their bytes, beyond the last */
+    EFFECTS_MAX = 1 << 18,          /* ... and what they may cause, beyond the last */
+    LOADS_MAX = 16,                 /* ... and trajectories that they ask for, a range counting ... */
+    RANGE_LOADS = 8,                /* ... for so many */
+    TURN_MS = 10,                   /* ... and the time that a socket's messages take, beyond the last */
+    RANGE_BYTES_MAX = 8 << 20,      /* of one stream.fetch's answer, beyond the first */
+    FRONT_HELD_MAX = 256 << 20,     /* trajectories that clients have asked for and not read */
+    FEED_HELD_MAX = 128 << 20       /* trajectories published that a subscriber has not read */
+};
+
+/* A message, kept until the cycle's effects are done, as they borrow from it. */
+struct letter {
+    zmq_msg_t from, body; /* `from`: the client's identity; empty for a worker */
+    char name[KEY_NAME_SIZE]; /* of its key */
+    struct facts facts;   /* of a group.submit */
+};
+
+/* Says something that may happen often no more than once a second. */
+struct complaint {
+    int64_t said_ms;
+    uint64_t unsaid;
+};
+
+struct shell {
+    struct ledger *ledger;
+    struct core *core;
+    struct gate gate;
+    struct crowd *crowd;
+    bool is_drained[CROWD_SOCKETS]; /* nothing was left to read, in this cycle */
+    struct lanes *lanes;
+    struct feed *feed;
+    void *context, *front, *sink;
+    struct shell_endpoints bound;
+    uint64_t epoch;
+    int signal_fd;
+    struct lock ipc_lock;
+    int64_t due_ms;  /* when the core wants to be called */
+    bool stopping;
+
+    struct letter *letters;
+    size_t letter_count, letter_bytes;
+    bool is_looking_back;    /* a cycle's looks into the ledger have begun */
+    struct buffer out;       /* the message being made */
+    atomic_size_t front_held; /* bytes of trajectories FRONT has not sent yet */
+    atomic_size_t feed_held;  /* and FEED */
+
+    const char *ledger_dir;  /* NULL: the ledger is in memory only */
+    uint64_t disk_reserve_bytes;
+    int64_t disk_look_ms;    /* when the disk is looked at next ... */
+    int64_t clock_note_ms;   /* ... and the ledger's clock noted */
+    bool disk_is_low;
+    struct backup *backup;   /* the one that is being made, or NULL; and who asked for it */
+    struct buffer backup_client;
+    uint64_t backup_tag;
+
+    struct store *store; /* NULL: nothing is deleted from it */
+    struct store_view store_seen;
+    int64_t store_look_ms;
+
+    struct complaint bad_worker_message, undeliverable;
+};
+
+/* ---- shell/restore.c -------------------------------------------------------------------- */
+
+/* Makes the core, of a new epoch, and tells it what the ledger holds. */
+int shell_restore(struct shell *shell, const struct shell_options *options, struct fail *fail);
+
+/* The sockets' places in the crowd. */
+enum { PLACE_FRONT, PLACE_SINK, PLACE_FEED };
+
+/* ---- shell/sockets.c ------------------------------------------------------------------- */
+
+int shell_bind(struct shell *shell, const struct shell_options *options, struct fail *fail);
+void shell_unbind(struct shell *shell);
+
+/* ---- shell/intake.c --------------------------------------------------------------------- */
+
+/* Reads what is there, and lets the core handle it. */
+void shell_take_in(struct shell *shell, int64_t now_ms, int64_t wall_ms);
+void shell_drop_letters(struct shell *shell);
+
+/* ---- shell/effects.c -------------------------------------------------------------------- */
+
+/* Persists, commits, sends. Negative when the ledger failed, or the core ran out of memory. */
+int shell_carry_out(struct shell *shell, struct fail *fail);
+
+/* Sends a client a message. Negative when there is no memory for it. */
+int shell_answer(struct shell *shell, struct slice client, enum message_id id, const void *message,
+                 struct fail *fail);
+
+/* Logs `text` as event `id`, at most once a second, with how often it was not said. */
+void shell_complain(struct complaint *complaint, const char *id, const char *text);
+
+/* ---- shell/backup.c, shell/store.c, shell/disk.c ---------------------------------------------------- */
+
+/* Carries out BACK_UP, or refuses it. */
+int shell_back_up(struct shell *shell, const struct effect *effect, struct fail *fail);
+/* The copy has been made, or could not be: says so to who asked. */
+int shell_end_backup(struct shell *shell, struct fail *fail);
+void shell_cancel_backup(struct shell *shell);
+
+/* Opens the store where one is given, and the ledger is a file. */
+int shell_open_store(struct shell *shell, const struct shell_options *options, struct fail *fail);
+/* Once a second tells the core, and the log, what became of it. */
+void shell_watch_store(struct shell *shell, int64_t now_ms);
+
+/* Looks once a second. Negative when the ledger cannot go on. */
+int shell_watch_disk(struct shell *shell, int64_t now_ms, struct fail *fail);
+
+#endif

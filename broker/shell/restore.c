@@ -1,0 +1,80 @@
+/* From the ledger's rows to a core that goes on where the last one stopped. */
+#include "broker/shell/inner.h"
+
+#include <errno.h>
+
+#include "common/base/clock.h"
+
+static bool tell_stream(void *core, struct slice name, struct slice owner, uint64_t first,
+                        uint64_t head)
+{
+    return core_restore_stream(core, name, owner, first, head);
+}
+
+static bool tell_policy(void *core, const struct core_policy *row)
+{
+    return core_restore_policy(core, row);
+}
+
+static bool tell_engine(void *core, const struct core_engine *row)
+{
+    return core_restore_engine(core, row);
+}
+
+static bool tell_group(void *core, const struct core_group_row *row)
+{
+    return core_restore_group(core, row);
+}
+
+static bool tell_rollout(void *core, const struct core_rollout_row *row)
+{
+    return core_restore_rollout(core, row);
+}
+
+static bool tell_trouble(void *core, const struct core_trouble *trouble)
+{
+    return core_restore_trouble(core, trouble);
+}
+
+static bool tell_lease(void *core, const struct core_lease *lease)
+{
+    return core_restore_lease(core, lease);
+}
+
+static bool tell_tomb(void *core, struct slice name, struct slice owner, uint64_t clock_ms)
+{
+    return core_restore_tomb(core, name, owner, clock_ms);
+}
+
+int shell_restore(struct shell *shell, const struct shell_options *options, struct fail *fail)
+{
+    const struct core_settings *settings = &options->settings;
+    uint64_t versions;
+    int64_t ledger_ms = 0;
+    struct moment now = moment_now();
+    int code = ledger_next_epoch(shell->ledger, &shell->epoch, fail);
+    if (code == 0)
+        code = ledger_start_clock(shell->ledger, &now, &ledger_ms, fail);
+    if (code == 0)
+        code = ledger_get_versions(shell->ledger, &versions, fail);
+    if (code)
+        return code;
+    shell->core = core_create(settings, shell->epoch, clock_ms());
+    if (!shell->core)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    core_set_placing(shell->core, options->placing);
+    core_restore_clock(shell->core, ledger_ms);
+    core_restore_versions(shell->core, versions);
+    struct ledger_reader reader = {
+        .context = shell->core,
+        .tombs_since_ms = ledger_ms > settings->tomb_ms ? (uint64_t)(ledger_ms - settings->tomb_ms) : 0,
+        .stream = tell_stream,
+        .engine = tell_engine,
+        .group = tell_group,
+        .rollout = tell_rollout,
+        .trouble = tell_trouble,
+        .lease = tell_lease,
+        .tomb = tell_tomb,
+        .policy = tell_policy};
+    return ledger_restore(shell->ledger, &reader, fail);
+}

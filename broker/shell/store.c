@@ -1,0 +1,56 @@
+/* The store of layers: opened, and what became of it told to the core and to the log. */
+#include "broker/shell/inner.h"
+
+#include <stdio.h>
+
+#include "common/base/log.h"
+
+enum { LOOK_PERIOD_MS = 1000 };
+
+int shell_open_store(struct shell *shell, const struct shell_options *options, struct fail *fail)
+{
+    if (!options->store_dir)
+        return 0;
+    if (!shell->ledger_dir) {
+        log_event(LOG_WARN, "broker.store-off", "store=%s why=\"no ledger says what is needed\" "
+                  "action=nothing-deleted", options->store_dir);
+        return 0;
+    }
+    return store_start(&shell->store,
+                       &(struct store_options){.dir = options->store_dir,
+                                               .data_dir = shell->ledger_dir,
+                                               .grace_ms = options->store_grace_ms},
+                       fail);
+}
+
+static void say(const struct store_view *before, const struct store_view *now)
+{
+    if (now->freed_layers != before->freed_layers)
+        log_event(LOG_INFO, "broker.store-freed", "layers=%llu bytes=%llu left_layers=%llu",
+                  (unsigned long long)(now->freed_layers - before->freed_layers),
+                  (unsigned long long)(now->freed_bytes - before->freed_bytes),
+                  (unsigned long long)now->layers);
+    if (now->trouble.code != before->trouble.code && now->trouble.code)
+        log_event(LOG_WARN, "broker.store-trouble", "text=\"%s\" action=tries-again",
+                  now->trouble.text);
+}
+
+void shell_watch_store(struct shell *shell, int64_t now_ms)
+{
+    static const char *const words[] = {[STORE_SILENT] = "silent", [STORE_REFUSED] = "refused",
+                                        [STORE_TENDED] = "tended"};
+    struct store_view view;
+    if (!shell->store || now_ms < shell->store_look_ms)
+        return;
+    shell->store_look_ms = now_ms + LOOK_PERIOD_MS;
+    store_see(shell->store, &view);
+    say(&shell->store_seen, &view);
+    shell->store_seen = view;
+    struct core_store told = {.state = words[view.state],
+                              .layers = view.layers,
+                              .bytes = view.bytes,
+                              .freed_layers = view.freed_layers,
+                              .freed_bytes = view.freed_bytes};
+    snprintf(told.trouble, sizeof(told.trouble), "%.255s", view.trouble.text);
+    core_tell_store(shell->core, &told);
+}

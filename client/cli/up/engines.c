@@ -1,0 +1,59 @@
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/cli/up/up.h"
+#include "common/base/url.h"
+
+enum { PROBE_MS = 2000 };
+
+static bool register_all(const struct up *up)
+{
+    const struct texts *engines = &up->options->engines;
+    AUTO_CLIENT *client = sluice_connect(up->url);
+    if (client && up->allow_plaintext)
+        sluice_allow_plaintext(client);
+    if (client && up->options->keys && sluice_set_key(client, up->admin_key)) {
+        cli_say("%s", sluice_error(client));
+        return false;
+    }
+    for (size_t i = 0; i < engines->count && client; i++) {
+        struct fail fail;
+        struct slice shown = url_shown(slice_from_str(engines->items[i]));
+        if (sluice_engine_add(client, engines->items[i])) {
+            cli_say("cannot register the engine %.*s: %s", SLICE_ARG(shown), sluice_error(client));
+            return false;
+        }
+        if (engine_probe(engines->items[i], PROBE_MS, &fail))
+            cli_say("warning: the engine %.*s does not answer: %s; rollouts will wait for it", SLICE_ARG(shown),
+                    fail.text);
+    }
+    return client != NULL;
+}
+
+int registrar_start(struct registrar *registrar, const struct up *up, struct fail *fail)
+{
+    fflush(stdout);
+    pid_t parent = getpid(), pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        _exit(getppid() == parent && register_all(up) ? 0 : 1);
+    }
+    *registrar = (struct registrar){.pid = pid > 0 ? pid : 0};
+    return pid > 0 ? 0 : fail_set(fail, -errno, "cannot start a process that registers engines: %s",
+                                  strerror(errno));
+}
+
+bool registrar_end(struct registrar *registrar)
+{
+    if (registrar->pid) {
+        kill(registrar->pid, SIGKILL);
+        waitpid(registrar->pid, NULL, 0);
+        registrar->pid = 0;
+    }
+    return registrar->succeeded;
+}

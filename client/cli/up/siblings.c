@@ -1,0 +1,182 @@
+#include "client/cli/up/siblings.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/cli/command.h"
+
+static bool is_program(const char *path) { return access(path, X_OK) == 0; }
+
+static bool find_in_path(const char *program, char *ret, size_t size)
+{
+    const char *at = getenv("PATH");
+    while (at && *at) {
+        size_t len = strcspn(at, ":");
+        int wrote = snprintf(ret, size, "%.*s/%s", (int)len, at, program);
+        if (len && wrote > 0 && (size_t)wrote < size && is_program(ret))
+            return true;
+        at += len + (at[len] == ':');
+    }
+    return false;
+}
+
+int sibling_find(const char *program, const char *folder, char *ret, size_t size,
+                 struct fail *fail)
+{
+    char self[4096];
+    ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    if (len > 0) {
+        self[len] = '\0';
+        *strrchr(self, '/') = '\0';
+        if (snprintf(ret, size, "%s/%s", self, program) < (int)size && is_program(ret))
+            return 0;
+        char *up = strrchr(self, '/');
+        int up_len = up ? (int)(up - self) : 0;
+        if (snprintf(ret, size, "%.*s/%s/%s", up_len, self, folder, program) < (int)size &&
+            is_program(ret))
+            return 0;
+    } else {
+        strcpy(self, "?");
+    }
+    if (find_in_path(program, ret, size))
+        return 0;
+    return fail_set(fail, -ENOENT, "%s is neither in %s nor in PATH", program, self);
+}
+
+int exec_sibling(const struct invocation *in, const char *program, const char *folder)
+{
+    char path[4096];
+    struct fail fail;
+    if (sibling_find(program, folder, path, sizeof(path), &fail)) {
+        cli_say("%s", fail.text);
+        return EXITS_FAILED;
+    }
+    char **argv = calloc(in->argument_count + 2, sizeof(*argv));
+    if (argv) {
+        argv[0] = path;
+        memcpy(argv + 1, in->arguments, in->argument_count * sizeof(*argv));
+        execv(path, argv);
+    }
+    cli_say("cannot start %s: %s", path, strerror(errno));
+    free(argv);
+    return EXITS_FAILED;
+}
+
+static int run_broker(const struct invocation *in)
+{
+    return exec_sibling(in, "sluice-broker", "broker");
+}
+
+static int run_worker(const struct invocation *in)
+{
+    return exec_sibling(in, "sluice-worker", "workers");
+}
+
+static int run_image(const struct invocation *in)
+{
+    return exec_sibling(in, "sluice-image", "workers");
+}
+
+static int run_verify(const struct invocation *in)
+{
+    return exec_sibling(in, "sluice-verify", "workers");
+}
+
+static int run_simulate(const struct invocation *in)
+{
+    return exec_sibling(in, "sluice-simulate", "broker");
+}
+
+static int run_doctor(const struct invocation *in)
+{
+    char *arguments[16] = {(char *)(uintptr_t)"--doctor"};
+    struct invocation with = *in;
+    for (size_t i = 0; i < in->argument_count; i++)
+        if (strcmp(in->arguments[i], "--help") == 0) {
+            cmdline_help(&in->command->line, stdout); /* the worker's would tell of workers */
+            return EXITS_OK;
+        }
+    if (in->argument_count > 14)
+        return cli_usage(in->command, "too many arguments");
+    memcpy(arguments + 1, in->arguments, in->argument_count * sizeof(*arguments));
+    with.arguments = arguments;
+    with.argument_count = in->argument_count + 1;
+    return exec_sibling(&with, "sluice-worker", "workers");
+}
+
+const struct command command_doctor = {
+    COMMAND_LINE("doctor"),
+    .line.arguments = "[--json] [--cache DIR] [--sandbox TIER]",
+    .line.brief = "Tells what kind of sandbox this machine allows, and how to get a better one",
+    .line.doc = "Tries everything that a sandbox needs, makes one, and names the cure for what is refused, as\n"
+           "commands for the administrator; docs/sandbox.md tells of the tiers. Needs no broker. Exits 0 if\n"
+           "all is well, 1 if sandboxes work but of a weaker tier or near a low limit, 2 if there can be none.\n",
+    .line.example = "sluice doctor --cache /var/tmp/sluice\n",
+    .passes_on = true,
+    .run = run_doctor,
+};
+
+const struct command command_verify = {
+    COMMAND_LINE("verify"),
+    .line.arguments = "TRAJECTORIES --engine URL ...",
+    .line.brief = "Compares trajectories with what an engine says of their tokens (the program sluice-verify)",
+    .line.doc = "Every sampled token is scored anew; masks, counts and the joints between turns are checked;\n"
+           "docs/verify.md says more. Needs no broker. All that follows goes to sluice-verify; 'sluice verify --help' is\n"
+           "its help.\n",
+    .line.example = "sluice watch train --json --timeout 1s > train.jsonl\n"
+               "sluice verify train.jsonl --engine http://127.0.0.1:8080 --plot train.svg\n",
+    .passes_on = true,
+    .run = run_verify,
+};
+
+const struct command command_simulate = {
+    COMMAND_LINE("simulate"),
+    .line.arguments = "[--engines E] [--tokens-per-second T] [--nodes N] [--slots S] [--tasks WHAT] ...",
+    .line.brief = "Says what a fleet would do, before there is one (the program sluice-simulate)",
+    .line.doc = "Rollouts an hour, how busy each part is, how long jobs wait, what the bottleneck is and what to add:\n"
+           "the broker's own scheduling with a made-up clock, so a thousand nodes take seconds; docs/capacity.md says\n"
+           "more. Needs no broker. All that follows goes to sluice-simulate; 'sluice simulate --help' is its help.\n",
+    .line.example = "sluice simulate --engines 8 --tokens-per-second 4000 --nodes 16 --slots 64 --tasks swe\n"
+               "sluice simulate --engines 2 --tasks trajectories.jsonl --per-hour 500 --json\n",
+    .passes_on = true,
+    .run = run_simulate,
+};
+
+const struct command command_broker = {
+    COMMAND_LINE("broker"),
+    .line.arguments = "...",
+    .line.brief = "Runs a broker alone (the program sluice-broker)",
+    .line.doc = "For a broker on a node of its own; 'sluice up' starts one with workers beside it. All that\n"
+           "follows goes to sluice-broker; 'sluice broker --help' is its help.\n",
+    .line.example = "sluice broker --keys keys --bind tcp://10.0.0.1 --data /var/lib/sluice\n",
+    .passes_on = true,
+    .run = run_broker,
+};
+
+const struct command command_worker = {
+    COMMAND_LINE("worker"),
+    .line.arguments = "init|run|eval ...",
+    .line.brief = "Runs one worker of a stage (the program sluice-worker)",
+    .line.doc = "For workers on other nodes than the broker's, by hand or from a batch system. All that follows\n"
+           "goes to sluice-worker; 'sluice worker --help' is its help.\n",
+    .line.example = "sluice worker run --broker tcp://10.0.0.1:5750 --key node7.key --slots 64 \\\n"
+               "    --store /shared/sluice/store --cache /var/tmp/sluice\n",
+    .passes_on = true,
+    .run = run_worker,
+};
+
+const struct command command_image = {
+    COMMAND_LINE("image"),
+    .line.arguments = "inspect|prepare|list|prune ...",
+    .line.brief = "Looks at images and prepares them (the program sluice-image)",
+    .line.doc = "What a task's `image` may be: a directory, a SIF or SquashFS file, an OCI image layout. Workers\n"
+           "prepare them by themselves; docs/images.md says more. All that follows goes to sluice-image;\n"
+           "'sluice image --help' is its help.\n",
+    .line.example = "sluice image inspect debian.sif\n"
+               "sluice image prepare /images/debian.sif --cache /var/tmp/sluice\n",
+    .passes_on = true,
+    .run = run_image,
+};

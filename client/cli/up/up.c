@@ -1,0 +1,253 @@
+#include "client/cli/up/up.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "client/cli/keys.h"
+#include "client/cli/up/siblings.h"
+#include "common/base/url.h"
+
+static const char any_address[] = "0.0.0.0";
+
+/* --data DIR and its parents, so that a bad one is one sentence and not one from each child. */
+static bool make_directory(const char *path)
+{
+    char part[4096];
+    if (snprintf(part, sizeof(part), "%s", path) >= (int)sizeof(part)) {
+        cli_say("--data is too long");
+        return false;
+    }
+    for (char *at = part + 1; *at; at++)
+        if (*at == '/') {
+            *at = '\0';
+            mkdir(part, 0755); /* the last one tells */
+            *at = '/';
+        }
+    if (mkdir(part, 0750) == 0 || errno == EEXIST) /* rollouts are nobody else's to read */
+        return true;
+    cli_say("cannot make %s: %s", path, strerror(errno));
+    return false;
+}
+
+static void plan_addresses(struct up *up)
+{
+    const struct up_options *options = up->options;
+    const char *address = options->bind;
+    if (strncmp(address, "tcp://", 6) == 0)
+        address += 6;
+    bool is_any = strcmp(address, any_address) == 0 || strcmp(address, "*") == 0;
+    snprintf(up->bind, sizeof(up->bind), "tcp://%s", address);
+    snprintf(up->url, sizeof(up->url), "tcp://%s:%u", is_any ? "127.0.0.1" : address,
+             (unsigned)options->front);
+    snprintf(up->front, sizeof(up->front), "%u", (unsigned)options->front);
+    snprintf(up->sink, sizeof(up->sink), "%u", (unsigned)options->front + 1);
+    snprintf(up->feed, sizeof(up->feed), "%u", (unsigned)options->front + 2);
+    snprintf(up->grace, sizeof(up->grace), "%u", (unsigned)(options->grace_ms / 1000));
+}
+
+/* As sluice-worker chooses it. */
+static void plan_store(struct up *up)
+{
+    const char *given = getenv("SLUICE_STORE");
+    if (given)
+        snprintf(up->store_path, sizeof(up->store_path), "%s", given);
+    else
+        snprintf(up->store_path, sizeof(up->store_path), "%s/store", up->options->data);
+}
+
+static void add_option(struct child *child, const char *name, const char *value)
+{
+    if (!value)
+        return;
+    child_add(child, name);
+    child_add(child, value);
+}
+
+static void plan_broker(struct up *up)
+{
+    struct child *broker = &up->children[up->child_count++];
+    const char *const arguments[] = {up->broker_path, "--bind",  up->bind, "--front",
+                                     up->front,       "--sink",  up->sink, "--feed",
+                                     up->feed,        "--data",  up->options->data};
+    *broker = (struct child){.title = "broker", .out = -1};
+    for (size_t i = 0; i < ROWS(arguments); i++)
+        child_add(broker, arguments[i]);
+    add_option(broker, "--keys", up->options->keys);
+    if (up->allow_plaintext)
+        child_add(broker, "--allow-plaintext");
+    add_option(broker, "--store", up->store_path);
+}
+
+static void plan_stages(struct up *up)
+{
+    const struct up_options *o = up->options;
+    const struct up_stage stages[] = {
+        {.name = "init", .workers = o->init, .slots = o->init_slots ? o->init_slots : o->slots},
+        {.name = "run", .workers = o->run, .slots = o->run_slots ? o->run_slots : o->slots},
+        {.name = "eval", .workers = o->eval, .slots = o->eval_slots ? o->eval_slots : o->slots},
+    };
+    memcpy(up->stages, stages, sizeof(stages));
+    for (size_t i = 0; i < ROWS(stages); i++)
+        snprintf(up->stages[i].slots_text, sizeof(up->stages[i].slots_text), "%llu",
+                 (unsigned long long)stages[i].slots);
+}
+
+static void plan_workers(struct up *up, const struct up_stage *stage)
+{
+    const char *const arguments[] = {up->worker_path,   stage->name, "--broker", up->url, "--data",
+                                     up->options->data, "--grace",   up->grace};
+    for (uint64_t i = 1; i <= stage->workers; i++) {
+        struct child *worker = &up->children[up->child_count++];
+        *worker = (struct child){.out = -1};
+        snprintf(worker->title, sizeof(worker->title), "%s worker %u", stage->name,
+                 (unsigned)i);
+        for (size_t k = 0; k < ROWS(arguments); k++)
+            child_add(worker, arguments[k]);
+        add_option(worker, "--key", up->options->keys ? up->worker_key : NULL);
+        if (up->allow_plaintext)
+            child_add(worker, "--allow-plaintext");
+        for (size_t k = 0; k < up->options->grants.count; k++)
+            add_option(worker, "--grant", up->options->grants.items[k]);
+        for (size_t k = 0; k < up->options->images.count; k++)
+            add_option(worker, "--images", up->options->images.items[k]);
+        add_option(worker, "--search", up->options->search);
+        add_option(worker, "--search-key", up->options->search ? up->options->search_key : NULL);
+        add_option(worker, "--sandbox", up->options->sandbox);
+        add_option(worker, "--slots", stage->slots ? stage->slots_text : NULL);
+    }
+}
+
+static bool find_programs(struct up *up)
+{
+    struct fail fail;
+    if (!sibling_find("sluice-broker", "broker", up->broker_path, sizeof(up->broker_path), &fail) &&
+        !sibling_find("sluice-worker", "workers", up->worker_path, sizeof(up->worker_path), &fail))
+        return true;
+    cli_say("%s", fail.text);
+    return false;
+}
+
+/* The workers and the registering of engines need keys too; they are made the first time. */
+static bool find_keys(struct up *up)
+{
+    return keys_ensure(up->options->keys, ROLE_WORKER, "up-worker", up->worker_key,
+                       sizeof(up->worker_key)) &&
+           keys_ensure(up->options->keys, ROLE_ADMIN, "up-admin", up->admin_key,
+                       sizeof(up->admin_key));
+}
+
+static int check_use(const struct invocation *in)
+{
+    const struct up_options *options = in->options;
+    if (in->broker)
+        return cli_usage(in->command, "up starts a broker: say --bind and --front, not --broker");
+    if (in->key)
+        return cli_usage(in->command, "up has keys of its own: say --keys DIR, not --key");
+    for (size_t i = 0; i < options->engines.count; i++) {
+        struct slice text = slice_from_str(options->engines.items[i]);
+        struct url url;
+        struct fail why;
+        if (url_parse(text, &url, &why) < 0)
+            return cli_usage(in->command, "--llm %.*s: that is no base URL: %s", SLICE_ARG(url_shown(text)), why.text);
+    }
+    return EXITS_OK;
+}
+
+static int run_up(const struct invocation *in)
+{
+    struct up_options *options = in->options;
+    struct up up = {.options = options, .signal_fd = -1, .allow_plaintext = in->allow_plaintext};
+    int status = check_use(in);
+    if (status != EXITS_OK)
+        return status;
+    unsetenv("SLUICE_KEY"); /* of whoever calls this, perhaps for another broker */
+    if (!make_directory(options->data) || !find_programs(&up) ||
+        (options->keys && !find_keys(&up)))
+        return EXITS_FAILED;
+    up.children = calloc(1 + options->init + options->run + options->eval, sizeof(*up.children));
+    if (!up.children) {
+        cli_say("out of memory");
+        return EXITS_FAILED;
+    }
+    plan_addresses(&up);
+    plan_store(&up);
+    plan_broker(&up);
+    plan_stages(&up);
+    for (size_t i = 0; i < ROWS(up.stages); i++)
+        plan_workers(&up, &up.stages[i]);
+    status = up_run(&up);
+    free(up.children);
+    return status;
+}
+
+static const struct option options[] = {
+    {"llm", OPTION_LIST, offsetof(struct up_options, engines), "URL",
+     "An LLM inference server to register (docs/engines.md)."},
+    {"data", OPTION_TEXT, offsetof(struct up_options, data), "DIR",
+     "Where the ledger, the store and the cache are.", .text = "sluice-data"},
+    {"init", OPTION_NUMBER, offsetof(struct up_options, init), "N", "Worker processes of stage init.",
+     .preset = 1, .min = 0, .max = 256},
+    {"run", OPTION_NUMBER, offsetof(struct up_options, run), "N", "Worker processes of stage run.",
+     .preset = 1, .min = 0, .max = 256},
+    {"eval", OPTION_NUMBER, offsetof(struct up_options, eval), "N", "Worker processes of stage eval.",
+     .preset = 1, .min = 0, .max = 256},
+    {"slots", OPTION_NUMBER, offsetof(struct up_options, slots), "N",
+     "Jobs that each worker holds at once.",
+     .standard = "its stage's own", .min = 1, .max = 32768},
+    {"init-slots", OPTION_NUMBER, offsetof(struct up_options, init_slots), "N",
+     "The same for stage init alone.", .min = 1, .max = 32768},
+    {"run-slots", OPTION_NUMBER, offsetof(struct up_options, run_slots), "N",
+     "The same for stage run alone.", .min = 1, .max = 32768},
+    {"eval-slots", OPTION_NUMBER, offsetof(struct up_options, eval_slots), "N",
+     "The same for stage eval alone.", .min = 1, .max = 32768},
+    {"grace", OPTION_DURATION, offsetof(struct up_options, grace_ms), "TIME",
+     "When stopping, jobs that run get so long to end; then they wait for the next start.",
+     .preset = 2000, .min = 0, .max = 86400000},
+    {"bind", OPTION_TEXT, offsetof(struct up_options, bind), "ADDRESS",
+     "The address that clients and other nodes' workers reach. Any other than this machine's own wants --keys.",
+     .text = "127.0.0.1"},
+    {"front", OPTION_NUMBER, offsetof(struct up_options, front), "PORT",
+     "The port for clients; the next two are the workers' and the feed's.", .preset = 5750,
+     .min = 1, .max = 32765},
+    {"keys", OPTION_TEXT, offsetof(struct up_options, keys), "DIR",
+     "Asks everybody for a key: a directory of `sluice keys init`. Makes up-worker and up-admin in it, for itself."},
+    {"sandbox", OPTION_TEXT, offsetof(struct up_options, sandbox), "TIER",
+     "How sandboxes are made: a tier that sluice doctor names.",
+     .standard = "the best that this machine allows"},
+    {"grant", OPTION_LIST, offsetof(struct up_options, grants), "NAME=TO",
+     "What tasks may reach by that name: unix:/path/of/a/socket or tcp:HOST:PORT."},
+    {"images", OPTION_LIST, offsetof(struct up_options, images), "DIR",
+     "Tasks may name the images in this directory, or this one image.",
+     .standard = "host, and what is prepared in the cache"},
+    {"search", OPTION_TEXT, offsetof(struct up_options, search), "FORM=URL",
+     "The web search of the tool search: tavily=https://api.tavily.com or searxng=URL."},
+    {"search-key", OPTION_TEXT, offsetof(struct up_options, search_key), "FILE",
+     "Its key, in a file.",
+     .standard = "$SLUICE_SEARCH_KEY"},
+    {"ready-file", OPTION_TEXT, offsetof(struct up_options, ready_file), "FILE",
+     "Written with the broker's URL once everything is up."},
+};
+
+const struct command command_up = {
+    COMMAND_LINE("up"),
+    .line.arguments = "",
+    .line.brief = "Runs a broker and its workers on this machine until Ctrl-C",
+    .line.doc = "Starts them, registers the engines, and prints 'up front=URL' once all are ready. A process\n"
+           "that dies is started again, after a pause that doubles while it keeps dying. Ctrl-C or\n"
+           "SIGTERM drains the workers, then stops the broker; a second one stops everything at once. What\n"
+           "was accepted and has not ended goes on at the next start with the same --data.\n"
+           "\n"
+           "Two things are not started again: a worker that was drained (sluice drain), and a broker that\n"
+           "ended because its disk is full or its ledger damaged. After the latter everything stops, with\n"
+           "the broker's exit status: 75 try again when there is room, 76 see docs/operations.md.\n"
+           "\n"
+           "When something cannot start (a port in use, a directory that cannot be written), it says what,\n"
+           "stops everything and exits 1.\n",
+    .line.example = "sluice up --llm http://127.0.0.1:8080\n"
+               "sluice up --llm http://a:8000 --llm http://b:8000 --run 4 --keys keys --bind 10.0.0.1\n",
+    .line.tables[0] = {.rows = options, .count = ROWS(options)},
+    .options_size = sizeof(struct up_options),
+    .run = run_up,
+};

@@ -1,0 +1,57 @@
+/*
+ * up.h - `sluice up`: one broker and its workers on this machine, as one thing that is started,
+ * kept running and stopped. up.c reads options and makes the plan; cli/up/run.c carries it out;
+ * cli/up/engines.c tells the broker of the engines.
+ */
+#ifndef SLUICE_CLIENT_CLI_UP_UP_H
+#define SLUICE_CLIENT_CLI_UP_UP_H
+
+#include "client/cli/up/child.h"
+#include "client/cli/command.h"
+
+struct up_options {
+    struct texts engines, grants, images;
+    const char *data, *bind, *ready_file, *keys, *search, *search_key, *sandbox;
+    uint64_t front, init, run, eval, slots, init_slots, run_slots, eval_slots, grace_ms;
+};
+
+struct up_stage {
+    const char *name;
+    uint64_t workers, slots; /* slots 0: the stage's own number */
+    char slots_text[24];
+};
+
+/* Who tells the broker of the engines: a process of its own (cli/up/engines.c). */
+struct registrar {
+    pid_t pid; /* 0 once it has ended */
+    bool succeeded;
+};
+
+struct up {
+    const struct up_options *options;
+    char broker_path[4096], worker_path[4096];
+    char store_path[4200]; /* where the workers find it too, and the broker tidies up */
+    char worker_key[4096], admin_key[4096]; /* --keys: two keys of its own */
+    bool allow_plaintext;
+    char bind[256], url[300], front[8], sink[8], feed[8], grace[16]; /* arguments of children */
+    struct up_stage stages[3];
+    struct child *children; /* the broker, then the workers */
+    size_t child_count;
+    struct registrar registrar;
+    int signal_fd;
+    int failed;            /* the exit status of a broker that must not be started again, else 0 */
+    unsigned stop_signals; /* how often it was told to stop */
+    bool stopping;
+};
+
+/* Starts, keeps running until told to stop, stops. An exit status. */
+int up_run(struct up *up);
+
+/* cli/up/engines.c: begins to register the options' engines; ends it, and whether all were. */
+int registrar_start(struct registrar *registrar, const struct up *up, struct fail *fail);
+bool registrar_end(struct registrar *registrar);
+
+/* engine_probe.c: whether something takes connections there. */
+int engine_probe(const char *url, int timeout_ms, struct fail *fail);
+
+#endif

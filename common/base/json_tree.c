@@ -1,0 +1,341 @@
+#include "common/base/json_tree_inside.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+enum { NUMBER_MAX = 64 }; /* bytes of one that is not an integer */
+
+struct tree_reader {
+    struct tree *tree;
+    const uint8_t *at, *end;
+    bool no_memory, has_twice; /* why it could not be read, if it was not the form */
+};
+
+/* ---- pieces of text ---------------------------------------------------------------------- */
+
+static void skip_blanks(struct tree_reader *reader)
+{
+    while (reader->at < reader->end && (*reader->at == ' ' || *reader->at == '\n' ||
+                                        *reader->at == '\t' || *reader->at == '\r'))
+        reader->at++;
+}
+
+static bool take(struct tree_reader *reader, char wanted)
+{
+    skip_blanks(reader);
+    if (reader->at == reader->end || *reader->at != wanted)
+        return false;
+    reader->at++;
+    return true;
+}
+
+static bool take_word(struct tree_reader *reader, const char *word)
+{
+    size_t len = strlen(word);
+    if ((size_t)(reader->end - reader->at) < len || memcmp(reader->at, word, len) != 0)
+        return false;
+    reader->at += len;
+    return true;
+}
+
+/* A new node, or UINT32_MAX. Nodes move: hold their indices. */
+static uint32_t add_node(struct tree_reader *reader, enum tree_kind kind)
+{
+    struct tree *tree = reader->tree;
+    if (tree->count == tree->capacity) {
+        size_t capacity = tree->capacity ? tree->capacity * 2 : 64;
+        struct tree_node *nodes =
+            capacity < UINT32_MAX ? realloc(tree->nodes, capacity * sizeof(*nodes)) : NULL;
+        if (!nodes) {
+            reader->no_memory = true;
+            return UINT32_MAX;
+        }
+        tree->nodes = nodes;
+        tree->capacity = capacity;
+    }
+    tree->nodes[tree->count] = (struct tree_node){.kind = kind};
+    return (uint32_t)tree->count++;
+}
+
+static bool close_node(struct tree_reader *reader, uint32_t index)
+{
+    reader->tree->nodes[index].next = (uint32_t)reader->tree->count;
+    return true;
+}
+
+/* ---- values ------------------------------------------------------------------------------ */
+
+static bool is_hex(uint8_t c)
+{
+    return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f');
+}
+
+/* Behind a backslash. */
+static bool skip_escape(struct tree_reader *reader)
+{
+    if (reader->at == reader->end || !strchr("\"\\/bfnrtu", *reader->at) || !*reader->at)
+        return false;
+    if (*reader->at++ != 'u')
+        return true;
+    for (int i = 0; i < 4; i++)
+        if (reader->at == reader->end || !is_hex(*reader->at++))
+            return false;
+    return true;
+}
+
+#define EACH(byte) (0x0101010101010101u * (byte))
+
+/* Not 0 where a byte of the word is less than `bound`, at most 0x80. */
+static uint64_t has_less(uint64_t word, uint8_t bound)
+{
+    return (word - EACH(bound)) & ~word & EACH(0x80);
+}
+
+static bool is_plain(uint8_t c)
+{
+    return c >= ' ' && c != '"' && c != '\\';
+}
+
+/* Over all that stands for itself, eight bytes at a time. */
+static void skip_plain(struct tree_reader *reader)
+{
+    const uint8_t *at = reader->at;
+    for (uint64_t word; reader->end - at >= (ptrdiff_t)sizeof(word); at += sizeof(word)) {
+        memcpy(&word, at, sizeof(word));
+        if (has_less(word, ' ') | has_less(word ^ EACH('"'), 1) | has_less(word ^ EACH('\\'), 1))
+            break;
+    }
+    while (at < reader->end && is_plain(*at))
+        at++;
+    reader->at = at;
+}
+
+static bool read_string(struct tree_reader *reader)
+{
+    if (!take(reader, '"'))
+        return false;
+    uint32_t index = add_node(reader, TREE_STRING);
+    if (index == UINT32_MAX)
+        return false;
+    const uint8_t *from = reader->at;
+    struct tree_node *node = &reader->tree->nodes[index];
+    for (skip_plain(reader); reader->at < reader->end && *reader->at == '\\'; skip_plain(reader)) {
+        reader->at++;
+        node->has_escapes = true;
+        if (!skip_escape(reader))
+            return false;
+    }
+    if (reader->at == reader->end || *reader->at != '"')
+        return false;
+    node->from = (uint32_t)(from - reader->tree->text.data);
+    node->len = (uint32_t)(reader->at++ - from);
+    return close_node(reader, index);
+}
+
+static const uint8_t *skip_digits(const uint8_t *at, const uint8_t *end)
+{
+    while (at < end && *at >= '0' && *at <= '9')
+        at++;
+    return at;
+}
+
+/* The bytes of one number as the standard writes them; NULL: it is none. */
+static const uint8_t *number_end(const uint8_t *at, const uint8_t *end, bool *is_integer)
+{
+    at += at < end && *at == '-';
+    const uint8_t *digits = at;
+    at = skip_digits(at, end);
+    if (at == digits || (*digits == '0' && at - digits > 1))
+        return NULL;
+    *is_integer = true;
+    if (at < end && *at == '.') {
+        *is_integer = false;
+        digits = ++at;
+        at = skip_digits(at, end);
+        if (at == digits)
+            return NULL;
+    }
+    if (at < end && (*at | 0x20) == 'e') {
+        *is_integer = false;
+        at++;
+        at += at < end && (*at == '+' || *at == '-');
+        digits = at;
+        at = skip_digits(at, end);
+        if (at == digits)
+            return NULL;
+    }
+    return at;
+}
+
+/*
+ * Digits and a power of ten, exactly as strtod would have it: a whole number below 2^53 divided by
+ * a power of ten that a double holds exactly is rounded once. False: not of that form.
+ */
+static bool read_short_real(const uint8_t *at, const uint8_t *end, double *ret)
+{
+    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    const bool is_negative = *at == '-';
+    uint64_t digits = 0;
+    int places = 0;
+    bool is_behind_point = false;
+    for (at += is_negative; at < end; at++) {
+        if (*at == '.') {
+            is_behind_point = true;
+            continue;
+        }
+        if (*at < '0' || *at > '9' || digits >= ((uint64_t)1 << 53) / 10)
+            return false;
+        digits = digits * 10 + (uint64_t)(*at - '0');
+        places += is_behind_point;
+    }
+    if (places > 22)
+        return false;
+    *ret = (double)digits / powers[places];
+    if (is_negative)
+        *ret = -*ret;
+    return true;
+}
+
+static bool read_real(const uint8_t *at, const uint8_t *end, struct tree_node *node)
+{
+    char text[NUMBER_MAX];
+    node->kind = TREE_REAL;
+    if (read_short_real(at, end, &node->real))
+        return true;
+    if ((size_t)(end - at) >= sizeof(text))
+        return false;
+    memcpy(text, at, (size_t)(end - at));
+    text[end - at] = '\0';
+    node->real = strtod(text, NULL);
+    return isfinite(node->real);
+}
+
+static bool read_number(struct tree_reader *reader)
+{
+    bool is_integer = false;
+    const uint8_t *at = reader->at, *end = number_end(at, reader->end, &is_integer);
+    uint32_t index = end ? add_node(reader, TREE_INTEGER) : UINT32_MAX;
+    if (index == UINT32_MAX)
+        return false;
+    struct tree_node *node = &reader->tree->nodes[index];
+    reader->at = end;
+    if (!is_integer || end - at > 18)
+        return read_real(at, end, node) && close_node(reader, index);
+    const bool is_negative = *at == '-';
+    for (at += is_negative; at < end; at++)
+        node->integer = node->integer * 10 + (*at - '0');
+    if (is_negative)
+        node->integer = -node->integer;
+    return close_node(reader, index);
+}
+
+static bool read_value(struct tree_reader *reader, int level);
+
+static bool read_array(struct tree_reader *reader, int level)
+{
+    uint32_t index = add_node(reader, TREE_ARRAY), count = 0;
+    if (index == UINT32_MAX)
+        return false;
+    if (!take(reader, ']')) {
+        do {
+            if (!read_value(reader, level))
+                return false;
+            count++;
+        } while (take(reader, ','));
+        if (!take(reader, ']'))
+            return false;
+    }
+    reader->tree->nodes[index].count = count;
+    return close_node(reader, index);
+}
+
+static bool check_names(struct tree_reader *reader, uint32_t object)
+{
+    const int unique = tree_names_are_unique(reader->tree, &reader->tree->nodes[object]);
+    reader->no_memory |= unique < 0;
+    reader->has_twice |= unique == 0;
+    return unique == 1;
+}
+
+static bool read_object(struct tree_reader *reader, int level)
+{
+    uint32_t index = add_node(reader, TREE_OBJECT), count = 0;
+    if (index == UINT32_MAX)
+        return false;
+    if (!take(reader, '}')) {
+        do {
+            if (!read_string(reader) || !take(reader, ':') || !read_value(reader, level))
+                return false;
+            count++;
+        } while (take(reader, ','));
+        if (!take(reader, '}'))
+            return false;
+    }
+    reader->tree->nodes[index].count = count;
+    return close_node(reader, index) && check_names(reader, index);
+}
+
+static bool read_word(struct tree_reader *reader)
+{
+    static const struct {
+        const char *word;
+        enum tree_kind kind;
+    } words[] = {{"null", TREE_NULL}, {"false", TREE_FALSE}, {"true", TREE_TRUE}};
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+        if (take_word(reader, words[i].word)) {
+            uint32_t index = add_node(reader, words[i].kind);
+            return index != UINT32_MAX && close_node(reader, index);
+        }
+    return false;
+}
+
+static bool read_value(struct tree_reader *reader, int level)
+{
+    skip_blanks(reader);
+    if (reader->at == reader->end || level == TREE_LEVELS_MAX)
+        return false;
+    switch (*reader->at) {
+    case '{':
+        reader->at++;
+        return read_object(reader, level + 1);
+    case '[':
+        reader->at++;
+        return read_array(reader, level + 1);
+    case '"':
+        return read_string(reader);
+    case 'n':
+    case 'f':
+    case 't':
+        return read_word(reader);
+    default:
+        return read_number(reader);
+    }
+}
+
+int tree_parse(struct slice text, struct tree *ret, struct fail *fail)
+{
+    *ret = (struct tree){.text = text};
+    if (text.len >= UINT32_MAX)
+        return fail_set(fail, -EPROTO, "the answer is too long");
+    struct tree_reader reader = {.tree = ret, .at = text.data, .end = text.data + text.len};
+    if (read_value(&reader, 0)) {
+        skip_blanks(&reader);
+        if (reader.at == reader.end)
+            return 0;
+    }
+    if (reader.no_memory)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    return fail_set(fail, -EPROTO,
+                    reader.has_twice ? "the answer gives a key twice, before byte %zu"
+                                     : "the answer is not JSON: byte %zu",
+                    text.len ? (size_t)(reader.at - text.data) : 0);
+}
+
+void tree_finish(struct tree *tree)
+{
+    free(tree->nodes);
+    *tree = (struct tree){0};
+}

@@ -1,0 +1,148 @@
+/* json_tree_look.c - what a tree says, member by member. */
+#include "common/base/json_tree.h"
+
+/* ---- looking up -------------------------------------------------------------------------- */
+
+const struct tree_node *tree_root(const struct tree *tree)
+{
+    return tree->count ? tree->nodes : NULL;
+}
+
+struct slice tree_raw(const struct tree *tree, const struct tree_node *string)
+{
+    return slice_of(tree->text.data + string->from, string->len);
+}
+
+const struct tree_node *tree_get(const struct tree *tree, const struct tree_node *object,
+                                 const char *name)
+{
+    if (!object || object->kind != TREE_OBJECT)
+        return NULL;
+    const struct tree_node *at = object + 1;
+    for (uint32_t i = 0; i < object->count; i++) {
+        const struct tree_node *value = at + 1;
+        if (slice_is(tree_raw(tree, at), name))
+            return value;
+        at = tree->nodes + value->next;
+    }
+    return NULL;
+}
+
+uint32_t tree_count(const struct tree_node *array)
+{
+    return array && array->kind == TREE_ARRAY ? array->count : 0;
+}
+
+const struct tree_node *tree_first(const struct tree_node *array)
+{
+    return tree_count(array) ? array + 1 : NULL;
+}
+
+const struct tree_node *tree_behind(const struct tree *tree, const struct tree_node *node)
+{
+    return tree->nodes + node->next;
+}
+
+const struct tree_node *tree_at(const struct tree *tree, const struct tree_node *array, uint32_t at)
+{
+    if (at >= tree_count(array))
+        return NULL;
+    const struct tree_node *node = array + 1;
+    while (at-- > 0)
+        node = tree_behind(tree, node);
+    return node;
+}
+
+bool tree_id(const struct tree_node *node, uint32_t *ret)
+{
+    if (!node || node->kind != TREE_INTEGER || node->integer < 0 || node->integer > INT32_MAX)
+        return false;
+    *ret = (uint32_t)node->integer;
+    return true;
+}
+
+bool tree_number(const struct tree_node *node, double *ret)
+{
+    if (!node || (node->kind != TREE_INTEGER && node->kind != TREE_REAL))
+        return false;
+    *ret = node->kind == TREE_REAL ? node->real : (double)node->integer;
+    return true;
+}
+
+bool tree_is(const struct tree *tree, const struct tree_node *node, const char *string)
+{
+    return node && node->kind == TREE_STRING && slice_is(tree_raw(tree, node), string);
+}
+
+/* ---- strings ----------------------------------------------------------------------------- */
+
+static unsigned hex4(const uint8_t *at)
+{
+    unsigned value = 0;
+    for (int i = 0; i < 4; i++)
+        value = value * 16 + (unsigned)(at[i] <= '9' ? at[i] - '0' : (at[i] | 0x20) - 'a' + 10);
+    return value;
+}
+
+static void append_character(struct buffer *ret, unsigned c)
+{
+    uint8_t bytes[4];
+    size_t len = 0;
+    if (c < 0x80) {
+        bytes[len++] = (uint8_t)c;
+    } else if (c < 0x800) {
+        bytes[len++] = (uint8_t)(0xc0 | c >> 6);
+    } else if (c < 0x10000) {
+        bytes[len++] = (uint8_t)(0xe0 | c >> 12);
+        bytes[len++] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
+    } else {
+        bytes[len++] = (uint8_t)(0xf0 | c >> 18);
+        bytes[len++] = (uint8_t)(0x80 | (c >> 12 & 0x3f));
+        bytes[len++] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
+    }
+    if (c >= 0x80)
+        bytes[len++] = (uint8_t)(0x80 | (c & 0x3f));
+    buffer_append(ret, bytes, len);
+}
+
+/* What stands at a backslash; how many bytes it took. */
+static size_t append_escape(struct slice rest, struct buffer *ret)
+{
+    static const char names[] = "bfnrt", values[] = "\b\f\n\r\t";
+    const char *name = strchr(names, rest.data[1]);
+    if (rest.data[1] != 'u') {
+        buffer_append(ret, name ? (const void *)&values[name - names] : &rest.data[1], 1);
+        return 2;
+    }
+    unsigned first = hex4(rest.data + 2);
+    if (first >= 0xd800 && first < 0xdc00 && rest.len >= 12 && rest.data[6] == '\\' &&
+        rest.data[7] == 'u') {
+        unsigned second = hex4(rest.data + 8);
+        if (second >= 0xdc00 && second < 0xe000) {
+            append_character(ret, 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00));
+            return 12;
+        }
+    }
+    append_character(ret, first >= 0xd800 && first < 0xe000 ? 0xfffd : first);
+    return 6;
+}
+
+bool tree_string(const struct tree *tree, const struct tree_node *node, struct buffer *ret)
+{
+    if (!node || node->kind != TREE_STRING)
+        return false;
+    struct slice rest = tree_raw(tree, node);
+    if (!node->has_escapes)
+        return buffer_append(ret, rest.data, rest.len);
+    while (rest.len > 0) {
+        const uint8_t *escape = memchr(rest.data, '\\', rest.len);
+        size_t plain = escape ? (size_t)(escape - rest.data) : rest.len;
+        buffer_append(ret, rest.data, plain);
+        rest = slice_of(rest.data + plain, rest.len - plain);
+        if (rest.len > 0) {
+            size_t taken = append_escape(rest, ret);
+            rest = slice_of(rest.data + taken, rest.len - taken);
+        }
+    }
+    return !ret->failed;
+}

@@ -1,0 +1,17 @@
+/*
+ * log.h - programs log, libraries do not. One line an event on stderr:
+ *     2026-11-21T04:00:00.000Z broker info worker.lost worker=w3 jobs=2 action=requeued
+ * The id (third word) is stable and can be searched for; the rest is key=value,
+ * of which nothing can begin another line or steer a terminal (tame.h).
+ */
+#ifndef SLUICE_COMMON_BASE_LOG_H
+#define SLUICE_COMMON_BASE_LOG_H
+
+enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
+
+/* `program` is borrowed; lines below `level` are not written. SLUICE_LOG=debug|info|warn|error overrides. */
+void log_open(const char *program, enum log_level level);
+void log_event(enum log_level level, const char *id, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,27 @@
+/*
+ * text.h - text of unknown origin made fit to send: the wire takes only UTF-8 without NUL.
+ */
+#ifndef SLUICE_COMMON_BASE_TEXT_H
+#define SLUICE_COMMON_BASE_TEXT_H
+
+#include "common/base/slice.h"
+
+/* Every byte that is not part of valid UTF-8 becomes '?', in place. */
+void text_repair(char *text);
+/* So does what steers a terminal; for sentences, which people read. */
+void text_tame(char *text);
+/* The longest start of text of at most `max` bytes that cuts no character in two. */
+struct slice text_cut(const char *text, size_t max);
+/* Without the blanks and line ends at its end, or at both ends. */
+struct slice text_trim_right(struct slice text);
+struct slice text_trim(struct slice text);
+
+/*
+ * Whether brackets of this JSON are nested no deeper than `levels`. Asked before it is parsed in a
+ * fiber: parsing, walking and freeing recurse at every level, and a fiber's stack is small.
+ */
+bool text_is_shallow(struct slice json, int levels);
+
+enum { TEXT_LEVELS_MAX = 64 }; /* of what others send */
+
+#endif

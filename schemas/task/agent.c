@@ -1,0 +1,164 @@
+/* Who works on a task: agent.kind and agent.tools, and how they and what a replay calls follow from
+ * each other. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "schemas/task/task_read.h"
+
+static const char *const tool_names[] = {
+#define TOOL(name) #name,
+#include "schemas/task/tools.def"
+#undef TOOL
+};
+
+static const char tool_words[] = /* ", bash, edit ..." */
+#define TOOL(name) ", " #name
+#include "schemas/task/tools.def"
+#undef TOOL
+    ;
+
+static bool has_tool(const struct task *task, const char *name)
+{
+    for (size_t i = 0; i < task->tool_count; i++)
+        if (strcmp(task->tools[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* ---- tools ---------------------------------------------------------------------------- */
+
+bool task_read_tool(const struct task_place *place, const json_t *value)
+{
+    const char *name = place_bounded_text(place, value);
+    if (!name)
+        return false;
+    for (size_t i = 0; i < sizeof(tool_names) / sizeof(tool_names[0]); i++)
+        if (strcmp(tool_names[i], name) == 0)
+            return place_set_text(place, place_member(place), name);
+    return refuse(place->no, REFUSAL_BAD_TASK, place->shown,
+                  "%s is no tool; the tools are %s", place->shown, tool_words + 2);
+}
+
+bool task_read_tools(const struct task_place *place, const json_t *value)
+{
+    static const struct task_row tool_row = {.type = TASK_TOOL, .min = 1, .max = 64};
+    struct task *task = place->base;
+    if (!place_check_list(place, value) ||
+        !place_make_list(place, json_array_size(value), sizeof(*task->tools), &task->tools))
+        return false;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        struct task_place element = place_of_element(place, i);
+        const json_t *name = json_array_get(value, i);
+        if (json_is_string(name) && has_tool(task, json_string_value(name)))
+            return refuse(place->no, REFUSAL_BAD_TASK, element.shown, "%s is there already",
+                          element.shown);
+        element.row = &tool_row;
+        element.base = &task->tools[i];
+        if (!task_read_value(&element, name))
+            return false;
+        task->tool_count++;
+    }
+    return true;
+}
+
+/* Room for `count` more, and none of them yet. */
+static bool add_tools(struct task *task, const char *const names[], size_t count,
+                      struct refusal *no)
+{
+    char **tools = realloc(task->tools, (task->tool_count + count) * sizeof(*tools));
+    if (!tools)
+        return refuse(no, REFUSAL_TOO_LARGE, "agent.tools", "no memory to hold agent.tools");
+    task->tools = tools;
+    for (size_t i = 0; i < count; i++) {
+        if (has_tool(task, names[i]))
+            continue;
+        if (!(tools[task->tool_count] = strdup(names[i])))
+            return refuse(no, REFUSAL_TOO_LARGE, "agent.tools", "no memory to hold agent.tools");
+        task->tool_count++;
+    }
+    return true;
+}
+
+/* ---- what they say together --------------------------------------------------------------- */
+
+static const char *kind_of(const struct task *task)
+{
+    if (task->script)
+        return "replay";
+    if (!task->tools)
+        return "bash";
+    if (task->tool_count == 0)
+        return "chat";
+    return task->tool_count == 1 && has_tool(task, "bash") ? "bash" : "tools";
+}
+
+/* A script calls what it names, and no more than agent.tools where that is given. */
+static bool settle_script(struct task *task, bool has_tools, struct refusal *no)
+{
+    for (size_t i = 0; i < task->script_count; i++) {
+        char field[64];
+        const char *const name = task->script[i].tool;
+        snprintf(field, sizeof(field), "agent.script[%zu].tool", i);
+        if (has_tools && !has_tool(task, name))
+            return refuse(no, REFUSAL_BAD_TASK, field, "%s is %s, which is not among agent.tools",
+                          field, name);
+        if (!has_tools && !add_tools(task, &name, 1, no))
+            return false;
+    }
+    return true;
+}
+
+static bool refuse_tools(const struct task *task, const char *wanted, struct refusal *no)
+{
+    return refuse(no, REFUSAL_BAD_TASK, "agent.tools", "agent.kind %s goes with agent.tools %s",
+                  task->agent_kind, wanted);
+}
+
+static bool settle_tools(struct task *task, struct refusal *no)
+{
+    static const char *const standard[] = {"bash", "edit", "submit"};
+    const bool has_tools = task->tools != NULL;
+    const char *kind = task->agent_kind;
+    if (strcmp(kind, "replay") == 0)
+        return settle_script(task, has_tools, no);
+    if (strcmp(kind, "tools") == 0 && has_tools)
+        return task->tool_count > 0 || refuse_tools(task, "of at least one tool", no);
+    if (strcmp(kind, "tools") == 0)
+        return add_tools(task, standard, sizeof(standard) / sizeof(standard[0]), no);
+    if (strcmp(kind, "bash") != 0)
+        return task->tool_count == 0 || refuse_tools(task, "[]", no);
+    if (has_tools)
+        return (task->tool_count == 1 && has_tool(task, "bash")) ||
+               refuse_tools(task, "[\"bash\"]", no);
+    return add_tools(task, standard, 1, no);
+}
+
+/* How calls are written and answered, which only an agent that makes them may be told. */
+static bool settle_form(const struct task *task, struct refusal *no)
+{
+    const struct {
+        const char *field, *word;
+    } rows[] = {{"agent.form", task->agent_form}, {"agent.tool_role", task->agent_tool_role}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (strcmp(rows[i].word, "auto") != 0 && strcmp(task->agent_kind, "tools") != 0)
+            return refuse(no, REFUSAL_BAD_TASK, rows[i].field,
+                          "%s goes with agent.kind tools, and this task's is %s", rows[i].field,
+                          task->agent_kind);
+    return true;
+}
+
+bool task_settle_agent(struct task *task, struct refusal *no)
+{
+    if (!task->agent_kind && !(task->agent_kind = strdup(kind_of(task))))
+        return refuse(no, REFUSAL_TOO_LARGE, "agent.kind", "no memory to hold agent.kind");
+    bool is_replay = strcmp(task->agent_kind, "replay") == 0;
+    if (is_replay && !task->script)
+        return refuse(no, REFUSAL_MISSING_FIELD, "agent.script",
+                      "agent.script is missing, or agent.recorded in its place; agent.kind replay "
+                      "requires it");
+    if (!is_replay && task->script)
+        return refuse(no, REFUSAL_BAD_TASK, "agent.script",
+                      "agent.script goes with agent.kind replay, and this task's is %s",
+                      task->agent_kind);
+    return settle_form(task, no) && settle_tools(task, no);
+}

@@ -1,0 +1,280 @@
+#include "schemas/task/task_read.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "schemas/task/base64.h"
+
+bool place_check_list(const struct task_place *place, const json_t *value)
+{
+    if (!json_is_array(value))
+        return place_wrong_type(place, "a list");
+    return place_check_bounds(place, (double)json_array_size(value), " elements");
+}
+
+bool place_make_list(const struct task_place *place, size_t count, size_t size, void *ret)
+{
+    void *list = calloc(count ? count : 1, size);
+    *(void **)ret = list;
+    return list || place_out_of_memory(place);
+}
+
+struct task_place place_of_element(const struct task_place *list, size_t i)
+{
+    struct task_place element = *list;
+    snprintf(element.shown, sizeof(element.shown), "%.100s[%zu]", list->shown, i);
+    return element;
+}
+
+/* ---- messages ------------------------------------------------------------------------- */
+
+bool task_read_prompt(const struct task_place *place, const json_t *value)
+{
+    struct task *task = place->base;
+    const char *text = place_bounded_text(place, value);
+    if (!text)
+        return false;
+    if (task->messages)
+        return refuse(place->no, REFUSAL_AMBIGUOUS, place->shown,
+                      "only one of prompt and messages may be given");
+    if (!place_make_list(place, 1, sizeof(*task->messages), &task->messages))
+        return false;
+    task->message_count = 1;
+    return place_set_text(place, &task->messages[0].role, "user") &&
+           place_set_text(place, &task->messages[0].content, text);
+}
+
+bool task_read_messages(const struct task_place *place, const json_t *value)
+{
+    struct task *task = place->base;
+    if (!place_check_list(place, value))
+        return false;
+    if (task->messages)
+        return refuse(place->no, REFUSAL_AMBIGUOUS, place->shown,
+                      "only one of prompt and messages may be given");
+    if (!place_make_list(place, json_array_size(value), sizeof(*task->messages), &task->messages))
+        return false;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        struct task_place element = place_of_element(place, i);
+        task->message_count++;
+        if (!task_read_object("messages[]", json_array_get(value, i), element.shown,
+                              &task->messages[i], place->no))
+            return false;
+    }
+    return true;
+}
+
+/* ---- files ------------------------------------------------------------------------------ */
+
+static bool set_content(const struct task_place *place, uint8_t *content, size_t len)
+{
+    struct task_file *file = place->base;
+    if (!content)
+        return place_out_of_memory(place);
+    if (file->content) {
+        free(content);
+        return refuse(place->no, REFUSAL_AMBIGUOUS, place->shown,
+                      "%s: only one of text and base64 may be given", place->shown);
+    }
+    file->content = content;
+    file->content_len = len;
+    return true;
+}
+
+bool task_read_file_text(const struct task_place *place, const json_t *value)
+{
+    const char *text = place_bounded_text(place, value);
+    return text && set_content(place, (uint8_t *)strdup(text), strlen(text));
+}
+
+bool task_read_file_base64(const struct task_place *place, const json_t *value)
+{
+    const char *text = place_bounded_text(place, value);
+    if (!text)
+        return false;
+    struct slice digits = slice_from_str(text);
+    uint8_t *content = malloc(base64_room(digits.len) + 1);
+    size_t len = 0;
+    if (content && !base64_decode(digits, content, &len)) {
+        free(content);
+        return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s is not padded base64",
+                      place->shown);
+    }
+    return set_content(place, content, len);
+}
+
+bool task_read_file_mode(const struct task_place *place, const json_t *value)
+{
+    const char *text = place_bounded_text(place, value);
+    if (!text)
+        return false;
+    if (strspn(text, "01234567") != strlen(text) || strtoul(text, NULL, 8) > 0777)
+        return refuse(place->no, REFUSAL_BAD_TASK, place->shown,
+                      "%s must be permission bits in octal, such as \"0755\"", place->shown);
+    *(unsigned *)place_member(place) = (unsigned)strtoul(text, NULL, 8);
+    return true;
+}
+
+static bool read_file(const json_t *value, const char *shown, struct task_file *file,
+                      struct refusal *no)
+{
+    if (!task_read_defaults("files[]", file, no) ||
+        !task_read_object("files[]", value, shown, file, no))
+        return false;
+    if (file->content)
+        return true;
+    char field[sizeof(no->field)];
+    snprintf(field, sizeof(field), "%.100s.text", shown);
+    return refuse(no, REFUSAL_MISSING_FIELD, field, "%s is missing, or base64 in its place", field);
+}
+
+/* {"path": "text"} is read as [{"path": "path", "text": "text"}]. */
+static json_t *list_of_files(const json_t *object)
+{
+    const char *path;
+    json_t *text, *list = json_array();
+    json_object_foreach((json_t *)object, path, text)
+        if (json_array_append_new(list, json_pack("{s:s, s:O}", "path", path, "text", text)) < 0) {
+            json_decref(list);
+            return NULL;
+        }
+    return list;
+}
+
+static bool read_file_list(const struct task_place *place, const json_t *value,
+                           struct task_file **files, size_t *count)
+{
+    if (!place_check_list(place, value) ||
+        !place_make_list(place, json_array_size(value), sizeof(**files), files))
+        return false;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        struct task_place element = place_of_element(place, i);
+        ++*count;
+        if (!read_file(json_array_get(value, i), element.shown, &(*files)[i], place->no))
+            return false;
+    }
+    return true;
+}
+
+static bool read_file_set(const struct task_place *place, const json_t *value,
+                          struct task_file **files, size_t *count)
+{
+    if (json_is_array(value))
+        return read_file_list(place, value, files, count);
+    if (!json_is_object(value))
+        return place_wrong_type(place, "a list of files, or an object of path and text");
+    json_t *list = list_of_files(value);
+    bool good = list ? read_file_list(place, list, files, count) : place_out_of_memory(place);
+    json_decref(list);
+    return good;
+}
+
+bool task_read_files(const struct task_place *place, const json_t *value)
+{
+    struct task *task = place->base;
+    return read_file_set(place, value, &task->files, &task->file_count);
+}
+
+bool task_read_eval_files(const struct task_place *place, const json_t *value)
+{
+    struct task *task = place->base;
+    return read_file_set(place, value, &task->eval_files, &task->eval_file_count);
+}
+
+/* ---- commands ------------------------------------------------------------------------------ */
+
+bool task_read_setup(const struct task_place *place, const json_t *value)
+{
+    static const struct task_row command_row = {.type = TASK_TEXT, .min = 1, .max = 65536};
+    struct task *task = place->base;
+    if (!place_check_list(place, value) ||
+        !place_make_list(place, json_array_size(value), sizeof(*task->setup), &task->setup))
+        return false;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        struct task_place element = place_of_element(place, i);
+        element.row = &command_row;
+        element.base = &task->setup[i];
+        task->setup_count++;
+        if (!task_read_value(&element, json_array_get(value, i)))
+            return false;
+    }
+    return true;
+}
+
+/* ---- grants of the network ------------------------------------------------------------------- */
+
+static bool read_grant(const struct task_place *place, const json_t *value, char **ret)
+{
+    if (!json_is_string(value))
+        return place_wrong_type(place, "a string");
+    if (!task_grant_is_valid(json_string_value(value)))
+        return refuse(place->no, REFUSAL_BAD_NAME, place->shown,
+                      "%s must be 1 to %d of a-z, 0-9 and -, a letter first", place->shown,
+                      TASK_GRANT_SIZE - 1);
+    return place_set_text(place, ret, json_string_value(value));
+}
+
+static bool read_grant_list(const struct task_place *place, const json_t *value, char ***grants,
+                            size_t *count)
+{
+    if (!place_check_list(place, value) ||
+        !place_make_list(place, json_array_size(value), sizeof(**grants), grants))
+        return false;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        struct task_place element = place_of_element(place, i);
+        ++*count;
+        if (!read_grant(&element, json_array_get(value, i), &(*grants)[i]))
+            return false;
+        for (size_t k = 0; k < i; k++)
+            if (strcmp((*grants)[k], (*grants)[i]) == 0)
+                return refuse(place->no, REFUSAL_BAD_TASK, element.shown, "%s is given twice",
+                              element.shown);
+    }
+    return true;
+}
+
+bool task_read_grants(const struct task_place *place, const json_t *value)
+{
+    struct task *task = place->base;
+    return read_grant_list(place, value, &task->grants, &task->grant_count);
+}
+
+bool task_read_eval_grants(const struct task_place *place, const json_t *value)
+{
+    struct task *task = place->base;
+    return read_grant_list(place, value, &task->eval_grants, &task->eval_grant_count);
+}
+
+/* ---- exit statuses ------------------------------------------------------------------------------ */
+
+static bool read_status(const struct task_place *place, const json_t *value, uint8_t *ret)
+{
+    static const struct task_row status_row = {.type = TASK_UINT, .min = 0, .max = 125};
+    struct task_place element = *place;
+    uint64_t status = 0;
+    element.row = &status_row;
+    element.base = &status;
+    bool good = task_read_value(&element, value);
+    *ret = (uint8_t)status;
+    return good;
+}
+
+bool task_read_statuses(const struct task_place *place, const json_t *value)
+{
+    struct task *task = place->base;
+    bool has_zero = false;
+    if (!place_check_list(place, value))
+        return false;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        struct task_place element = place_of_element(place, i);
+        if (!read_status(&element, json_array_get(value, i), &task->eval_statuses[i]))
+            return false;
+        has_zero |= task->eval_statuses[i] == 0;
+        for (size_t k = 0; k < i; k++)
+            if (task->eval_statuses[k] == task->eval_statuses[i])
+                return refuse(place->no, REFUSAL_BAD_TASK, element.shown, "%s is given twice", element.shown);
+    }
+    task->eval_status_count = json_array_size(value);
+    return has_zero || refuse(place->no, REFUSAL_BAD_TASK, place->shown,
+                              "%s must have 0: no other status is a reward of 1", place->shown);
+}

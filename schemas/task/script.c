@@ -1,0 +1,147 @@
+/* What a replay calls: agent.script, or the calls of agent.recorded, a trajectory's messages. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/base/cleanup.h"
+#include "schemas/task/task_read.h"
+
+enum { ARGUMENTS_DEPTH_MAX = 32 };
+
+/* ---- agent.script ---------------------------------------------------------------------------- */
+
+static bool refuse_second(const struct task_place *place, const struct task *task)
+{
+    return !task->script || refuse(place->no, REFUSAL_AMBIGUOUS, place->shown,
+                                   "only one of agent.script and agent.recorded may be given");
+}
+
+bool task_read_script(const struct task_place *place, const json_t *value)
+{
+    struct task *task = place->base;
+    if (!refuse_second(place, task) || !place_check_list(place, value) ||
+        !place_make_list(place, json_array_size(value), sizeof(*task->script), &task->script))
+        return false;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        struct task_place element = place_of_element(place, i);
+        struct task_call *call = &task->script[task->script_count++];
+        if (!task_read_defaults("agent.script[]", call, place->no) ||
+            !task_read_object("agent.script[]", json_array_get(value, i), element.shown, call,
+                              place->no))
+            return false;
+    }
+    return true;
+}
+
+static bool is_shallow(const json_t *value, int levels)
+{
+    const char *key;
+    json_t *inner;
+    size_t i;
+    if (levels == 0)
+        return !json_is_object(value) && !json_is_array(value);
+    json_object_foreach((json_t *)(uintptr_t)value, key, inner)
+        if (!is_shallow(inner, levels - 1))
+            return false;
+    json_array_foreach(value, i, inner)
+        if (!is_shallow(inner, levels - 1))
+            return false;
+    return true;
+}
+
+bool task_read_arguments(const struct task_place *place, const json_t *value)
+{
+    if (!json_is_object(value))
+        return place_wrong_type(place, "an object");
+    if (!is_shallow(value, ARGUMENTS_DEPTH_MAX))
+        return refuse(place->no, REFUSAL_TOO_LARGE, place->shown, "%s has more than %d levels",
+                      place->shown, ARGUMENTS_DEPTH_MAX);
+    char **member = place_member(place);
+    free(*member);
+    *member = json_dumps(value, JSON_COMPACT);
+    return *member || place_out_of_memory(place);
+}
+
+/* ---- agent.recorded -------------------------------------------------------------------------- */
+
+static void finish_message(struct task_recorded *message)
+{
+    free(message->role);
+    free(message->content);
+    free(message->tool);
+}
+
+/* What follows the name: an object as JSON, or the command of an agent with a shell alone. */
+static json_t *arguments_of(const char *name, const char *rest)
+{
+    json_error_t error;
+    json_t *json = json_loads(rest, JSON_REJECT_DUPLICATES, &error);
+    if (json_is_object(json))
+        return json;
+    json_decref(json);
+    return strcmp(name, "bash") == 0 ? json_pack("{s:s}", "command", rest) : NULL;
+}
+
+/* "NAME: ARGUMENTS", as a trajectory has them. */
+static bool set_call(const struct task_place *place, const char *said, struct task_call *call)
+{
+    static const struct task_row tool_row = {.type = TASK_TOOL, .min = 1, .max = 64,
+                                             .offset = offsetof(struct task_call, tool)},
+                                 arguments_row = {.type = TASK_ARGUMENTS,
+                                                  .offset = offsetof(struct task_call, arguments)};
+    struct task_place tool = *place, arguments = *place;
+    const char *colon = strstr(said, ": ");
+    AUTO_FREE char *name = strndup(said, colon ? (size_t)(colon - said) : strlen(said));
+    json_t *name_json = name ? json_string(name) : NULL;
+    json_t *given = name ? arguments_of(name, colon ? colon + 2 : "") : NULL;
+    tool.row = &tool_row;
+    arguments.row = &arguments_row;
+    tool.base = arguments.base = call;
+    bool good = name_json ? task_read_value(&tool, name_json) : place_out_of_memory(place);
+    if (good)
+        good = given ? task_read_value(&arguments, given)
+                     : refuse(place->no, REFUSAL_BAD_TASK, place->shown,
+                              "%s must be a tool's name, \": \" and its arguments as a JSON object",
+                              place->shown);
+    json_decref(name_json);
+    json_decref(given);
+    return good;
+}
+
+/* A message that is a call becomes one of the script; the others are passed over. */
+static bool take_message(const struct task_place *place, struct task_recorded *message)
+{
+    struct task *task = place->base;
+    struct task_place element = *place;
+    if (!message->tool)
+        return true;
+    if (task->script_count == TASK_SCRIPT_MAX)
+        return refuse(place->no, REFUSAL_TOO_LARGE, place->shown, "more than %d calls",
+                      TASK_SCRIPT_MAX);
+    struct task_call *call = &task->script[task->script_count++];
+    call->result = message->content;
+    message->content = NULL;
+    call->status = message->exit_status;
+    snprintf(element.shown, sizeof(element.shown), "%.100s.tool", place->shown);
+    return set_call(&element, message->tool, call);
+}
+
+bool task_read_recorded(const struct task_place *place, const json_t *value)
+{
+    struct task *task = place->base;
+    if (!refuse_second(place, task) || !place_check_list(place, value) ||
+        !place_make_list(place, json_array_size(value), sizeof(*task->script), &task->script))
+        return false;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        struct task_place element = place_of_element(place, i);
+        struct task_recorded message = {0};
+        bool good = task_read_defaults("agent.recorded[]", &message, place->no) &&
+                    task_read_object("agent.recorded[]", json_array_get(value, i), element.shown,
+                                     &message, place->no) &&
+                    take_message(&element, &message);
+        finish_message(&message);
+        if (!good)
+            return false;
+    }
+    return task->script_count > 0 ||
+           refuse(place->no, REFUSAL_BAD_TASK, place->shown, "none of %s is a call", place->shown);
+}

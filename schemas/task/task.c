@@ -1,0 +1,195 @@
+#include "schemas/task/task_read.h"
+
+#include <stdlib.h>
+
+#include "schemas/task/task_json.h"
+
+bool task_grant_is_valid(const char *name)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
+    size_t len = strnlen(name, TASK_GRANT_SIZE);
+    return len > 0 && len < TASK_GRANT_SIZE && strspn(name, allowed) == len && name[0] >= 'a';
+}
+
+static bool samples_nothing(const struct task *task)
+{
+    return strcmp(task->kind, "noop") == 0 || strcmp(task->agent_kind, "none") == 0 ||
+           strcmp(task->agent_kind, "replay") == 0;
+}
+
+bool task_needs_engine(const struct task *task) { return !samples_nothing(task); }
+
+/* ---- what several fields say together ------------------------------------------------ */
+
+static bool check_messages(const struct task *task, struct refusal *no)
+{
+    if (task->message_count == 0)
+        return samples_nothing(task) ||
+               refuse(no, REFUSAL_MISSING_FIELD, "prompt",
+                      "prompt is missing, or messages in its place");
+    if (strcmp(task->messages[task->message_count - 1].role, "user") != 0)
+        return refuse(no, REFUSAL_BAD_TASK, "messages", "the last of messages must be the user's");
+    return true;
+}
+
+static bool check_eval(const struct task *task, struct refusal *no)
+{
+    const struct {
+        const char *field, *kind;
+        bool given, required;
+    } rules[] = {
+        {"eval.command", "command", task->eval_command, true},
+        {"eval.reward_file", "command", task->eval_reward_file, false},
+        {"eval.verdict_statuses", "command", task->eval_status_count > 0, false},
+        {"eval.files", "command", task->eval_file_count > 0, false},
+        {"eval.trust", "command", strcmp(task->eval_trust, "none") != 0, false},
+        {"eval.network", "command", task->eval_grant_count > 0, false},
+        {"eval.answer", "math", task->eval_answer, true},
+    };
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+        bool applies = strcmp(task->eval_kind, rules[i].kind) == 0;
+        if (applies && rules[i].required && !rules[i].given)
+            return refuse(no, REFUSAL_MISSING_FIELD, rules[i].field,
+                          "%s is missing; eval.kind %s requires it", rules[i].field, rules[i].kind);
+        if (!applies && rules[i].given)
+            return refuse(no, REFUSAL_BAD_TASK, rules[i].field,
+                          "%s goes with eval.kind %s, and this task's is %s", rules[i].field,
+                          rules[i].kind, task->eval_kind);
+    }
+    if (task->eval_status_count > 0 && task->eval_reward_file)
+        return refuse(no, REFUSAL_AMBIGUOUS, "eval.verdict_statuses",
+                      "only one of eval.reward_file and eval.verdict_statuses may be given: where there is a reward file, "
+                      "status 0 alone is a verdict");
+    return true;
+}
+
+/* ---- the whole ------------------------------------------------------------------------- */
+
+static bool refuse_json(const json_error_t *error, struct refusal *no)
+{
+    enum refusal_reason reason = REFUSAL_MALFORMED;
+    if (!error->text[0]) /* what jansson says when a container cannot be allocated */
+        return refuse(no, REFUSAL_TOO_LARGE, "", "no memory to read the task's JSON");
+    switch (json_error_code(error)) {
+    case json_error_invalid_utf8:
+    case json_error_null_character:
+    case json_error_null_byte_in_key:  reason = REFUSAL_NOT_UTF8; break;
+    case json_error_duplicate_key:     reason = REFUSAL_DUPLICATE_FIELD; break;
+    case json_error_numeric_overflow:
+    case json_error_stack_overflow:
+    case json_error_out_of_memory:     reason = REFUSAL_TOO_LARGE; break;
+    default:                           break;
+    }
+    return refuse(no, reason, "", "the task's JSON cannot be read at byte %d: %s", error->position,
+                  error->text);
+}
+
+/*
+ * What reading costs goes by values and names, of which there is at most one more than there are of these
+ * marks outside of texts.
+ */
+static size_t count_marks(struct slice json)
+{
+    size_t count = 0;
+    bool is_text = false;
+    for (size_t i = 0; i < json.len; i++) {
+        uint8_t c = json.data[i];
+        if (c == '"')
+            is_text = !is_text;
+        else if (is_text)
+            i += c == '\\';
+        else
+            count += c == ',' || c == ':' || c == '[' || c == '{';
+    }
+    return count;
+}
+
+static json_t *load(struct slice json, struct refusal *no)
+{
+    json_error_t error;
+    if (json.len > TASK_BYTES_MAX) {
+        refuse(no, REFUSAL_TOO_LARGE, "", "a task is %zu bytes, at most %d", json.len,
+               TASK_BYTES_MAX);
+        return NULL;
+    }
+    if (count_marks(json) >= TASK_VALUES_MAX) {
+        refuse(no, REFUSAL_TOO_LARGE, "", "a task's JSON has more than %d values and names",
+               TASK_VALUES_MAX);
+        return NULL;
+    }
+    json_t *loaded = task_json_read(json);
+    if (loaded)
+        return loaded;
+    loaded = json_loadb(json.data ? (const char *)json.data : "", json.len, JSON_REJECT_DUPLICATES,
+                        &error);
+    if (!loaded)
+        refuse_json(&error, no);
+    return loaded;
+}
+
+static bool read_task(struct task *task, const json_t *json, struct refusal *no)
+{
+    return task_begin(task, no) && task_read_object("", json, "", task, no) &&
+           task_settle_agent(task, no) && check_messages(task, no) && check_eval(task, no);
+}
+
+struct task *task_parse(struct slice json, struct refusal *no)
+{
+    struct task *task = NULL;
+    json_t *loaded = load(json, no);
+    if (loaded && !(task = calloc(1, sizeof(*task))))
+        refuse(no, REFUSAL_TOO_LARGE, "", "no memory to hold the task");
+    if (task && !read_task(task, loaded, no)) {
+        task_destroy(task);
+        task = NULL;
+    }
+    json_decref(loaded);
+    return task;
+}
+
+static void finish_files(struct task_file *files, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free(files[i].path);
+        free(files[i].content);
+    }
+    free(files);
+}
+
+static void finish_texts(char **texts, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(texts[i]);
+    free(texts);
+}
+
+void task_destroy(struct task *task)
+{
+    if (!task)
+        return;
+    for (size_t i = 0; i < task->message_count; i++) {
+        free(task->messages[i].role);
+        free(task->messages[i].content);
+    }
+    finish_texts(task->setup, task->setup_count);
+    finish_texts(task->tools, task->tool_count);
+    finish_texts(task->grants, task->grant_count);
+    finish_texts(task->eval_grants, task->eval_grant_count);
+    for (size_t i = 0; i < task->script_count; i++) {
+        free(task->script[i].tool);
+        free(task->script[i].arguments);
+        free(task->script[i].result);
+    }
+    finish_files(task->files, task->file_count);
+    finish_files(task->eval_files, task->eval_file_count);
+    char *texts[] = {task->id,         task->kind,         task->image,
+                     task->agent_kind, task->agent_form,   task->agent_tool_role,
+                     task->on_repeat,  task->eval_kind,    task->eval_command,
+                     task->eval_reward_file, task->eval_answer,  task->eval_trust,
+                     task->policy, task->limits.on_stale};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        free(texts[i]);
+    free(task->messages);
+    free(task->script);
+    free(task);
+}

@@ -1,0 +1,134 @@
+/*
+ * task.h - a task, read from its JSON. The fields, their defaults and limits are
+ * said once in task.def, from which come this reader, the refusals and
+ * docs/tasks.md. Broker, workers and client all read tasks with this file.
+ *
+ * task_parse is pure: JSON in, struct out; no file, no clock. A refusal names the
+ * field by its path: "eval.command", "files[2].path", "limits.run_s".
+ */
+#ifndef SLUICE_SCHEMAS_TASK_TASK_H
+#define SLUICE_SCHEMAS_TASK_TASK_H
+
+#include "schemas/limits.h"
+#include "schemas/messages/message.h"
+
+enum {
+    TASK_BYTES_MAX = 1 << 20,
+    TASK_VALUES_MAX = 65536, /* of its JSON: every name and value, at any depth */
+    TASK_MESSAGES_MAX = 256,
+    TASK_FILES_MAX = 256,
+    TASK_SETUP_MAX = 64,
+    TASK_TOOLS_MAX = 16,
+    TASK_SCRIPT_MAX = 1024,
+    TASK_GRANTS_MAX = 8,
+    TASK_STATUSES_MAX = 16,
+    TASK_GRANT_SIZE = 33 /* of a grant's name, with its NUL */
+};
+
+struct task_message {
+    char *role; /* "system", "user" or "assistant" */
+    char *content;
+};
+
+/* A file written into the sandbox, text or base64 in the JSON. */
+struct task_file {
+    char *path;        /* absolute inside the sandbox, or relative to /workspace; no ".." */
+    uint8_t *content;
+    size_t content_len;
+    unsigned mode;     /* permission bits, default 0644 */
+};
+
+/* A call that a replay makes. */
+struct task_call {
+    char *tool;
+    char *arguments; /* a JSON object, as text */
+    char *result;    /* what it gave when it was recorded; NULL: unknown */
+    int64_t status;  /* so; -1: unknown */
+};
+
+/* A message of agent.recorded, as it is read. */
+struct task_recorded {
+    char *role, *content, *tool; /* tool: NULL where it is no call */
+    int64_t exit_status;
+};
+
+struct task_sampling {
+    double temperature, top_p, min_p;
+    uint64_t top_k;      /* 0: off */
+    uint64_t max_tokens; /* a turn */
+    int64_t seed;        /* -1: the engine's choice; else seed + sample is used */
+};
+
+struct task_limits {
+    uint64_t init_s, run_s, eval_s; /* a stage's seconds */
+    uint64_t total_s;               /* from submit to end, queues and retries included */
+    uint64_t command_s;             /* one tool call's or evaluator command's seconds */
+    uint64_t context_tokens;        /* prompt and sampled together; 0: the engine's own limit */
+    uint64_t sampled_tokens;        /* in all turns together; 0: no limit */
+    uint64_t output_bytes;          /* of one command shown to the model */
+    uint64_t memory_mib;            /* of all the sandbox's processes together */
+    uint64_t disk_mib;              /* what the sandbox may write, all files together */
+    uint64_t processes;
+    uint64_t inodes;                /* 0: by disk_mib */
+    uint64_t file_mib;              /* any one file */
+    uint64_t cpus;                  /* 0: all of the worker's */
+    int64_t versions_behind;        /* since its first turn, at a turn's beginning; -1: any number */
+    char *on_stale;                 /* "stop", "refresh" or "mark" */
+};
+
+struct task {
+    char *id;                      /* "task" */
+    char *kind;                    /* "sandbox" (default) or "noop": a row of the task-kind table */
+    char *policy;                  /* whose engines sample it; "default" */
+    struct task_message *messages; /* "prompt" is one user message */
+    size_t message_count;
+    char *image;                   /* a directory, or "host" (default): this host's own root, read-only */
+    struct task_file *files;
+    size_t file_count;
+    char **setup; /* bash commands run in /workspace by init, in order */
+    size_t setup_count;
+
+    char **grants; /* what set-up and the agent may reach, by name; the worker knows them */
+    size_t grant_count;
+
+    char *agent_kind;     /* "bash", "tools", "chat"; "replay" and "none" sample nothing */
+    char **tools;         /* names, as settled: never absent */
+    size_t tool_count;
+    struct task_call *script; /* replay */
+    size_t script_count;
+    char *agent_form;         /* "auto", or a row of the table of forms */
+    char *agent_tool_role;    /* "auto", "user" or "tool" */
+    uint64_t max_turns, max_traces;
+    uint64_t max_format_errors; /* in a row */
+    uint64_t max_repeats;       /* of a call, in a row; 0: any number */
+    char *on_repeat;            /* "end" or "warn" */
+
+    struct task_sampling sampling;
+
+    char *eval_kind;      /* "command", "math" or "none" (no reward) */
+    char *eval_command;   /* command: run by bash -c in a fresh sandbox */
+    char *eval_reward_file; /* command: holds a number; NULL: the exit status is the verdict */
+    uint8_t eval_statuses[TASK_STATUSES_MAX]; /* command: those that are verdicts */
+    size_t eval_status_count;                 /* 0: none were given, and 0 and 1 are */
+    char *eval_trust;              /* "none" or "image" */
+    struct task_file *eval_files; /* written only into the evaluator's sandbox */
+    size_t eval_file_count;
+    char **eval_grants; /* what the evaluator may reach */
+    size_t eval_grant_count;
+    char *eval_answer;    /* math: what the last \boxed{} must equal */
+
+    struct task_limits limits;
+    uint64_t samples;     /* default for submit, 1 */
+};
+
+/* Whether init, run and eval of this task need an engine. */
+bool task_needs_engine(const struct task *task);
+
+/* 1 to 32 of a-z, 0-9 and -, a letter first: it is part of a path and of a variable's name. */
+bool task_grant_is_valid(const char *name);
+
+/* The caller owns *ret (task_destroy); NULL on refusal. `json` is one JSON object. */
+struct task *task_parse(struct slice json, struct refusal *no);
+void task_destroy(struct task *task);
+
+#endif

@@ -1,0 +1,337 @@
+#include "schemas/task/task_read.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "schemas/task/image_name.h"
+
+enum { KEY_SHOWN_MAX = 60 };
+
+bool place_out_of_memory(const struct task_place *place)
+{
+    return refuse(place->no, REFUSAL_TOO_LARGE, place->shown, "no memory to hold %s", place->shown);
+}
+
+bool place_wrong_type(const struct task_place *place, const char *wanted)
+{
+    return refuse(place->no, REFUSAL_WRONG_TYPE, place->shown, "%s must be %s", place->shown,
+                  wanted);
+}
+
+bool place_check_bounds(const struct task_place *place, double value, const char *unit)
+{
+    bool small = value < place->row->min;
+    if (!small && value <= place->row->max)
+        return true;
+    return refuse(place->no, small ? REFUSAL_TOO_SMALL : REFUSAL_TOO_LARGE, place->shown,
+                  "%s is %.15g%s, at %s %.15g", place->shown, value, unit,
+                  small ? "least" : "most", small ? place->row->min : place->row->max);
+}
+
+/* ---- texts ----------------------------------------------------------------------- */
+
+bool place_set_text(const struct task_place *place, char **member, const char *text)
+{
+    char *copy = strdup(text);
+    if (!copy)
+        return place_out_of_memory(place);
+    free(*member);
+    *member = copy;
+    return true;
+}
+
+const char *place_bounded_text(const struct task_place *place, const json_t *value)
+{
+    if (!json_is_string(value)) {
+        place_wrong_type(place, "a string");
+        return NULL;
+    }
+    if (!place_check_bounds(place, (double)json_string_length(value), " bytes"))
+        return NULL;
+    return json_string_value(value);
+}
+
+static bool read_text(const struct task_place *place, const json_t *value)
+{
+    const char *text = place_bounded_text(place, value);
+    return text && place_set_text(place, place_member(place), text);
+}
+
+static bool read_name(const struct task_place *place, const json_t *value)
+{
+    const char *text = place_bounded_text(place, value);
+    if (!text)
+        return false;
+    if (!name_is_valid(slice_from_str(text)))
+        return refuse(place->no, REFUSAL_BAD_NAME, place->shown,
+                      "%s holds a '/', a blank or a control character", place->shown);
+    return place_set_text(place, place_member(place), text);
+}
+
+static bool climbs(const char *path)
+{
+    for (const char *at = path; at; at = strchr(at, '/')) {
+        at += strspn(at, "/");
+        if (strncmp(at, "..", 2) == 0 && (at[2] == '/' || at[2] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+static bool names_a_file(const char *path)
+{
+    const char *last = strrchr(path, '/');
+    last = last ? last + 1 : path;
+    return last[0] && strcmp(last, ".") != 0 && !climbs(path);
+}
+
+static bool read_path(const struct task_place *place, const json_t *value)
+{
+    const char *path = place_bounded_text(place, value);
+    if (!path)
+        return false;
+    if (!names_a_file(path))
+        return refuse(place->no, REFUSAL_BAD_TASK, place->shown,
+                      "%s must name a file, without \"..\"", place->shown);
+    return place_set_text(place, place_member(place), path);
+}
+
+static bool read_image(const struct task_place *place, const json_t *value)
+{
+    const char *image = place_bounded_text(place, value);
+    if (!image)
+        return false;
+    char words[IMAGE_NAME_WORDS];
+    if (image_name_explain(image, words, sizeof(words)))
+        return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s: %s", place->shown, words);
+    if (strcmp(image, "host") != 0 && (image[0] != '/' || climbs(image)))
+        return refuse(place->no, REFUSAL_BAD_TASK, place->shown,
+                      "%s must be \"host\" or an absolute path, without \"..\"", place->shown);
+    return place_set_text(place, place_member(place), image);
+}
+
+static bool is_among(const char *text, const char *words)
+{
+    for (const char *at = words; at; at = strchr(at, '|')) {
+        at += *at == '|';
+        if (slice_is(slice_of(at, strcspn(at, "|")), text))
+            return true;
+    }
+    return false;
+}
+
+static bool read_word(const struct task_place *place, const json_t *value)
+{
+    if (!json_is_string(value))
+        return place_wrong_type(place, "a string");
+    if (!is_among(json_string_value(value), place->row->words))
+        return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s must be one of %s",
+                      place->shown, place->row->words);
+    return place_set_text(place, place_member(place), json_string_value(value));
+}
+
+/* ---- numbers ------------------------------------------------------------------------ */
+
+static bool read_integer(const struct task_place *place, const json_t *value)
+{
+    if (!json_is_integer(value))
+        return place_wrong_type(place, "a whole number");
+    json_int_t n = json_integer_value(value);
+    if (!place_check_bounds(place, (double)n, ""))
+        return false;
+    if (place->row->type == TASK_UINT)
+        *(uint64_t *)place_member(place) = (uint64_t)n;
+    else
+        *(int64_t *)place_member(place) = n;
+    return true;
+}
+
+static bool read_real(const struct task_place *place, const json_t *value)
+{
+    if (!json_is_number(value))
+        return place_wrong_type(place, "a number");
+    double n = json_number_value(value);
+    if (!place_check_bounds(place, n, ""))
+        return false;
+    *(double *)place_member(place) = n;
+    return true;
+}
+
+/* ---- objects ----------------------------------------------------------------------------- */
+
+/* Where `key` stands in the object at `shown`; a stranger's key is cut and cleaned. */
+static void show_key(const char *shown, const char *key, char *out, size_t size)
+{
+    size_t len = strnlen(shown, size - 1);
+    memcpy(out, shown, len);
+    if (len > 0 && len + 1 < size)
+        out[len++] = '.';
+    for (size_t i = 0; i < KEY_SHOWN_MAX && key[i] && len + 1 < size; i++)
+        out[len++] = key[i] > ' ' && key[i] < 0x7f ? key[i] : '?';
+    out[len] = '\0';
+}
+
+static bool check_required(const char *parent, const json_t *object, const char *shown,
+                           struct refusal *no)
+{
+    for (size_t i = 0; i < task_row_count; i++) {
+        const struct task_row *row = &task_rows[i];
+        const char *key = row->path + (parent[0] ? strlen(parent) + 1 : 0);
+        if (!row->required || !task_row_is_in(row, parent) || json_object_get(object, key))
+            continue;
+        char missing[sizeof(no->field)];
+        show_key(shown, key, missing, sizeof(missing));
+        return refuse(no, REFUSAL_MISSING_FIELD, missing, "%s is missing", missing);
+    }
+    return true;
+}
+
+bool task_read_object(const char *parent, const json_t *object, const char *shown, void *base,
+                      struct refusal *no)
+{
+    const char *key;
+    json_t *value;
+    if (!json_is_object(object))
+        return refuse(no, REFUSAL_WRONG_TYPE, shown, "%s must be an object",
+                      shown[0] ? shown : "a task");
+    json_object_foreach((json_t *)object, key, value) {
+        struct task_place place = {.row = task_row_find(parent, key), .base = base, .no = no};
+        show_key(shown, key, place.shown, sizeof(place.shown));
+        if (!place.row)
+            return refuse(no, REFUSAL_UNKNOWN_FIELD, place.shown, "a task has no field '%s'",
+                          place.shown);
+        if (!task_read_value(&place, value))
+            return false;
+    }
+    return check_required(parent, object, shown, no);
+}
+
+static bool read_object(const struct task_place *place, const json_t *value)
+{
+    return task_read_object(place->row->path, value, place->shown, place->base, place->no);
+}
+
+static bool read_metadata(const struct task_place *place, const json_t *value)
+{
+    return json_is_object(value) || place_wrong_type(place, "an object");
+}
+
+bool task_read_value(const struct task_place *place, const json_t *value)
+{
+    static bool (*const readers[TASK_TYPE_COUNT])(const struct task_place *, const json_t *) = {
+        [TASK_OBJECT] = read_object,
+        [TASK_NAME] = read_name,
+        [TASK_TEXT] = read_text,
+        [TASK_PATH] = read_path,
+        [TASK_IMAGE] = read_image,
+        [TASK_WORD] = read_word,
+        [TASK_UINT] = read_integer,
+        [TASK_INT] = read_integer,
+        [TASK_REAL] = read_real,
+        [TASK_PROMPT] = task_read_prompt,
+        [TASK_MESSAGES] = task_read_messages,
+        [TASK_FILES] = task_read_files,
+        [TASK_EVAL_FILES] = task_read_eval_files,
+        [TASK_FILE_TEXT] = task_read_file_text,
+        [TASK_FILE_BASE64] = task_read_file_base64,
+        [TASK_FILE_MODE] = task_read_file_mode,
+        [TASK_SETUP] = task_read_setup,
+        [TASK_GRANTS] = task_read_grants,
+        [TASK_EVAL_GRANTS] = task_read_eval_grants,
+        [TASK_STATUSES] = task_read_statuses,
+        [TASK_TOOLS] = task_read_tools,
+        [TASK_TOOL] = task_read_tool,
+        [TASK_SCRIPT] = task_read_script,
+        [TASK_RECORDED] = task_read_recorded,
+        [TASK_ARGUMENTS] = task_read_arguments,
+        [TASK_METADATA] = read_metadata,
+    };
+    return readers[place->row->type](place, value);
+}
+
+/* ---- defaults ------------------------------------------------------------------------------ */
+
+/* A default that is more than a number or a text goes the way of what is given. */
+static bool read_default(const struct task_place *place)
+{
+    json_t *value = json_string(place->row->default_value);
+    bool good = value ? task_read_value(place, value) : place_out_of_memory(place);
+    json_decref(value);
+    return good;
+}
+
+static bool is_number(const struct task_row *row)
+{
+    return row->type == TASK_UINT || row->type == TASK_INT || row->type == TASK_REAL;
+}
+
+/* That a default keeps its own row's bounds is tested, not asked for at every task. */
+static void set_number(const struct task_place *place)
+{
+    const char *text = place->row->default_value;
+    if (place->row->type == TASK_REAL)
+        *(double *)place_member(place) = strtod(text, NULL);
+    else if (place->row->type == TASK_INT)
+        *(int64_t *)place_member(place) = strtoll(text, NULL, 10);
+    else
+        *(uint64_t *)place_member(place) = strtoull(text, NULL, 10);
+}
+
+static bool set_default(const struct task_row *row, void *base, struct refusal *no)
+{
+    struct task_place place = {.row = row, .base = base, .no = no};
+    memcpy(place.shown, row->path, strlen(row->path) + 1);
+    switch (row->type) {
+    case TASK_NAME:
+    case TASK_TEXT:
+    case TASK_PATH:
+    case TASK_IMAGE:
+    case TASK_WORD:
+        return place_set_text(&place, place_member(&place), row->default_value);
+    default:
+        if (!is_number(row))
+            return read_default(&place);
+        set_number(&place);
+        return true;
+    }
+}
+
+bool task_read_defaults(const char *parent, void *base, struct refusal *no)
+{
+    for (size_t i = 0; i < task_row_count; i++) {
+        const struct task_row *row = &task_rows[i];
+        if (row->default_value && task_row_is_in(row, parent) && !set_default(row, base, no))
+            return false;
+    }
+    return true;
+}
+
+/* Whether it is a field of the task itself, not of a list's element, and has a default. */
+static bool is_own_default(const struct task_row *row)
+{
+    return row->default_value && !strchr(row->path, '[');
+}
+
+/* A task with nothing but the numbers that are not said, read from the table once. */
+static struct task untold;
+static pthread_once_t untold_is_read = PTHREAD_ONCE_INIT;
+
+static void read_untold(void)
+{
+    for (size_t i = 0; i < task_row_count; i++)
+        if (is_own_default(&task_rows[i]) && is_number(&task_rows[i]))
+            set_number(&(struct task_place){.row = &task_rows[i], .base = &untold});
+}
+
+bool task_begin(struct task *task, struct refusal *no)
+{
+    pthread_once(&untold_is_read, read_untold);
+    *task = untold;
+    for (size_t i = 0; i < task_row_count; i++) {
+        const struct task_row *row = &task_rows[i];
+        if (is_own_default(row) && !is_number(row) && !set_default(row, task, no))
+            return false;
+    }
+    return true;
+}

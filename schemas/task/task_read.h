@@ -1,0 +1,74 @@
+/*
+ * task_read.h - from JSON values to the members of struct task, by the rows of
+ * task.def. What a value alone can break is refused here; what several fields
+ * break together is task.c's. Lists and files are in task/lists.c.
+ *
+ * A reader may meet its member set already, to a default; it frees what was there.
+ */
+#ifndef SLUICE_SCHEMAS_TASK_TASK_READ_H
+#define SLUICE_SCHEMAS_TASK_TASK_READ_H
+
+#include <jansson.h>
+
+#include "schemas/task/task_table.h"
+
+/* A value on its way in: where it stands in the JSON, and whose member it becomes. */
+struct task_place {
+    const struct task_row *row;
+    char shown[128]; /* "files[2].path" */
+    void *base;      /* the struct that holds the row's member */
+    struct refusal *no;
+};
+
+static inline void *place_member(const struct task_place *place)
+{
+    return (char *)place->base + place->row->offset;
+}
+
+/* Refusals; all return false. */
+bool place_out_of_memory(const struct task_place *place);
+bool place_wrong_type(const struct task_place *place, const char *wanted);
+
+/* Against the row's min and max; `unit` is a word for the sentence, or "". */
+bool place_check_bounds(const struct task_place *place, double value, const char *unit);
+/* A string within the row's bounds, borrowed; NULL with a refusal. */
+const char *place_bounded_text(const struct task_place *place, const json_t *value);
+bool place_set_text(const struct task_place *place, char **member, const char *text);
+
+/* The object at `parent` (a path of task.def) into `base`; `shown` is its path in this task. */
+bool task_read_object(const char *parent, const json_t *object, const char *shown, void *base,
+                      struct refusal *no);
+bool task_read_value(const struct task_place *place, const json_t *value);
+/* A task of which nothing is said: the defaults of all its own fields. */
+bool task_begin(struct task *task, struct refusal *no);
+/* The defaults of the fields directly in `parent`, such as a list's element. */
+bool task_read_defaults(const char *parent, void *base, struct refusal *no);
+
+bool task_read_prompt(const struct task_place *place, const json_t *value);
+bool task_read_messages(const struct task_place *place, const json_t *value);
+bool task_read_files(const struct task_place *place, const json_t *value);
+bool task_read_eval_files(const struct task_place *place, const json_t *value);
+bool task_read_file_text(const struct task_place *place, const json_t *value);
+bool task_read_file_base64(const struct task_place *place, const json_t *value);
+bool task_read_file_mode(const struct task_place *place, const json_t *value);
+bool task_read_setup(const struct task_place *place, const json_t *value);
+bool task_read_grants(const struct task_place *place, const json_t *value);
+bool task_read_eval_grants(const struct task_place *place, const json_t *value);
+bool task_read_statuses(const struct task_place *place, const json_t *value);
+bool task_read_tools(const struct task_place *place, const json_t *value);
+bool task_read_tool(const struct task_place *place, const json_t *value);
+bool task_read_script(const struct task_place *place, const json_t *value);
+bool task_read_recorded(const struct task_place *place, const json_t *value);
+bool task_read_arguments(const struct task_place *place, const json_t *value);
+
+/* For lists: checks type and count; zeroed room for `count` elements, never NULL on success; the
+ * place of the i-th element. */
+bool place_check_list(const struct task_place *place, const json_t *value);
+bool place_make_list(const struct task_place *place, size_t count, size_t size, void *ret);
+struct task_place place_of_element(const struct task_place *list, size_t i);
+
+/* agent.kind, agent.tools and agent.script must agree; what is absent follows from what is given
+ * (task/agent.c). */
+bool task_settle_agent(struct task *task, struct refusal *no);
+
+#endif

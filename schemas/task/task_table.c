@@ -1,0 +1,56 @@
+#include "schemas/task/task_table.h"
+
+#define OPTIONAL false
+#define REQUIRED true
+#define OBJECT(path_, doc_) {.path = path_, .type = TASK_OBJECT, .doc = doc_},
+#define FIELD(owner_, type_, path_, member_, need_, min_, max_, default_, doc_)                    \
+    {.path = path_,                                                                                \
+     .type = TASK_##type_,                                                                         \
+     .required = need_,                                                                            \
+     .min = min_,                                                                                  \
+     .max = max_,                                                                                  \
+     .default_value = default_,                                                                    \
+     .offset = offsetof(struct owner_, member_),                                                   \
+     .doc = doc_},
+#define WORD(owner_, path_, member_, need_, words_, default_, doc_)                                \
+    {.path = path_,                                                                                \
+     .type = TASK_WORD,                                                                            \
+     .required = need_,                                                                            \
+     .words = words_,                                                                              \
+     .default_value = default_,                                                                    \
+     .offset = offsetof(struct owner_, member_),                                                   \
+     .doc = doc_},
+#define LIST(type_, path_, min_, max_, doc_)                                                       \
+    {.path = path_, .type = TASK_##type_, .min = min_, .max = max_, .doc = doc_},
+
+const struct task_row task_rows[] = {
+#include "schemas/task/task.def"
+};
+
+const size_t task_row_count = sizeof(task_rows) / sizeof(task_rows[0]);
+
+/* The row's path from the object at `parent` on; NULL: it is not within. */
+static const char *path_in(const struct task_row *row, const char *parent, size_t parent_len)
+{
+    const char *path = row->path;
+    if (parent_len == 0)
+        return path;
+    return strncmp(path, parent, parent_len) == 0 && path[parent_len] == '.' ? path + parent_len + 1 : NULL;
+}
+
+bool task_row_is_in(const struct task_row *row, const char *parent)
+{
+    const char *path = path_in(row, parent, strlen(parent));
+    return path && !strchr(path, '.');
+}
+
+const struct task_row *task_row_find(const char *parent, const char *key)
+{
+    size_t parent_len = strlen(parent);
+    for (size_t i = 0; i < task_row_count; i++) {
+        const char *path = path_in(&task_rows[i], parent, parent_len);
+        if (path && strcmp(path, key) == 0 && !strchr(path, '.'))
+            return &task_rows[i];
+    }
+    return NULL;
+}

@@ -1,0 +1,59 @@
+/*
+ * task_table.h - task.def as rows, for what reads tasks and what describes them.
+ * A row's path is its full path; [] stands for a list's elements.
+ */
+#ifndef SLUICE_SCHEMAS_TASK_TASK_TABLE_H
+#define SLUICE_SCHEMAS_TASK_TASK_TABLE_H
+
+#include "schemas/task/task.h"
+
+enum task_type {
+    TASK_OBJECT,
+    TASK_NAME, /* text without '/', blanks and control characters */
+    TASK_TEXT,
+    TASK_PATH, /* text; no ".." and not a directory by its form */
+    TASK_IMAGE,
+    TASK_WORD, /* one of row->words */
+    TASK_UINT,
+    TASK_INT,
+    TASK_REAL,
+    TASK_PROMPT,
+    TASK_MESSAGES,
+    TASK_FILES,
+    TASK_EVAL_FILES,
+    TASK_FILE_TEXT,
+    TASK_FILE_BASE64,
+    TASK_FILE_MODE,
+    TASK_SETUP,
+    TASK_GRANTS,
+    TASK_EVAL_GRANTS,
+    TASK_STATUSES,
+    TASK_TOOLS,
+    TASK_TOOL,
+    TASK_SCRIPT,
+    TASK_RECORDED, /* a trajectory's messages */
+    TASK_ARGUMENTS, /* an object, kept as JSON text */
+    TASK_METADATA,
+    TASK_TYPE_COUNT
+};
+
+struct task_row {
+    const char *path;
+    enum task_type type;
+    bool required;
+    double min, max;
+    const char *words;         /* "one|of|these", or NULL */
+    const char *default_value; /* as text, or NULL */
+    size_t offset;             /* of a member of struct task, or of the list's element */
+    const char *doc;
+};
+
+extern const struct task_row task_rows[];
+extern const size_t task_row_count;
+
+/* The field `key` of the object at `parent` ("" for the task itself); NULL: it has none. */
+const struct task_row *task_row_find(const char *parent, const char *key);
+/* Whether `row` stands directly in the object at `parent`. */
+bool task_row_is_in(const struct task_row *row, const char *parent);
+
+#endif

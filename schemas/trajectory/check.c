@@ -1,0 +1,206 @@
+#include "schemas/trajectory/trajectory.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "common/base/utf8.h"
+#include "schemas/limits.h"
+#include "schemas/trajectory/trajectory_wire.h"
+
+/* A place in the record, for the refusal: "traces[0].turns[3].role". */
+struct spot {
+    char path[64];
+    struct refusal *no;
+};
+
+static bool refuse_at(const struct spot *spot, const char *key, enum refusal_reason reason,
+                      const char *why)
+{
+    char field[128];
+    snprintf(field, sizeof(field), "%s%s", spot->path, key);
+    return refuse(spot->no, reason, field, "trajectory record: %s %s", field, why);
+}
+
+static bool is_one_of(const char *text, const char *const *words)
+{
+    for (; *words; words++)
+        if (strcmp(text, *words) == 0)
+            return true;
+    return false;
+}
+
+/* Every TEXT of a map ends within its room and is UTF-8. */
+static bool check_texts(const struct spot *spot, enum record_map_id id, const void *base)
+{
+    const struct record_map *map = record_map_get(id);
+    for (size_t i = 0; i < map->field_count; i++) {
+        const struct record_field *field = &map->fields[i];
+        if (field->type != RECORD_TEXT)
+            continue;
+        const char *text = (const char *)base + field->offset;
+        size_t len = strnlen(text, field->size);
+        if (len == field->size)
+            return refuse_at(spot, field->key, REFUSAL_TOO_LARGE, "is too long");
+        if (!utf8_is_valid(slice_of(text, len)))
+            return refuse_at(spot, field->key, REFUSAL_NOT_UTF8, "is not UTF-8 text");
+    }
+    return true;
+}
+
+/* Times are finite, and where an engine told them, no less than 0. */
+static bool check_times(const struct spot *spot, const struct record_turn *turn)
+{
+    const struct {
+        const char *key;
+        struct record_seconds time;
+    } told[] = {{"queue_seconds", turn->queue_seconds},
+                {"prefill_seconds", turn->prefill_seconds},
+                {"decode_seconds", turn->decode_seconds}};
+    if (!isfinite(turn->seconds))
+        return refuse_at(spot, "seconds", REFUSAL_NOT_FINITE, "is not a finite number");
+    for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++)
+        if (told[i].time.is_known && !(isfinite(told[i].time.value) && told[i].time.value >= 0))
+            return refuse_at(spot, told[i].key, REFUSAL_NOT_FINITE, "is not a finite number from 0");
+    return true;
+}
+
+static bool check_turn(const struct spot *spot, const struct record_turn *turn)
+{
+    static const char *const roles[] = {"prompt", "assistant", "user", "tool", NULL};
+    static const char *const finishes[] = {"stop", "length", "abort", NULL};
+    if (!check_texts(spot, MAP_record_turn, turn))
+        return false;
+    if (!is_one_of(turn->role, roles))
+        return refuse_at(spot, "role", REFUSAL_WRONG_TYPE, "is not prompt, assistant, user or tool");
+    bool said = strcmp(turn->role, "assistant") == 0;
+    if (said ? !is_one_of(turn->finish, finishes) : turn->finish[0] != '\0')
+        return refuse_at(spot, "finish", REFUSAL_WRONG_TYPE,
+                         "is not stop, length or abort for the assistant, and empty for others");
+    return check_times(spot, turn);
+}
+
+/* What a turn covers: only the assistant's tokens may be sampled. */
+static bool check_tokens(const struct spot *spot, const struct record_trace *trace,
+                         const struct record_turn *turn)
+{
+    bool said = strcmp(turn->role, "assistant") == 0;
+    for (size_t i = turn->offset; i < turn->offset + (size_t)turn->length; i++) {
+        if (trace->mask[i] > said)
+            return refuse_at(spot, "mask", REFUSAL_TOO_LARGE,
+                             said ? "is not 0 or 1" : "marks a token as sampled outside the "
+                                                      "assistant's turns");
+        if (!isfinite(trace->logprobs[i]))
+            return refuse_at(spot, "logprobs", REFUSAL_NOT_FINITE, "holds a number that is not finite");
+        if (!trace->mask[i] && trace->logprobs[i] != 0)
+            return refuse_at(spot, "logprobs", REFUSAL_TOO_LARGE, "is not 0 where mask is 0");
+    }
+    return true;
+}
+
+static bool check_trace(const struct spot *spot, const struct record_trace *trace)
+{
+    size_t covered = 0;
+    if (!check_texts(spot, MAP_record_trace, trace))
+        return false;
+    for (size_t i = 0; i < trace->turn_count; i++) {
+        const struct record_turn *turn = &trace->turns[i];
+        struct spot at = {.no = spot->no};
+        snprintf(at.path, sizeof(at.path), "%.30sturns[%zu].", spot->path, i);
+        if (turn->offset != covered || turn->length > trace->token_count - covered)
+            return refuse_at(&at, "offset", REFUSAL_WRONG_TYPE,
+                             "and length do not continue the turn before within the trace");
+        covered += turn->length;
+        if (!check_turn(&at, turn) || !check_tokens(spot, trace, turn))
+            return false;
+    }
+    if (covered != trace->token_count)
+        return refuse_at(spot, "turns", REFUSAL_TOO_SMALL, "do not cover the trace's tokens");
+    return true;
+}
+
+static bool check_message(const struct spot *spot, const struct record_message *message)
+{
+    static const char *const roles[] = {"system", "user", "assistant", "tool", NULL};
+    if (!message->role || !is_one_of(message->role, roles))
+        return refuse_at(spot, "role", REFUSAL_WRONG_TYPE,
+                         "is not system, user, assistant or tool");
+    if (!message->content || !utf8_is_valid(slice_from_str(message->content)))
+        return refuse_at(spot, "content", REFUSAL_NOT_UTF8, "is not UTF-8 text");
+    if (message->tool && !utf8_is_valid(slice_from_str(message->tool)))
+        return refuse_at(spot, "tool", REFUSAL_NOT_UTF8, "is not UTF-8 text");
+    return true;
+}
+
+static bool check_sandbox(const struct spot *whole, const struct record_sandbox *sandbox)
+{
+    if (!isfinite(sandbox->cpu_seconds) || sandbox->cpu_seconds < 0)
+        return refuse_at(whole, "sandbox.cpu_seconds", REFUSAL_NOT_FINITE,
+                         "is not a finite number from 0");
+    for (size_t i = 0; i < sandbox->breach_count; i++) {
+        struct spot at = {.no = whole->no};
+        snprintf(at.path, sizeof(at.path), "sandbox.breaches[%zu].", i);
+        if (!check_texts(&at, MAP_record_breach, &sandbox->breaches[i]))
+            return false;
+        if (limit_find(sandbox->breaches[i].limit) == LIMIT_COUNT)
+            return refuse_at(&at, "limit", REFUSAL_WRONG_TYPE, "is no limit that is known here");
+    }
+    return true;
+}
+
+static bool check_tamper(const struct spot *whole, const struct record_tamper *tamper)
+{
+    static const char *const words[] = {
+#define TAMPER_KIND(id, word, meaning) word,
+#define TAMPER_PATH(id, pattern)
+#include "schemas/trajectory/tamper.def"
+#undef TAMPER_KIND
+#undef TAMPER_PATH
+        NULL};
+    if (tamper->count < tamper->file_count)
+        return refuse_at(whole, "tamper.count", REFUSAL_TOO_SMALL, "is less than there are files");
+    for (size_t i = 0; i < tamper->file_count; i++) {
+        struct spot at = {.no = whole->no};
+        snprintf(at.path, sizeof(at.path), "tamper.files[%zu].", i);
+        if (!check_texts(&at, MAP_record_touched, &tamper->files[i]))
+            return false;
+        if (!is_one_of(tamper->files[i].what, words))
+            return refuse_at(&at, "what", REFUSAL_WRONG_TYPE, "is no kind of file that is known here");
+    }
+    return true;
+}
+
+static bool check_totals(const struct record *record, const struct spot *spot)
+{
+    size_t tokens = 0, turns = 0;
+    for (size_t i = 0; i < record->trace_count; i++) {
+        tokens += record->traces[i].token_count;
+        turns += record->traces[i].turn_count;
+    }
+    return (tokens <= RECORD_TOKENS_MAX && turns <= RECORD_TURNS_MAX) ||
+           refuse_at(spot, "traces", REFUSAL_TOO_LARGE, "hold too many tokens or turns together");
+}
+
+bool record_check(const struct record *record, struct refusal *no)
+{
+    struct spot whole = {.no = no};
+    if (record->version != RECORD_VERSION)
+        return refuse_at(&whole, "version",
+                         record->version < RECORD_VERSION ? REFUSAL_TOO_SMALL : REFUSAL_TOO_LARGE,
+                         "is not one that is known here");
+    if (!check_texts(&whole, MAP_record, record) || !check_totals(record, &whole))
+        return false;
+    for (size_t i = 0; i < record->trace_count; i++) {
+        struct spot at = {.no = no};
+        snprintf(at.path, sizeof(at.path), "traces[%zu].", i);
+        if (!check_trace(&at, &record->traces[i]))
+            return false;
+    }
+    for (size_t i = 0; i < record->message_count; i++) {
+        struct spot at = {.no = no};
+        snprintf(at.path, sizeof(at.path), "messages[%zu].", i);
+        if (!check_message(&at, &record->messages[i]))
+            return false;
+    }
+    return (!record->sandbox || check_sandbox(&whole, record->sandbox)) &&
+           (!record->tamper || check_tamper(&whole, record->tamper));
+}

@@ -1,0 +1,175 @@
+/*
+ * core_seen.h - one effect of the core as scenarios look at it: what it says, and what the message in it says, which
+ * must obey the schema.
+ */
+#ifndef SLUICE_TESTS_BROKER_CORE_CORE_SEEN_H
+#define SLUICE_TESTS_BROKER_CORE_CORE_SEEN_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "broker/core/core.h"
+
+/* One effect, in strings and numbers that stay. */
+struct seen {
+    enum effect_kind kind;
+    enum message_id message; /* SEND_CLIENT, LANE_SEND, PUBLISH_HEAD, SEND_RANGE */
+    char client[64], worker[160], endpoint[256], job[160], group[128], rollout[160], stream[80];
+    char engine[280], detail[512], record[64], reason[64], field[64], text[512];
+    char state[32], stage[16], owner[80];
+    uint64_t priority, tag, seq, limit, token, attempt, ms, count, samples, first, head, pending, retry_ms;
+    bool known, present;
+    struct core_end end;
+    char trouble_job[160], history[1100]; /* PERSIST_TROUBLE, and its counts */
+    struct core_trouble trouble;
+    char lease_job[160], lease_worker[160], lease_key[80]; /* PERSIST_LEASE */
+    uint64_t row_runs_max; /* PERSIST_ENGINE */
+    bool row_draining;
+    char version[32], calls[16], credentials[280]; /* PERSIST_ENGINE, lane.engine */
+    uint64_t paused_until_ms;
+    uint64_t lease_ms, accepted_ms;
+    char end_detail[2048], end_engine[280], end_layer[96], end_rollout[160];
+};
+
+static inline void world_copy(char *to, size_t size, struct slice from)
+{
+    assert_true(from.len < size);
+    if (from.len)
+        memcpy(to, from.data, from.len);
+    to[from.len] = '\0';
+}
+
+#define COPY(field, from) world_copy(seen->field, sizeof(seen->field), (from))
+
+static inline void world_read_client(struct seen *seen, struct slice bytes)
+{
+    union {
+        struct msg_refused refused;
+        struct msg_group_accepted accepted;
+        struct msg_done done;
+        struct msg_rollout_state state;
+        struct msg_stream_head head;
+        struct msg_status status;
+    } in;
+    struct refusal no;
+    assert_true(message_peek(bytes, &seen->message, &no));
+    assert_true(message_decode(seen->message, bytes, &in, &no));
+    switch (seen->message) {
+    case MSG_refused:
+        seen->tag = in.refused.tag;
+        seen->retry_ms = in.refused.has_retry_after_ms ? in.refused.retry_after_ms : 0;
+        COPY(reason, in.refused.reason);
+        COPY(field, in.refused.field);
+        COPY(text, in.refused.text);
+        break;
+    case MSG_group_accepted:
+        seen->tag = in.accepted.tag;
+        seen->samples = in.accepted.samples;
+        seen->known = in.accepted.known;
+        COPY(group, in.accepted.group);
+        COPY(text, in.accepted.warning);
+        break;
+    case MSG_done:
+        seen->tag = in.done.tag;
+        seen->count = in.done.count;
+        break;
+    case MSG_rollout_state:
+        seen->attempt = in.state.attempt;
+        COPY(state, in.state.state);
+        COPY(stage, in.state.stage);
+        COPY(worker, in.state.worker);
+        COPY(rollout, in.state.rollout);
+        break;
+    case MSG_stream_head:
+        seen->tag = in.head.tag;
+        seen->first = in.head.first;
+        seen->head = in.head.head;
+        seen->pending = in.head.pending;
+        COPY(stream, in.head.stream);
+        break;
+    default: assert_int_equal(seen->message, MSG_status);
+    }
+}
+
+static inline void world_read_lane(struct seen *seen, struct slice bytes)
+{
+    union any_message in;
+    struct refusal no;
+    assert_true(message_peek(bytes, &seen->message, &no));
+    assert_true(message_decode(seen->message, bytes, &in, &no));
+    if (seen->message == MSG_job_cancel) {
+        COPY(job, in.job_cancel.job);
+        seen->token = in.job_cancel.token;
+    } else if (seen->message == MSG_result_ack) {
+        COPY(job, in.result_ack.job);
+        seen->token = in.result_ack.token;
+    } else if (seen->message == MSG_lane_drain) {
+        seen->count = in.lane_drain.has_grace_s ? in.lane_drain.grace_s : 0;
+    } else if (seen->message == MSG_lane_engine) {
+        COPY(engine, in.lane_engine.url);
+        COPY(version, in.lane_engine.version);
+        COPY(calls, in.lane_engine.calls);
+        COPY(credentials, in.lane_engine.credentials);
+        seen->token = in.lane_engine.state;
+        seen->count = in.lane_engine.number;
+        seen->ms = in.lane_engine.resume_ms;
+    } else if (seen->message == MSG_job_move) {
+        COPY(job, in.job_move.job);
+        COPY(engine, in.job_move.engine);
+        seen->token = in.job_move.token;
+    } else if (seen->message == MSG_lane_look) {
+        COPY(engine, in.lane_look.url);
+    } else {
+        assert_int_equal(seen->message, MSG_lane_hello);
+        seen->count = in.lane_hello.epoch;
+    }
+}
+
+static inline void world_read_effect(struct seen *seen, const struct effect *effect)
+{
+    *seen = (struct seen){.kind = effect->kind, .message = MESSAGE_COUNT, .tag = effect->tag,
+                          .seq = effect->seq, .limit = effect->limit, .token = effect->token,
+                          .priority = effect->priority, .attempt = effect->attempt, .ms = effect->ms,
+                          .samples = effect->samples, .present = effect->present,
+                          .end = effect->end};
+    COPY(client, effect->client);
+    COPY(worker, effect->worker);
+    COPY(endpoint, effect->endpoint);
+    COPY(job, effect->job);
+    COPY(group, effect->group);
+    COPY(rollout, effect->rollout);
+    COPY(stream, effect->stream);
+    COPY(engine, effect->engine);
+    COPY(detail, effect->detail);
+    COPY(owner, effect->owner);
+    COPY(record, effect->record);
+    COPY(trouble_job, effect->trouble.job);
+    COPY(history, effect->trouble.history);
+    seen->trouble = effect->trouble;
+    COPY(lease_job, effect->lease.job);
+    COPY(lease_worker, effect->lease.worker);
+    COPY(lease_key, effect->lease.key);
+    seen->row_runs_max = effect->row.runs_max;
+    seen->row_draining = effect->row.draining;
+    seen->paused_until_ms = effect->row.paused_until_ms;
+    COPY(version, effect->row.version);
+    COPY(calls, effect->row.calls);
+    COPY(credentials, effect->row.credentials);
+    seen->lease_ms = effect->lease_ms;
+    seen->accepted_ms = effect->accepted_ms;
+    COPY(end_detail, effect->end.detail);
+    COPY(end_engine, effect->end.engine);
+    COPY(end_layer, effect->end.init_layer);
+    COPY(end_rollout, effect->end.rollout);
+    if (effect->kind == LANE_SEND)
+        world_read_lane(seen, effect->bytes);
+    else if (effect->bytes.len)
+        world_read_client(seen, effect->bytes);
+}
+
+#endif

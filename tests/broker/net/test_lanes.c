@@ -1,0 +1,166 @@
+/* What may wait in a lane, and what becomes of one that is full. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <errno.h>
+
+#include "broker/net/frame.h"
+#include "broker/net/lanes.h"
+#include "common/base/clock.h"
+
+enum { ROOM = 100, WAIT_MS = 20000 };
+
+struct place {
+    void *context, *pull;
+    char endpoint[256];
+    struct gate gate;
+    struct lanes *lanes;
+};
+
+static int set_up(void **state)
+{
+    static struct place place;
+    size_t size = sizeof(place.endpoint);
+    int one = 1, none = 0, wait_ms = WAIT_MS;
+    struct fail fail;
+    place = (struct place){.context = zmq_ctx_new()};
+    assert_int_equal(gate_open(&place.gate, place.context, NULL, &fail), 0);
+    place.lanes = lanes_create(place.context, &place.gate, (struct lane_rules){0});
+    assert_non_null(place.lanes);
+    place.pull = zmq_socket(place.context, ZMQ_PULL);
+    zmq_setsockopt(place.pull, ZMQ_RCVHWM, &one, sizeof(one));
+    zmq_setsockopt(place.pull, ZMQ_LINGER, &none, sizeof(none));
+    zmq_setsockopt(place.pull, ZMQ_RCVTIMEO, &wait_ms, sizeof(wait_ms));
+    assert_int_equal(zmq_bind(place.pull, "tcp://127.0.0.1:*"), 0);
+    assert_int_equal(zmq_getsockopt(place.pull, ZMQ_LAST_ENDPOINT, place.endpoint, &size), 0);
+    *state = &place;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct place *place = *state;
+    lanes_destroy(&place->lanes);
+    zmq_close(place->pull);
+    gate_close(&place->gate);
+    zmq_ctx_term(place->context);
+    return 0;
+}
+
+static void open_lane(struct place *place)
+{
+    struct fail fail;
+    assert_int_equal(lanes_open(place->lanes, slice_from_str("w"), slice_from_str(place->endpoint),
+                                slice_from_str("127.0.0.1"), ROOM, clock_ms(), &fail), 0);
+}
+
+static int send_number(struct place *place, uint32_t number, size_t size)
+{
+    zmq_msg_t frame;
+    struct fail fail;
+    assert_int_equal(zmq_msg_init_size(&frame, size), 0);
+    memset(zmq_msg_data(&frame), 0, size);
+    memcpy(zmq_msg_data(&frame), &number, sizeof(number));
+    return lanes_send(place->lanes, slice_from_str("w"), &frame, &fail);
+}
+
+/* Sends until no more fits: what libzmq and the kernel take has bounds, too. */
+static void fill(struct place *place)
+{
+    enum { SIZE = 1 << 16, MOST = 10000 };
+    int64_t end_ms = clock_ms() + WAIT_MS;
+    uint32_t sent = 0;
+    int code;
+    while ((code = send_number(place, sent, SIZE)) == 0)
+        assert_true(++sent < MOST && clock_ms() < end_ms);
+    assert_int_equal(code, -EAGAIN);
+    assert_true(sent >= ROOM);
+}
+
+static void assert_told_as_full(struct place *place)
+{
+    char worker[LANE_NAME_SIZE];
+    const char *why;
+    assert_true(lanes_take_broken(place->lanes, clock_ms(), worker, &why));
+    assert_string_equal(worker, "w");
+    assert_non_null(strstr(why, "nobody can be reading it"));
+    assert_false(lanes_take_broken(place->lanes, clock_ms(), worker, &why));
+}
+
+static void what_a_lane_has_room_for_is_kept_until_it_is_connected_and_read(void **state)
+{
+    struct place *place = *state;
+    uint32_t number;
+    char worker[LANE_NAME_SIZE];
+    const char *why;
+    assert_int_equal(zmq_unbind(place->pull, place->endpoint), 0);
+    open_lane(place);
+    for (uint32_t i = 0; i < ROOM; i++)
+        assert_int_equal(send_number(place, i, 300), 0);
+    while (zmq_bind(place->pull, place->endpoint) != 0) /* libzmq unbinds from another thread */
+        assert_int_equal(errno, EADDRINUSE);
+    for (uint32_t i = 0; i < ROOM; i++) {
+        assert_int_equal(zmq_recv(place->pull, &number, sizeof(number), 0), 300);
+        assert_int_equal(number, i);
+    }
+    assert_int_equal(send_number(place, ROOM, 300), 0);
+    assert_false(lanes_take_broken(place->lanes, clock_ms(), worker, &why));
+}
+
+static void a_lane_that_nobody_answers_for_is_broken_once_it_is_full(void **state)
+{
+    struct place *place = *state;
+    assert_int_equal(zmq_unbind(place->pull, place->endpoint), 0);
+    open_lane(place);
+    for (uint32_t i = 0; i < ROOM; i++)
+        assert_int_equal(send_number(place, i, 300), 0);
+    assert_int_equal(send_number(place, ROOM, 300), -EAGAIN);
+    assert_told_as_full(place);
+}
+
+static void a_lane_that_nobody_reads_is_broken_once_it_is_full_and_takes_nothing_more(void **state)
+{
+    struct place *place = *state;
+    uint32_t number;
+    open_lane(place);
+    fill(place);
+    assert_int_equal(send_number(place, 0, 300), -ENOENT);
+    assert_told_as_full(place);
+    assert_int_equal(zmq_recv(place->pull, &number, sizeof(number), 0), 1 << 16); /* room, but too late */
+    assert_int_equal(send_number(place, 0, 300), -ENOENT);
+    lanes_close(place->lanes, slice_from_str("w"));
+    assert_int_equal(lanes_count(place->lanes), 0);
+}
+
+static void a_lane_that_was_full_is_as_new_when_it_is_opened_again(void **state)
+{
+    struct place *place = *state;
+    uint32_t number = 0;
+    char worker[LANE_NAME_SIZE];
+    const char *why;
+    open_lane(place);
+    fill(place);
+    open_lane(place); /* before anybody asked what broke */
+    assert_false(lanes_take_broken(place->lanes, clock_ms(), worker, &why));
+    assert_int_equal(send_number(place, 4711, 300), 0);
+    while (number != 4711) /* after what the kernel had of the old one */
+        assert_true(zmq_recv(place->pull, &number, sizeof(number), 0) > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_a_lane_has_room_for_is_kept_until_it_is_connected_and_read, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_lane_that_nobody_answers_for_is_broken_once_it_is_full, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_lane_that_nobody_reads_is_broken_once_it_is_full_and_takes_nothing_more,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_lane_that_was_full_is_as_new_when_it_is_opened_again, set_up, tear_down),
+    };
+    return cmocka_run_group_tests_name("lanes", tests, NULL, NULL);
+}

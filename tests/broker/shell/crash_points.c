@@ -1,0 +1,281 @@
+/*
+ * The broker killed between any two steps: before a commit, after it and before anything is sent,
+ * between sending and publishing, with a job half handed out. It is the real broker in a process
+ * of its own; this program is linked so that its calls of the functions below pass by a gate that
+ * kills it at the n-th. It is started again, to be killed again a little later or not. Then,
+ * from the outside: every accepted rollout is in its stream exactly once, without gaps.
+ *
+ * SLUICE_CRASH_RUNS says how many n of each point are tried (6).
+ */
+#include "tests/broker/shell/shell_world.h"
+
+#include "broker/net/lanes.h"
+#include "broker/ledger/ledger.h"
+
+/* ---- the gate: in the broker's process ----------------------------------------------------- */
+
+/* X(name, when) */
+#define POINTS(X)                                                                                  \
+    X(begin, "before a transaction begins")                                                        \
+    X(apply, "in a transaction")                                                                   \
+    X(commit, "before a commit")                                                                   \
+    X(committed, "after a commit, before anything is sent")                                        \
+    X(send, "before an answer or a publication")                                                   \
+    X(sent, "after an answer, before what follows it")                                             \
+    X(publish, "before a publication")                                                             \
+    X(lane, "before something goes to a worker")                                                   \
+    X(laned, "after something went to a worker")
+
+enum point {
+#define X(name, when) POINT_##name,
+    POINTS(X)
+#undef X
+    POINT_COUNT
+};
+
+static const char *const point_names[] = {
+#define X(name, when) #name,
+    POINTS(X)
+#undef X
+};
+
+static void gate(enum point point)
+{
+    static enum point deadly = POINT_COUNT;
+    static long left = -1;
+    if (left < 0) {
+        const char *name = getenv("SLUICE_CRASH_POINT"), *at = getenv("SLUICE_CRASH_AT");
+        left = name && at ? atol(at) : 0;
+        for (deadly = 0; name && deadly < POINT_COUNT && strcmp(name, point_names[deadly]);)
+            deadly++;
+    }
+    if (left > 0 && point == deadly && --left == 0)
+        kill(getpid(), SIGKILL);
+}
+
+int __real_ledger_begin(struct ledger *ledger, struct fail *fail);
+int __real_ledger_apply(struct ledger *ledger, const struct effect *effect, struct fail *fail);
+int __real_ledger_commit(struct ledger *ledger, struct fail *fail);
+bool __real_frame_send(void *socket, zmq_msg_t *frame, int flags);
+int __real_lanes_send(struct lanes *lanes, struct slice worker, zmq_msg_t *frame, struct fail *fail);
+int __wrap_ledger_begin(struct ledger *ledger, struct fail *fail);
+int __wrap_ledger_apply(struct ledger *ledger, const struct effect *effect, struct fail *fail);
+int __wrap_ledger_commit(struct ledger *ledger, struct fail *fail);
+bool __wrap_frame_send(void *socket, zmq_msg_t *frame, int flags);
+int __wrap_lanes_send(struct lanes *lanes, struct slice worker, zmq_msg_t *frame, struct fail *fail);
+
+int __wrap_ledger_begin(struct ledger *ledger, struct fail *fail)
+{
+    gate(POINT_begin);
+    return __real_ledger_begin(ledger, fail);
+}
+
+int __wrap_ledger_apply(struct ledger *ledger, const struct effect *effect, struct fail *fail)
+{
+    int code = __real_ledger_apply(ledger, effect, fail);
+    gate(POINT_apply);
+    return code;
+}
+
+int __wrap_ledger_commit(struct ledger *ledger, struct fail *fail)
+{
+    gate(POINT_commit);
+    int code = __real_ledger_commit(ledger, fail);
+    gate(POINT_committed);
+    return code;
+}
+
+bool __wrap_frame_send(void *socket, zmq_msg_t *frame, int flags)
+{
+    int type = 0;
+    size_t size = sizeof(type);
+    zmq_getsockopt(socket, ZMQ_TYPE, &type, &size);
+    gate(POINT_send);
+    if (type == ZMQ_XPUB || type == ZMQ_PUB)
+        gate(POINT_publish);
+    bool sent = __real_frame_send(socket, frame, flags);
+    gate(POINT_sent);
+    return sent;
+}
+
+int __wrap_lanes_send(struct lanes *lanes, struct slice worker, zmq_msg_t *frame, struct fail *fail)
+{
+    gate(POINT_lane);
+    int code = __real_lanes_send(lanes, worker, frame, fail);
+    gate(POINT_laned);
+    return code;
+}
+
+/* ---- a load, from the outside ------------------------------------------------------------------ */
+
+enum { GROUPS = 3, SAMPLES = 2, ALL = GROUPS * SAMPLES, RESEND_MS = 300 };
+
+struct run {
+    struct world *world;
+    unsigned deaths;
+};
+
+static void arm(enum point point, long at)
+{
+    char text[24];
+    snprintf(text, sizeof(text), "%ld", at);
+    setenv("SLUICE_CRASH_POINT", point_names[point], 1);
+    setenv("SLUICE_CRASH_AT", text, 1);
+}
+
+static void disarm(void)
+{
+    unsetenv("SLUICE_CRASH_POINT");
+    unsetenv("SLUICE_CRASH_AT");
+}
+
+/* Starts the broker; it may be killed before it is ready. True when it is. */
+static bool start(struct world *world)
+{
+    const char *arguments[] = {"--data", world->data, "--ipc", world->dir, "--log", "error",
+                               "--hold-grace-ms", "150", "--adopt-grace-ms", "150",
+                               "--head-period-ms", "50", "--beat-timeout-ms", "60000", NULL};
+    char text[8192];
+    int fd;
+    world->broker = world_spawn(arguments, &fd);
+    bool is_ready = world_read_until(fd, "broker ready", text, sizeof(text));
+    close(fd);
+    return is_ready;
+}
+
+/* One step of everything; a broker that died is started again, unarmed the second time. */
+static void step(struct run *run)
+{
+    int status;
+    world_step(run->world);
+    if (waitpid(run->world->broker, &status, WNOHANG) != run->world->broker)
+        return;
+    if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
+        fail_msg("the broker ended by itself: %d", status);
+    run->deaths++;
+    if (run->deaths == 2)
+        disarm();
+    while (!start(run->world)) {
+        assert_int_equal(waitpid(run->world->broker, &status, 0), run->world->broker);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        run->deaths++;
+        disarm();
+    }
+}
+
+/* Sends until this answer comes: what was on its way when the broker died is lost. */
+static void insist(struct run *run, enum message_id request, const void *message,
+                   enum message_id answer, void *ret)
+{
+    int64_t end_ms = clock_ms() + WAIT_MS, send_ms = 0;
+    for (;;) {
+        if (clock_ms() >= send_ms) {
+            world_send(run->world, run->world->client, request, message);
+            send_ms = clock_ms() + RESEND_MS;
+        }
+        step(run);
+        while (world_take_answer(run->world))
+            if (world_decode(&run->world->answer, answer, ret))
+                return;
+        assert_true(clock_ms() < end_ms);
+    }
+}
+
+static void submit_all(struct run *run)
+{
+    for (unsigned i = 0; i < GROUPS; i++) {
+        char id[16];
+        struct msg_group_accepted accepted;
+        snprintf(id, sizeof(id), "g%u", i);
+        struct msg_group_submit message = submit_of(run->world, id, SAMPLES);
+        insist(run, MSG_group_submit, &message, MSG_group_accepted, &accepted);
+        assert_int_equal(accepted.samples, SAMPLES);
+    }
+}
+
+static uint64_t ask_head(struct run *run)
+{
+    struct msg_stream_fetch fetch = {.tag = ++run->world->tag, .stream = S("train"), .from = 1,
+                                     .has_limit = true, .limit = 1};
+    struct msg_stream_head head;
+    insist(run, MSG_stream_fetch, &fetch, MSG_stream_head, &head);
+    return head.pending ? 0 : head.head;
+}
+
+/* Each number from 1 is there, each rollout once, as it must be. */
+static void check_stream(struct run *run)
+{
+    bool seen[ALL] = {false};
+    for (uint64_t seq = 1; seq <= ALL; seq++) {
+        struct msg_stream_fetch fetch = {.tag = ++run->world->tag, .stream = S("train"),
+                                         .from = seq, .has_limit = true, .limit = 1};
+        struct msg_trajectory got;
+        insist(run, MSG_stream_fetch, &fetch, MSG_trajectory, &got);
+        assert_int_equal(got.seq, seq);
+        assert_true(slice_is(got.outcome, "ok") && got.has_reward && got.group.len == 2);
+        unsigned at = (unsigned)(got.group.data[1] - '0') * SAMPLES + (unsigned)got.sample;
+        assert_true(at < ALL && !seen[at]);
+        seen[at] = true;
+    }
+}
+
+/* True when the broker died. */
+static bool run_with(enum point point, long at)
+{
+    struct run run = {.world = world_create()};
+    void *state = run.world;
+    arm(point, at);
+    if (!start(run.world)) {
+        int status;
+        assert_int_equal(waitpid(run.world->broker, &status, 0), run.world->broker);
+        run.deaths++;
+        disarm();
+        assert_true(start(run.world));
+    }
+    world_connect(run.world);
+    for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++)
+        fake_add(run.world, stage);
+    submit_all(&run);
+    uint64_t head;
+    for (int64_t end_ms = clock_ms() + WAIT_MS; (head = ask_head(&run)) == 0;)
+        assert_true(clock_ms() < end_ms);
+    assert_int_equal(head, ALL);
+    check_stream(&run);
+    assert_int_equal(ask_head(&run), ALL);
+    disarm();
+    world_tear_down(&state);
+    return run.deaths > 0;
+}
+
+static void crash_at(enum point point)
+{
+    const char *text = getenv("SLUICE_CRASH_RUNS");
+    long runs = text ? atol(text) : 6, died = 0;
+    for (long at = 1; at <= runs; at++) {
+        if (!run_with(point, at)) /* it is not called so often: all of them were tried */
+            break;
+        died++;
+    }
+    assert_true(died > 0);
+}
+
+#define X(name, when)                                                                              \
+    static void killed_at_##name(void **state)                                                     \
+    {                                                                                              \
+        (void)state;                                                                               \
+        crash_at(POINT_##name);                                                                    \
+    }
+POINTS(X)
+#undef X
+
+int main(int argc, char **argv)
+{
+    if (world_is_broker(argc, argv))
+        return world_be_broker(argc, argv);
+    const struct CMUnitTest tests[] = {
+#define X(name, when) {"killed " when, killed_at_##name, NULL, NULL, NULL},
+        POINTS(X)
+#undef X
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,252 @@
+/* Trees of JSON: what jansson reads they read, with the same values; what it refuses they refuse. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/json_tree.h"
+
+static void assert_same(const struct tree *tree, const struct tree_node *node, const json_t *json);
+
+static void assert_same_object(const struct tree *tree, const struct tree_node *node,
+                               const json_t *json)
+{
+    const char *name;
+    json_t *value;
+    assert_int_equal(node->count, json_object_size(json));
+    json_object_foreach((json_t *)json, name, value)
+        assert_same(tree, tree_get(tree, node, name), value);
+}
+
+static void assert_same(const struct tree *tree, const struct tree_node *node, const json_t *json)
+{
+    double number;
+    assert_non_null(node);
+    switch (json_typeof(json)) {
+    case JSON_OBJECT:
+        assert_same_object(tree, node, json);
+        break;
+    case JSON_ARRAY:
+        assert_int_equal(tree_count(node), json_array_size(json));
+        for (uint32_t i = 0; i < node->count; i++)
+            assert_same(tree, tree_at(tree, node, i), json_array_get(json, i));
+        assert_null(tree_at(tree, node, node->count));
+        break;
+    case JSON_STRING: {
+        AUTO_BUFFER text = {0};
+        assert_true(tree_string(tree, node, &text));
+        assert_int_equal(text.len, json_string_length(json));
+        assert_memory_equal(text.data ? text.data : (uint8_t *)"", json_string_value(json),
+                            text.len);
+        break;
+    }
+    case JSON_INTEGER:
+    case JSON_REAL:
+        assert_true(tree_number(node, &number));
+        assert_true(number == json_number_value(json));
+        break;
+    default:
+        assert_int_equal(node->kind, json_is_null(json)    ? TREE_NULL
+                                     : json_is_true(json) ? TREE_TRUE
+                                                          : TREE_FALSE);
+    }
+}
+
+static void assert_agrees(const char *text)
+{
+    struct tree tree;
+    struct fail fail = {0};
+    json_t *json = json_loads(
+        text, JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL);
+    int error = tree_parse(slice_from_str(text), &tree, &fail);
+    if ((error == 0) != (json != NULL))
+        fail_msg("%.80s: %s", text, error ? fail.text : "jansson refuses it");
+    if (json)
+        assert_same(&tree, tree_root(&tree), json);
+    else
+        assert_true(error == -EPROTO && fail.text[0]);
+    tree_finish(&tree);
+    json_decref(json);
+}
+
+static void what_jansson_reads_is_read_alike(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "{}", "[]", "null", "true", "false", "\"\"", "0", "-0", "-1", "12345678901234567",
+        "0.1", "-0.3468863368034363", "1e-7", "1E+2", "-5.113287925720215e-05", "1.5e300",
+        "123456789.123456789123456789", "0.000000000000000000000001", "9007199254740993.0",
+        " [ 1 , 2 , { \"a\" : [ ] , \"b\" : null } ] ",
+        "{\"a\":{\"b\":{\"c\":[1,[2,[3]]]}},\"d\":\"x\"}",
+        "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\\u00e9\\u4e2d\\ud83d\\ude00 \\u0000 caf\xc3\xa9\"",
+    };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+        assert_agrees(texts[i]);
+}
+
+static void what_is_no_json_is_refused(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "", " ", "{", "}", "[", "]", "[1,]", "[,1]", "[1 2]", "{\"a\"}", "{\"a\":}", "{\"a\":1,}",
+        "{a:1}", "{1:2}", "\"", "\"\\", "\"\\x\"", "\"\\u12\"", "\"\\u12g4\"", "\"a\nb\"", "01",
+        "-", "1.", ".5", "1e", "1e+", "+1", "nul", "truex", "1 1", "NaN", "Infinity", "[1]]", "1e999"};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+        assert_agrees(texts[i]);
+}
+
+/* At any depth, among few or many, also where one is written with an escape. */
+static void a_name_twice_in_one_object_is_refused(void **state)
+{
+    (void)state;
+    static const char *const twice[] = {
+        "{\"a\":1,\"a\":1}", "[[{\"x\":{\"b\":1,\"a\":2,\"b\":null}}]]", "{\"\":1,\"\":2}",
+        "{\"tokens\":[1],\"tok\\u0065ns\":[2]}", "{\"\\u0061\":1,\"b\":{},\"\\u0061\":2}"};
+    static const char *const once[] = {
+        "{\"a\":{\"a\":{\"a\":1}},\"b\":{\"a\":1}}", "[{\"a\":1},{\"a\":1}]", "{\"a\":1,\"A\":1,\"a \":1}",
+        "{\"\\u0061\":1,\"\\u0062\":1,\"c\":1}", "{\"a\":\"a\"}"};
+    for (size_t i = 0; i < sizeof(twice) / sizeof(*twice); i++) {
+        struct tree tree;
+        struct fail fail = {0};
+        assert_agrees(twice[i]);
+        assert_int_equal(tree_parse(slice_from_str(twice[i]), &tree, &fail), -EPROTO);
+        assert_non_null(strstr(fail.text, "gives a key twice"));
+        tree_finish(&tree);
+        assert_int_equal(tree_parse(slice_from_str(once[i]), &tree, &fail), 0);
+        tree_finish(&tree);
+    }
+}
+
+/* Of so many names one is the same as another, or none is. */
+static void among_any_number_of_names_one_twice_is_found(void **state)
+{
+    (void)state;
+    for (int count = 2; count < 400; count += 1 + count / 8)
+        for (int same = 0; same <= count; same += count / 2) {
+            AUTO_BUFFER text = {0};
+            buffer_append_str(&text, "{");
+            for (int i = 0; i < count; i++)
+                buffer_printf(&text, "%s\"name %d\":%d", i ? "," : "", i == same ? 1 : i, i);
+            buffer_append_str(&text, "}");
+            AUTO_FREE char *json = buffer_take_str(&text);
+            assert_agrees(json);
+        }
+}
+
+/* A text that is dense with names is read in time that grows as it does. */
+static void a_million_bytes_of_names_are_read_at_once(void **state)
+{
+    (void)state;
+    AUTO_BUFFER text = {0};
+    struct tree tree;
+    struct fail fail = {0};
+    buffer_append_str(&text, "{\"\":0");
+    for (int i = 0; text.len < 1 << 20; i++)
+        buffer_printf(&text, ",\"%x\":0", i);
+    buffer_append_str(&text, "}");
+    const clock_t start = clock();
+    assert_int_equal(tree_parse(buffer_peek(&text), &tree, &fail), 0);
+    assert_true((double)(clock() - start) / CLOCKS_PER_SEC < 2); /* 130,000 squared would be minutes */
+    assert_true(tree_root(&tree)->count > 100000);
+    tree_finish(&tree);
+}
+
+/* Every number of a trajectory's precision, to the last bit as strtod has it. */
+static void numbers_are_what_strtod_makes_of_them(void **state)
+{
+    (void)state;
+    static const char *const formats[] = {"%.17g", "%.9g", "%.6f", "%.16f", "%.3e"};
+    srand(11);
+    for (int i = 0; i < 20000; i++) {
+        char text[64];
+        double value = -(double)rand() / RAND_MAX * pow(10, rand() % 12 - 8), got;
+        struct tree tree;
+        struct fail fail = {0};
+        snprintf(text, sizeof(text), formats[i % 5], value);
+        assert_int_equal(tree_parse(slice_from_str(text), &tree, &fail), 0);
+        assert_true(tree_number(tree_root(&tree), &got));
+        if (got != strtod(text, NULL))
+            fail_msg("%s is read as %.17g", text, got);
+        tree_finish(&tree);
+    }
+}
+
+static void lone_surrogates_become_replacements(void **state)
+{
+    (void)state;
+    AUTO_BUFFER text = {0};
+    struct tree tree;
+    struct fail fail = {0};
+    assert_int_equal(
+        tree_parse(slice_from_str("\"a\\ud83d\\u0041 \\ude00\\ud83d\""), &tree, &fail), 0);
+    assert_true(tree_string(&tree, tree_root(&tree), &text));
+    assert_true(slice_is(buffer_peek(&text),
+                         "a\xef\xbf\xbd"
+                         "A \xef\xbf\xbd\xef\xbf\xbd"));
+    tree_finish(&tree);
+}
+
+static void depth_has_a_limit(void **state)
+{
+    (void)state;
+    char text[2 * TREE_LEVELS_MAX + 3];
+    struct tree tree;
+    struct fail fail = {0};
+    for (int levels = TREE_LEVELS_MAX; levels <= TREE_LEVELS_MAX + 1; levels++) {
+        memset(text, '[', (size_t)levels);
+        memset(text + levels, ']', (size_t)levels);
+        text[2 * levels] = '\0';
+        assert_int_equal(tree_parse(slice_from_str(text), &tree, &fail),
+                         levels > TREE_LEVELS_MAX ? -EPROTO : 0);
+        tree_finish(&tree);
+    }
+}
+
+/* Cut anywhere, or with any byte replaced: refused or read, never beyond the text. */
+static void no_damage_reads_beyond_the_text(void **state)
+{
+    (void)state;
+    static const char whole[] = "{\"choices\":[{\"token_ids\":[1,2],\"logprobs\":{\"content\":"
+                                "[{\"logprob\":-1.5e-3,\"x\":\"\\ud83d\\ude00\"},null]}}]}";
+    for (size_t len = 0; len < sizeof(whole) - 1; len++)
+        for (int how = 0; how < 6; how++) {
+            AUTO_FREE char *exact = malloc(len + 1);
+            struct tree tree;
+            struct fail fail = {0};
+            memcpy(exact, whole, len);
+            exact[len] = "\0\"\\[}9"[how];
+            if (tree_parse(slice_of(exact, len + (how > 0)), &tree, &fail) == 0) {
+                AUTO_BUFFER text = {0};
+                tree_get(&tree, tree_root(&tree), "choices");
+                for (size_t i = 0; i < tree.count; i++)
+                    tree_string(&tree, &tree.nodes[i], &text);
+            }
+            tree_finish(&tree);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_jansson_reads_is_read_alike),
+        cmocka_unit_test(what_is_no_json_is_refused),
+        cmocka_unit_test(a_name_twice_in_one_object_is_refused),
+        cmocka_unit_test(among_any_number_of_names_one_twice_is_found),
+        cmocka_unit_test(a_million_bytes_of_names_are_read_at_once),
+        cmocka_unit_test(numbers_are_what_strtod_makes_of_them),
+        cmocka_unit_test(lone_surrogates_become_replacements),
+        cmocka_unit_test(depth_has_a_limit),
+        cmocka_unit_test(no_damage_reads_beyond_the_text),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,254 @@
+/* The rooms' directories on a disk, and their keeper, beside one that does as a spawner does. */
+#include "tests/workers/sandbox/sandbox_fixture.h"
+
+#include <dirent.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "workers/files/held_dir.h"
+#include "workers/sandbox/spawner/disks.h"
+#include "workers/sandbox/proto/gauge.h"
+#include "workers/files/tree.h"
+
+/* ROOMS: more messages than a socket takes whose other end does not read (some 280). */
+enum { ROOMS = 320, ENDED = 10, END_MS = 30000, ALARM_S = 50 };
+
+static struct disks disks;
+static struct gauge *gauges;
+static int births[2]; /* read by nobody */
+static char parent[128], gate[128], rooms_gate[128];
+
+bool __real_held_dir_remove(int dir, const char *path);
+bool __wrap_held_dir_remove(int dir, const char *path);
+int __real_tree_remove(const char *path);
+int __wrap_tree_remove(const char *path);
+
+/* Removing remains takes for as long as the gate is locked. */
+bool __wrap_held_dir_remove(int dir, const char *path)
+{
+    AUTO_CLOSE int lock = open(gate, O_RDONLY | O_CLOEXEC);
+    return lock >= 0 && flock(lock, LOCK_EX) == 0 && __real_held_dir_remove(dir, path);
+}
+
+/* And removing a room while that gate is. */
+int __wrap_tree_remove(const char *path)
+{
+    AUTO_CLOSE int lock = open(rooms_gate, O_RDONLY | O_CLOEXEC);
+    if (lock >= 0)
+        flock(lock, LOCK_EX);
+    return __real_tree_remove(path);
+}
+
+/* Who waits for the keeper is ended by the alarm. */
+static int set_up_disks(void **state)
+{
+    struct fail fail;
+    (void)state;
+    alarm(ALARM_S);
+    snprintf(directory, sizeof(directory), "/dev/shm/sluice-test-XXXXXX");
+    if (!mkdtemp(directory)) {
+        snprintf(directory, sizeof(directory), "/tmp/sluice-test-XXXXXX");
+        if (!mkdtemp(directory))
+            return -1;
+    }
+    write_host_file(directory, "gate", "", 0600);
+    snprintf(gate, sizeof(gate), "%s/gate", directory);
+    write_host_file(directory, "rooms-gate", "", 0600);
+    snprintf(rooms_gate, sizeof(rooms_gate), "%s/rooms-gate", directory);
+    make_dir(parent, sizeof(parent), "disks");
+    int fd;
+    gauges = gauges_create(&fd);
+    close(fd);
+    if (!gauges || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, births) < 0)
+        return -1;
+    return disks_open(&disks, TIER_overlay_disk, directory, parent, births[1], &fail);
+}
+
+static int tear_down_disks(void **state)
+{
+    (void)state;
+    kill(disks.keeper_pid, SIGCONT);
+    disks_close(&disks);
+    close(disks.lock);
+    close(births[0]);
+    close(births[1]);
+    gauges_destroy(&gauges);
+    alarm(0);
+    return tree_remove(directory);
+}
+
+static int make_room(uint32_t id, struct fail *fail)
+{
+    char path[DISKS_PATH_MAX];
+    struct room_plan plan = {
+        .id = id, .wanted = {.disk_mib = 1}, .gauge = &gauges[id], .tier = TIER_overlay_disk};
+    return disks_make(&disks, &plan, path, fail);
+}
+
+static void make_rooms(uint32_t count)
+{
+    struct fail fail = {0};
+    for (uint32_t id = 0; id < count; id++)
+        if (make_room(id, &fail) < 0)
+            fail_msg("disks_make: %s", fail.text);
+}
+
+static size_t count_rooms(void)
+{
+    size_t count = 0;
+    DIR *stream = opendir(disks.path);
+    assert_non_null(stream);
+    for (const struct dirent *entry; (entry = readdir(stream));)
+        count += entry->d_name[0] != '.';
+    closedir(stream);
+    return count;
+}
+
+static void wait_until(bool (*holds)(void))
+{
+    int64_t until_ms = clock_ms() + END_MS;
+    while (!holds()) {
+        assert_true(clock_ms() < until_ms);
+        struct pollfd on = {disks_is_waiting(&disks) ? disks.keeper : -1, POLLOUT, 0};
+        if (poll(&on, 1, 10) > 0)
+            disks_send(&disks);
+    }
+}
+
+static bool none_is_left(void) { return count_rooms() == 0; }
+static bool the_ended_are_gone(void) { return count_rooms() == ROOMS - ENDED; }
+
+static void a_keeper_that_stands_still_holds_up_no_room(void **state)
+{
+    (void)state;
+    assert_int_equal(kill(disks.keeper_pid, SIGSTOP), 0);
+    make_rooms(ROOMS);
+    for (uint32_t id = 0; id < ENDED; id++)
+        disks_remove(&disks, id);
+    assert_true(disks_is_waiting(&disks));
+    assert_int_equal(count_rooms(), ROOMS);
+    assert_int_equal(kill(disks.keeper_pid, SIGCONT), 0);
+    wait_until(the_ended_are_gone);
+    assert_false(disks_is_waiting(&disks));
+}
+
+static void behind_more_orders_than_a_keeper_may_owe_no_room_is_made(void **state)
+{
+    struct fail fail = {0};
+    uint32_t id = 0, ended;
+    (void)state;
+    assert_int_equal(kill(disks.keeper_pid, SIGSTOP), 0);
+    while (id < 2 * DISKS_WAITING_MAX && make_room(id, &fail) == 0)
+        id++;
+    assert_int_equal(fail.code, -EBUSY);
+    assert_string_equal(fail.text, "the keeper of disks has 4096 orders to take first");
+    assert_int_equal(count_rooms(), id);
+    for (ended = 0; ended < id; ended++) /* ends are never lost */
+        disks_remove(&disks, ended);
+    assert_int_equal(disks.waiting_count, DISKS_WAITING_MAX + id);
+    assert_int_equal(make_room(id, &fail), -EBUSY);
+    assert_int_equal(kill(disks.keeper_pid, SIGKILL), 0);
+}
+
+static bool all_are_beyond(void)
+{
+    for (int id = 0; id < ROOMS; id++)
+        if (atomic_load(&gauges[id].breaches[LIMIT_INODES]) == 0)
+            return false;
+    return true;
+}
+
+static void breaches_that_nobody_reads_hold_up_neither_looks_nor_removals(void **state)
+{
+    (void)state;
+    make_rooms(ROOMS);
+    for (int id = 0; id < ROOMS; id++) {
+        char upper[DISKS_PATH_MAX + 32];
+        snprintf(upper, sizeof(upper), "%s/%d/upper", disks.path, id);
+        assert_int_equal(rmdir(upper), 0);
+        assert_int_equal(mknod(upper, S_IFREG | 0600, 0), 0); /* what cannot be looked into is too much */
+    }
+    wait_until(all_are_beyond);
+    for (uint32_t id = 0; id < ENDED; id++)
+        disks_remove(&disks, id);
+    wait_until(the_ended_are_gone);
+}
+
+/* Those of before: one is there before the keeper is. */
+static void remains_that_take_long_to_remove_hold_up_no_room(void **state)
+{
+    char remains[256];
+    struct fail fail;
+    (void)state;
+    disks_close(&disks);
+    close(disks.lock);
+    snprintf(remains, sizeof(remains), "%s/disks" HELD_DIR_TMP "aaaaaa", parent);
+    assert_int_equal(mkdir(remains, 0700), 0);
+    AUTO_CLOSE int lock = open(gate, O_RDONLY | O_CLOEXEC);
+    assert_int_equal(flock(lock, LOCK_EX), 0);
+    assert_int_equal(disks_open(&disks, TIER_overlay_disk, directory, parent, births[1], &fail), 0);
+    make_rooms(1);
+    disks_remove(&disks, 0);
+    wait_until(none_is_left);
+    assert_int_equal(access(remains, F_OK), 0);
+    assert_int_equal(flock(lock, LOCK_UN), 0);
+    disks_close(&disks);
+    assert_int_equal(access(remains, F_OK), -1);
+}
+
+static size_t count_children(pid_t parent_pid)
+{
+    char path[64];
+    size_t count = 0;
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", parent_pid, parent_pid);
+    FILE *list = fopen(path, "re");
+    assert_non_null(list);
+    for (int pid; fscanf(list, "%d", &pid) == 1;)
+        count++;
+    fclose(list);
+    return count;
+}
+
+static bool the_last_was_looked_at(void) { return atomic_load(&gauges[ENDED].inodes) > 0; }
+static bool only_the_last_is_left(void) { return count_rooms() == 1; }
+
+/* What comes after the ends is looked at, so the keeper has heard of them. */
+static void however_many_rooms_end_at_once_a_keeper_has_two_removers(void **state)
+{
+    struct fail fail;
+    char file[DISKS_PATH_MAX + 32];
+    (void)state;
+    make_rooms(ENDED);
+    AUTO_CLOSE int lock = open(rooms_gate, O_RDONLY | O_CLOEXEC);
+    assert_int_equal(flock(lock, LOCK_EX), 0);
+    for (uint32_t id = 0; id < ENDED; id++)
+        disks_remove(&disks, id);
+    assert_int_equal(make_room(ENDED, &fail), 0);
+    snprintf(file, sizeof(file), "%s/%d/upper/f", disks.path, ENDED);
+    assert_int_equal(mknod(file, S_IFREG | 0600, 0), 0);
+    wait_until(the_last_was_looked_at);
+    assert_int_equal(count_rooms(), ENDED + 1);
+    assert_int_equal(count_children(disks.keeper_pid), KEEPER_REMOVERS);
+    assert_int_equal(flock(lock, LOCK_UN), 0);
+    wait_until(only_the_last_is_left);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_disks, tear_down_disks)
+
+static int group(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_keeper_that_stands_still_holds_up_no_room),
+        TEST(behind_more_orders_than_a_keeper_may_owe_no_room_is_made),
+        TEST(breaches_that_nobody_reads_hold_up_neither_looks_nor_removals),
+        TEST(remains_that_take_long_to_remove_hold_up_no_room),
+        TEST(however_many_rooms_end_at_once_a_keeper_has_two_removers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void) { return run_as_everyone(group); }

@@ -1,0 +1,77 @@
+/*
+ * dialogue.h - what all agents that talk to an engine do: one growing array of ids that is at
+ * once the record's last trace and the next turn's prompt. Nothing is ever taken from it, so a
+ * turn's prompt extends the turn before by construction. Where the engine's template would not
+ * extend it, a new trace starts: the whole conversation, rendered anew, and the reason.
+ *
+ * Errors are those of engine.h; dialogue_end turns one into the agent's outcome.
+ */
+#ifndef SLUICE_WORKERS_AGENTS_CONVERSATION_DIALOGUE_H
+#define SLUICE_WORKERS_AGENTS_CONVERSATION_DIALOGUE_H
+
+#include "workers/agents/agent.h"
+#include "workers/agents/conversation/history.h"
+#include "workers/service/blame.h"
+#include "workers/engines/using.h"
+
+struct dialogue {
+    struct agent_run *run;
+    struct tokens ids;       /* the last trace, and the next prompt */
+    struct history history;  /* the same in words */
+    char identity[80];       /* of the engine that it began on: who is another may not go on */
+    uint64_t context_tokens; /* of the engine or the task, whichever is less */
+    size_t turns;            /* sampled */
+    uint64_t sampled;        /* tokens, in all turns */
+    double longest_call_s;   /* of those that were answered */
+    int64_t call_start_ms;   /* 0: no call in hand */
+    bool is_cut;             /* the last turn ended by length */
+    struct engine_stay stay; /* what it holds on its engine */
+};
+
+/* Renders the messages; a system message `system` goes in front if they have none (NULL: none). */
+int dialogue_open(struct dialogue *dialogue, struct agent_run *run, const char *system,
+                  struct fail *fail);
+/*
+ * As dialogue_open with `system`, for agents whose tools must be in the prompt: `block` becomes the
+ * end of the system message, whoever wrote that.
+ */
+int dialogue_open_with(struct dialogue *dialogue, struct agent_run *run, const char *system,
+                       const char *block, struct fail *fail);
+void dialogue_close(struct dialogue *dialogue);
+
+/* If the broker wants it elsewhere, and there the same is served: it is on another engine from now on. */
+void dialogue_move(struct dialogue *dialogue);
+
+/* Samples a turn and records it. The text (borrowed) is run->answer, good until the next turn. */
+int dialogue_sample(struct dialogue *dialogue, struct fail *fail);
+
+/*
+ * What the model sees next, as the user's turn. `tool` names the tool call it answers, as in
+ * record_say; NULL when it is the agent itself that speaks.
+ */
+int dialogue_tell(struct dialogue *dialogue, struct slice content, const char *tool,
+                  int exit_status, double seconds, struct fail *fail);
+
+/*
+ * As one turn in that role or several in a row, and without a message in the record, which has it
+ * already in other words.
+ */
+int dialogue_bridge(struct dialogue *dialogue, enum tell_role role, const struct slice *contents,
+                    size_t count, double seconds, struct fail *fail);
+/* Whether the template writes `mark` around a turn of the role tool, and such turns have bridges. */
+int dialogue_marks_tools(struct dialogue *dialogue, const char *mark, bool *ret, struct fail *fail);
+
+/* The outcome of an error (or 0: OK), and run->detail. */
+enum outcome dialogue_end(const struct dialogue *dialogue, int error, const struct fail *fail);
+
+/* What an error means in a run: as blame_what, but out of time only when the run is. */
+enum blame_what agent_what(const struct agent_run *run, int error);
+/* The outcome that blame.h gives it; run->detail and run->fault. */
+enum outcome agent_failed(struct agent_run *run, enum blame_who who, enum blame_what what,
+                          const struct fail *fail);
+
+/* run->detail; returns the outcome. */
+enum outcome agent_end(struct agent_run *run, enum outcome outcome, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,60 @@
+/* form_models.c - from a model's name to its form. */
+#include <ctype.h>
+#include <string.h>
+
+#include "workers/agents/formats/form.h"
+#include "workers/agents/formats/form_table.h"
+
+static const struct {
+    const char *part;
+    const struct form *form;
+} models[] = {
+#define MODEL(part, form) {part, &form_##form},
+#include "workers/agents/formats/form_models.def"
+#undef MODEL
+};
+
+static char plain(char byte)
+{
+    return byte == '_' ? '-' : (char)tolower((unsigned char)byte);
+}
+
+/* Whether one word or one number goes on from `a` to `b`. */
+static bool goes_on(char a, char b)
+{
+    return (isalpha((unsigned char)a) && isalpha((unsigned char)b)) ||
+           (isdigit((unsigned char)a) && isdigit((unsigned char)b));
+}
+
+static bool fits_at(const char *name, const char *at, const char *part)
+{
+    size_t len = strlen(part);
+    for (size_t i = 0; i < len; i++)
+        if (plain(at[i]) != part[i])
+            return false;
+    return (at == name || !goes_on(at[-1], at[0])) && !goes_on(at[len - 1], at[len]);
+}
+
+static bool has_part(const char *name, const char *part)
+{
+    for (const char *at = name; *at; at++)
+        if (fits_at(name, at, part))
+            return true;
+    return false;
+}
+
+const struct form *form_of_model(const char *model)
+{
+    for (size_t i = 0; i < sizeof(models) / sizeof(*models); i++)
+        if (has_part(model, models[i].part))
+            return models[i].form;
+    return &form_hermes;
+}
+
+const struct form *form_of_row(size_t i, const char **ret_part)
+{
+    if (i >= sizeof(models) / sizeof(*models))
+        return NULL;
+    *ret_part = models[i].part;
+    return models[i].form;
+}

@@ -1,9 +1,0 @@
-/* checks.h - the functions behind checks.def. */
-#ifndef SLUICE_WORKERS_ENGINE_CHECKS_H
-#define SLUICE_WORKERS_ENGINE_CHECKS_H
-
-#include "workers/engines/check.h"
-
-extern check_run_one *const engine_checks[ENGINE_CHECK_COUNT];
-
-#endif

@@ -1,0 +1,57 @@
+/*
+ * call.h - one JSON request to an inference server, and what its refusals mean. Shared by
+ * dialects; awaits.
+ */
+#ifndef SLUICE_WORKERS_ENGINES_DIALECTS_CALL_H
+#define SLUICE_WORKERS_ENGINES_DIALECTS_CALL_H
+
+#include <jansson.h>
+
+#include "common/base/json_tree.h"
+#include "workers/runtime/http.h"
+
+static inline void cleanup_json(json_t **json)
+{
+    json_decref(*json);
+}
+#define AUTO_JSON __attribute__((cleanup(cleanup_json)))
+
+enum { CALL_ANSWER_MAX = 1 << 24 };
+
+struct call {
+    struct http *http;
+    struct http_line *line; /* NULL: any connection */
+    const char *base, *path;
+    json_t *body;       /* NULL: `text` */
+    const char *text;   /* JSON that is written already; NULL too: GET */
+    int64_t timeout_ms; /* of this call; the fiber's deadline still holds */
+    size_t answer_max;  /* bytes; 0: CALL_ANSWER_MAX */
+    int64_t *ret_pause_ms; /* set when a refusal says when to come back (Retry-After); or NULL */
+};
+
+/*
+ * 0 with *ret (the caller's) when the answer is JSON with a status of 200. Else the errors of
+ * engine.h, by status and by the server's own words.
+ */
+int call_json(const struct call *call, json_t **ret, struct fail *fail);
+
+/*
+ * The same with the answer's text, whatever it is (buffer_finish it): for answers too long for a
+ * DOM of many small pieces (tree.h).
+ */
+int call_text(const struct call *call, struct buffer *ret, struct fail *fail);
+
+/* An answer that is read as a tree, and the text that the tree points into. */
+struct answer {
+    struct buffer text;
+    struct tree tree;
+};
+void answer_finish(struct answer *answer);
+#define AUTO_ANSWER __attribute__((cleanup(answer_finish))) struct answer
+
+int call_tree(const struct call *call, struct answer *ret, struct fail *fail);
+
+/* The error of a status and body; also used by tests on recorded bodies. */
+int call_refusal(long status, const json_t *body, struct fail *fail);
+
+#endif

@@ -1,0 +1,139 @@
+/*
+ * dialect.h - what one kind of inference server must be able to do, and what we remember of one
+ * server. A dialect is one file and one row of the table in knowing.c. Its functions run in a
+ * fiber, try once, and return the errors of engine.h; trying again is trying.h's.
+ */
+#ifndef SLUICE_WORKERS_ENGINES_DIALECTS_DIALECT_H
+#define SLUICE_WORKERS_ENGINES_DIALECTS_DIALECT_H
+
+#include "workers/engines/template/bridge.h"
+#include "workers/engines/engine.h"
+#include "workers/engines/lines.h"
+#include "workers/engines/looking.h"
+#include "workers/engines/once.h"
+#include "workers/engines/policy.h"
+#include "workers/engines/using.h"
+
+/* An engine may be slow: ten tokens a second are no fault. */
+enum { METADATA_TIMEOUT_MS = 30000, GENERATION_TIMEOUT_MS = 600000, GENERATION_TOKEN_MS = 100 };
+
+/* How to read text: special tokens' names as such or as plain text. */
+enum tokenize_mode { TOKENIZE_PLAIN, TOKENIZE_SPECIALS };
+
+/*
+ * What a server is recognized by, in a request or two: the digest of what it says of itself. Two that have the
+ * same are the same server, or, where has_start is not set, as like as could be seen.
+ */
+struct engine_mark {
+    char text[80];
+    bool has_start; /* it holds something that is another whenever a server is started */
+};
+enum { ENGINE_MARKS_MAX = 16 };
+
+/* What a server says of its start, where that costs it something; asked at most once in START_EVERY_MS. */
+enum { START_EVERY_MS = 2000 };
+struct engine_start {
+    char text[64];
+    bool is_told;     /* it is another with each start */
+    int64_t asked_ms; /* 0: ask now */
+};
+
+/* Of one server; set by describe. */
+struct engine_facts {
+    uint64_t context_tokens; /* of one request, sampled tokens included */
+    char template_digest[80];
+    char tokenizer_digest[80]; /* tokenizer_digest.h */
+    char model_digest[80]; /* of what else must stay the same under a rollout */
+    char sketch_digest[80]; /* of a conversation in its template's ids; "": its template's text says all */
+    char identity[80];      /* of all these; by knowing.c */
+    char logprobs_mode[32]; /* of the record: "raw", "processed", "unknown" */
+    char model[256];        /* its name, as requests give it where the dialect does; "": it has none */
+    char note[256];         /* how it is spoken to, for people: its version, the route */
+    bool has_generate;      /* vllm: /inference/v1/generate */
+    bool drops_blanks;      /* what it says of ids lacks some of their blanks */
+    struct tokens prefix; /* what the tokenizer puts in front of every text (BOS) */
+    struct tokens ends;   /* ids known to end a turn; grows as they are seen */
+    uint64_t vocabulary;  /* ids are below; 0: it does not say */
+    uint64_t ids_taken;   /* ids below were seen to be taken (ids.h) */
+    uint32_t plain_id;    /* of a token that is plain ASCII text */
+    char joint[64];       /* spelling.h: the name of a special token that cuts text; "": none */
+    uint32_t joint_id;
+};
+
+struct dialect {
+    const char *name, *doc;
+    /* -ENOTSUP: some other kind of server. *ret is empty before, engine_facts_finish after. */
+    int (*describe)(struct engine *engine, struct engine_facts *ret, struct fail *fail);
+    /* Who is there now; before describe, too. Never of engine->facts. -ENOTSUP as describe. */
+    int (*identify)(struct engine *engine, struct engine_mark *ret, struct fail *fail);
+    /* The chat template's text for these messages and the generation prompt. */
+    int (*apply_template)(struct engine *engine, const struct task_message *messages, size_t count,
+                          struct buffer *ret, struct fail *fail);
+    /* NULL, or the same as ids: where the engine itself makes them of messages. */
+    int (*render)(struct engine *engine, const struct task_message *messages, size_t count,
+                  struct tokens *ret, struct fail *fail);
+    int (*tokenize)(struct engine *engine, struct slice text, enum tokenize_mode mode,
+                    struct tokens *ret, struct fail *fail);
+    int (*detokenize)(struct engine *engine, uint32_t id, struct buffer *ret, struct fail *fail);
+    /* What all these say, appended; special tokens by their names. */
+    int (*say)(struct engine *engine, const struct tokens *ids, size_t count, struct buffer *ret,
+               struct fail *fail);
+    /* max_tokens fits the context. *ret is empty before. */
+    int (*generate)(struct engine *engine, const struct tokens *prompt,
+                    const struct task_sampling *sampling, uint64_t max_tokens, uint64_t seed_offset,
+                    struct generation *ret, struct fail *fail);
+    /* NULL, or the log-probabilities of ids[from..], each after all before it; from > 0. */
+    int (*score)(struct engine *engine, const struct tokens *ids, size_t from, float *ret,
+                 struct fail *fail);
+    /* NULL, or how many calls it is at. -ENOTSUP: it does not tell. */
+    int (*count_calls)(struct engine *engine, uint64_t *ret, struct fail *fail);
+};
+
+extern const struct dialect dialect_llama, dialect_sglang, dialect_vllm, dialect_openai;
+
+struct engine {
+    struct engine *next;
+    char *url; /* without a slash at the end */
+    struct http *http;
+    const struct dialect *dialect; /* NULL until described */
+    struct once described, framed[TELL_ROLES], shown;
+    char *tool_turn; /* how its template writes one; "": not at all */
+    struct engine_facts facts;
+    uint64_t number; /* of the facts: another whenever they become those of somebody else; 0: none yet */
+    uint64_t doubts; /* whether it is still who it was (proving.h) */
+    struct engine_mark marks[ENGINE_MARKS_MAX]; /* that those facts' servers gave; the newest ones */
+    size_t mark_count;
+    bool has_start; /* its marks tell one start from another */
+    struct engine_start start;
+    unsigned sketch; /* spelling.h: the conversation that its template takes */
+    struct engine_lines busy, idle;
+    int64_t pause_ms;  /* what its last refusal asked for; 0: nothing */
+    struct engine_use use, told; /* using.h */
+    bool is_told;
+    char told_identity[80];
+    struct engine_look look;
+    void (*looked)(void *arg); /* NULL: nobody wants to know */
+    void *looked_arg;
+    struct engine_policy policy;
+    const struct tokenizers *tokenizers; /* the worker's; NULL: none */
+    struct tokenizer *tokenizer; /* that of them that agrees; NULL: none does, or not known */
+    struct once compared;
+    struct frame *frames; /* the newest first; older ones live while fibers use them */
+};
+
+void engine_facts_finish(struct engine_facts *facts);
+
+/* One try of engine_render. */
+int engine_render_once(struct engine *engine, const struct task_message *messages, size_t count,
+                       struct tokens *ret, struct fail *fail);
+/* Text that the template made, as engine_render_once has it in dialects without `render`. */
+int engine_encode_rendered(struct engine *engine, struct slice text, struct tokens *ret,
+                           struct fail *fail);
+/* The ids of rendered text, behind what the tokenizer puts in front; false: no memory. */
+bool engine_take_rendered(const struct engine *engine, const struct tokens *ids,
+                          struct tokens *ret);
+
+/* Whether the tokenizer knows `id` as a special token: read as such, but never from plain text. */
+int engine_is_special(struct engine *engine, uint32_t id, bool *ret, struct fail *fail);
+
+#endif

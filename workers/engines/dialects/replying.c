@@ -1,0 +1,209 @@
+#include "workers/engines/dialects/replying.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/utf8.h"
+
+static const double LOGPROB_EPSILON = 1e-4; /* above 0: rounding of the server's softmax */
+static const double LOGPROB_NONE = -9999;
+
+int reply_count(uint32_t count, uint64_t max_tokens, struct fail *fail)
+{
+    return count <= max_tokens
+               ? 0
+               : fail_set(fail, -EPROTO,
+                          "the engine sampled %u tokens where at most %llu were asked for", count,
+                          (unsigned long long)max_tokens);
+}
+
+int reply_ids(const struct tree *tree, const struct tree_node *ids, uint64_t max_tokens,
+              struct tokens *ret, struct fail *fail)
+{
+    const uint32_t count = tree_count(ids);
+    if (count == 0)
+        return fail_set(fail, -EPROTO, "the engine's answer has no token ids");
+    int error = reply_count(count, max_tokens, fail);
+    const struct tree_node *node = tree_first(ids);
+    for (uint32_t i = 0; error == 0 && i < count; i++, node = tree_behind(tree, node)) {
+        uint32_t id;
+        if (!tree_id(node, &id))
+            return fail_set(fail, -EPROTO, "token %u of the engine's answer is no id", i);
+        if (!tokens_append(ret, &id, 1))
+            return fail_set(fail, -ENOMEM, "out of memory");
+    }
+    return error;
+}
+
+int reply_logprob(const struct tree_node *node, size_t i, float *ret, struct fail *fail)
+{
+    double value = 0;
+    if (!tree_number(node, &value))
+        return fail_set(fail, -EPROTO, "the engine gave no log-probability for token %zu", i);
+    if (value > LOGPROB_EPSILON || value <= LOGPROB_NONE || !isfinite((float)value))
+        return fail_set(fail, -EPROTO, "%g for token %zu is not a log-probability", value, i);
+    *ret = value > 0 ? 0 : (float)value;
+    return 0;
+}
+
+int reply_scored(const struct tree_node *list, const struct tokens *prompt, struct fail *fail)
+{
+    return tree_count(list) == prompt->count
+               ? 0
+               : fail_set(fail, -EPROTO, "the engine scored %u tokens of a prompt of %zu",
+                          tree_count(list), prompt->count);
+}
+
+int reply_room(struct generation *ret, struct fail *fail)
+{
+    ret->logprobs = calloc(ret->sampled.count, sizeof(*ret->logprobs));
+    return ret->logprobs ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+}
+
+static const struct {
+    const char *reason, *finish;
+    int error;
+    const char *words;
+} finishes[] = {
+    {"stop", "stop", 0, ""},
+    {"length", "length", 0, ""},
+    {"abort", "", -EAGAIN, "the engine aborted the call"},
+    {"error", "", -EIO, "the engine failed in the middle of the call"},
+};
+
+int reply_finish(const struct tree *tree, const struct tree_node *reason, struct generation *ret,
+                 struct fail *fail)
+{
+    for (size_t i = 0; i < sizeof(finishes) / sizeof(*finishes); i++)
+        if (tree_is(tree, reason, finishes[i].reason)) {
+            snprintf(ret->finish, sizeof(ret->finish), "%s", finishes[i].finish);
+            return finishes[i].error < 0
+                       ? fail_set(fail, finishes[i].error, "%s", finishes[i].words)
+                       : 0;
+        }
+    return fail_set(fail, -EPROTO,
+                    "the engine stopped for another reason than an end of turn or the limit");
+}
+
+int reply_prompt(const struct tree_node *count, size_t prompt_count, struct generation *ret,
+                 struct fail *fail)
+{
+    ret->prompt_tokens = (uint32_t)prompt_count;
+    if (!count || (tree_id(count, &ret->prompt_tokens) && ret->prompt_tokens == prompt_count))
+        return 0;
+    return fail_set(fail, -EPROTO, "the engine read a prompt of %u tokens where %zu were sent",
+                    ret->prompt_tokens, prompt_count);
+}
+
+int reply_text(const struct tree *tree, const struct tree_node *text, struct generation *ret,
+               struct fail *fail)
+{
+    AUTO_BUFFER said = {0}, repaired = {0};
+    if (!tree_string(tree, text, &said))
+        return said.failed ? fail_set(fail, -ENOMEM, "out of memory")
+                           : fail_set(fail, -EPROTO, "the engine's answer has no text");
+    utf8_append_repaired(&repaired, buffer_peek(&said));
+    ret->text = buffer_take_str(&repaired);
+    return ret->text ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+}
+
+/* ---- text and ids ------------------------------------------------------------------------ */
+
+static const struct slice replacement = {(const uint8_t *)"\xef\xbf\xbd", 3};
+
+static bool skip_one(struct slice *text, struct slice what)
+{
+    if (text->len < what.len || memcmp(text->data, what.data, what.len) != 0)
+        return false;
+    *text = slice_of(text->data + what.len, text->len - what.len);
+    return true;
+}
+
+static bool skip_replacements(struct slice *text)
+{
+    bool any = false;
+    while (skip_one(text, replacement))
+        any = true;
+    return any;
+}
+
+static void skip_blanks(struct slice *text, enum reply_blanks blanks)
+{
+    while (blanks == BLANKS_IGNORED && skip_one(text, slice_from_str(" ")))
+        ;
+}
+
+/* Bytes that both begin with and that nothing else is to be said about. */
+static size_t common_bytes(struct slice a, struct slice b, enum reply_blanks blanks)
+{
+    size_t len = 0, most = a.len < b.len ? a.len : b.len;
+    while (len < most && a.data[len] == b.data[len] && a.data[len] != replacement.data[0] &&
+           (a.data[len] != ' ' || blanks == BLANKS_COUNT))
+        len++;
+    return len;
+}
+
+bool reply_says(struct slice text, struct slice ids_say, enum reply_blanks blanks)
+{
+    for (;;) {
+        size_t same = common_bytes(text, ids_say, blanks);
+        text = slice_of(text.data + same, text.len - same);
+        ids_say = slice_of(ids_say.data + same, ids_say.len - same);
+        skip_blanks(&text, blanks);
+        skip_blanks(&ids_say, blanks);
+        const bool here = skip_replacements(&text), there = skip_replacements(&ids_say);
+        if (text.len == 0 || ids_say.len == 0)
+            return text.len == ids_say.len;
+        if (here != there)
+            return false;
+        if (here)
+            continue;
+        if (*text.data != *ids_say.data)
+            return false;
+        text = slice_of(text.data + 1, text.len - 1); /* another character that begins with 0xef */
+        ids_say = slice_of(ids_say.data + 1, ids_say.len - 1);
+    }
+}
+
+int reply_other_text(struct fail *fail)
+{
+    return fail_set(fail, -EPROTO, "the answer's text is not what its ids say");
+}
+
+/* ---- versions ---------------------------------------------------------------------------- */
+
+static void add_version(struct slice version, struct generation *ret)
+{
+    size_t len = strlen(ret->version);
+    if (version.len == 0 || slice_is(version, "default"))
+        return;
+    if (len + 1 + version.len >= sizeof(ret->version) || !utf8_is_valid(version) ||
+        memchr(version.data, 0, version.len))
+        snprintf(ret->version, sizeof(ret->version), "unspeakable");
+    else
+        snprintf(ret->version + len, sizeof(ret->version) - len, "%s%.*s", len ? "+" : "",
+                 SLICE_ARG(version));
+}
+
+void reply_versions(const struct tree *tree, const struct tree_node *versions,
+                    struct generation *ret)
+{
+    AUTO_BUFFER one = {0};
+    if (tree_string(tree, versions, &one))
+        add_version(buffer_peek(&one), ret);
+    const struct tree_node *span = tree_first(versions);
+    for (uint32_t i = 0; i < tree_count(versions); i++, span = tree_behind(tree, span)) {
+        buffer_clear(&one);
+        if (tree_string(tree, tree_get(tree, span, "version"), &one))
+            add_version(buffer_peek(&one), ret);
+    }
+}
+
+const char *logprobs_mode_of(double at_1, double at_2)
+{
+    if (fabs(at_1 - at_2) > 1e-3)
+        return "processed";
+    return at_1 < -1e-2 ? "raw" : "unknown";
+}

@@ -1,0 +1,161 @@
+#include "workers/engines/dialects/served.h"
+
+#include <errno.h>
+
+#include "common/base/cleanup.h"
+#include "common/digest/digest.h"
+#include "workers/engines/template/spelling.h"
+
+int served_get(struct engine *engine, const char *path, json_t **ret, struct fail *fail)
+{
+    struct call call = {.http = engine->http,
+                        .line = line_http(engine),
+                        .base = engine->url,
+                        .path = path,
+                        .timeout_ms = METADATA_TIMEOUT_MS,
+                        .ret_pause_ms = &engine->pause_ms};
+    struct fail why = {0};
+    int error = call_json(&call, ret, &why);
+    return error < 0 ? fail_set(fail, error == -EPROTO ? -ENOTSUP : error, "%s", why.text) : 0;
+}
+
+static int out_of_memory(struct fail *fail)
+{
+    return fail_set(fail, -ENOMEM, "out of memory");
+}
+
+int served_post(struct engine *engine, const char *path, json_t *body, json_t **ret,
+                struct fail *fail)
+{
+    if (!body)
+        return out_of_memory(fail);
+    struct call call = {.http = engine->http,
+                        .line = line_http(engine),
+                        .base = engine->url,
+                        .path = path,
+                        .body = body,
+                        .timeout_ms = METADATA_TIMEOUT_MS,
+                        .ret_pause_ms = &engine->pause_ms};
+    return call_json(&call, ret, fail);
+}
+
+/* ---- text and ids ------------------------------------------------------------------------ */
+
+int served_messages(const struct task_message *messages, size_t count, json_t **ret,
+                    struct fail *fail)
+{
+    *ret = json_array();
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(
+            *ret, json_pack("{s:s,s:s}", "role", messages[i].role, "content", messages[i].content));
+    return json_array_size(*ret) == count ? 0 : fail_set(fail, -EINVAL, "a message is not UTF-8");
+}
+
+int served_ids(const json_t *answer, struct tokens *ret, struct fail *fail)
+{
+    const json_t *ids = json_object_get(answer, "tokens"), *id;
+    size_t i;
+    if (!json_is_array(ids))
+        return fail_set(fail, -EPROTO, "the engine's answer has no tokens");
+    json_array_foreach(ids, i, id)
+    {
+        json_int_t value = json_integer_value(id);
+        if (!json_is_integer(id) || value < 0 || value > INT32_MAX)
+            return fail_set(fail, -EPROTO, "token %zu of the engine's answer is no id", i);
+        if (!tokens_append(ret, &(uint32_t){(uint32_t)value}, 1))
+            return out_of_memory(fail);
+    }
+    return 0;
+}
+
+/* ---- sampling ---------------------------------------------------------------------------- */
+
+enum {
+    ANSWER_BYTES = 1 << 20,     /* of an answer, besides its tokens and the prompt's */
+    ANSWER_TOKENS_MAX = 1 << 18
+};
+
+int served_sample(struct engine *engine, const struct served_call *sampling, struct answer *ret,
+                  struct fail *fail)
+{
+    const uint64_t tokens =
+        sampling->tokens < ANSWER_TOKENS_MAX ? sampling->tokens : ANSWER_TOKENS_MAX;
+    if (!sampling->text)
+        return out_of_memory(fail);
+    struct call call = {.http = engine->http,
+                        .line = line_http(engine),
+                        .base = engine->url,
+                        .path = sampling->path,
+                        .text = sampling->text,
+                        .timeout_ms =
+                            GENERATION_TIMEOUT_MS + (int64_t)tokens * GENERATION_TOKEN_MS,
+                        .ret_pause_ms = &engine->pause_ms,
+                        .answer_max = ANSWER_BYTES + tokens * sampling->token_bytes +
+                                      sampling->prompt_bytes};
+    return call_tree(&call, ret, fail);
+}
+
+/* ---- what is served ---------------------------------------------------------------------- */
+
+static int get_model(struct engine *engine, json_t **answer, const json_t **ret, struct fail *fail)
+{
+    int error = served_get(engine, "/v1/models", answer, fail);
+    if (error < 0)
+        return error;
+    *ret = json_array_get(json_object_get(*answer, "data"), 0);
+    return json_is_string(json_object_get(*ret, "id"))
+               ? 0
+               : fail_set(fail, -ENOTSUP, "/v1/models names no model");
+}
+
+int digest_members(const json_t *object, const char *const *names, size_t count, char ret[80],
+                   struct fail *fail)
+{
+    AUTO_BUFFER text = {0};
+    for (size_t i = 0; i < count; i++) {
+        const json_t *value = json_object_get(object, names[i]);
+        buffer_append(&text, json_string_value(value), json_string_length(value));
+        buffer_append(&text, "", 1);
+    }
+    return !text.failed && digest_of(buffer_peek(&text), ret)
+               ? 0
+               : out_of_memory(fail);
+}
+
+static int digest_model(const json_t *model, char model_digest[80], struct fail *fail)
+{
+    static const char *const names[] = {"id", "root", "parent"};
+    return digest_members(model, names, 3, model_digest, fail);
+}
+
+int served_model(struct engine *engine, struct engine_facts *facts, char *ret_digest,
+                 struct fail *fail)
+{
+    AUTO_JSON json_t *answer = NULL;
+    const json_t *model = NULL;
+    int error = get_model(engine, &answer, &model, fail);
+    if (error < 0)
+        return error;
+    const char *id = json_string_value(json_object_get(model, "id"));
+    json_int_t context = json_integer_value(json_object_get(model, "max_model_len"));
+    if (strlen(id) >= sizeof(facts->model))
+        return fail_set(fail, -EPROTO, "the model's name is longer than %zu bytes",
+                        sizeof(facts->model) - 1);
+    snprintf(facts->model, sizeof(facts->model), "%s", id);
+    facts->context_tokens = context > 0 ? (uint64_t)context : 0;
+    return ret_digest ? digest_model(model, ret_digest, fail) : 0;
+}
+
+int served_mark(struct engine *engine, const char *more, struct engine_mark *ret,
+                struct fail *fail)
+{
+    struct engine_facts facts = {0};
+    char digest[80];
+    AUTO_BUFFER text = {0};
+    int error = served_model(engine, &facts, digest, fail);
+    if (error < 0)
+        return error;
+    buffer_printf(&text, "%s\n%llu\n%s\n", digest, (unsigned long long)facts.context_tokens, more);
+    error = spelling_mark(engine, facts.model, &text, fail);
+    return error == 0 && !digest_of(buffer_peek(&text), ret->text) ? out_of_memory(fail) : error;
+}

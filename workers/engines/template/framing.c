@@ -1,0 +1,371 @@
+#include "workers/engines/template/framing.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/utf8.h"
+#include "workers/engines/template/encoding.h"
+#include "workers/engines/template/replies.h"
+#include "workers/engines/template/specials.h"
+#include "common/base/text.h"
+
+#define PAD_LEFT "  "
+#define PAD_RIGHT " \n"
+
+/* ---- rendering sentinels ----------------------------------------------------------------- */
+
+enum { ROUNDS_MAX = 2, MESSAGES_MAX = 2 * ROUNDS_MAX + 1 };
+
+/* A user's turn, then `rounds` times a reply and a turn in that role, the last with `content`. */
+static size_t make_rounds(enum tell_role role, size_t rounds, const char *reply,
+                          const char *content, struct task_message messages[MESSAGES_MAX])
+{
+    size_t count = 0;
+    messages[count++] = (struct task_message){(char *)"user", (char *)FRAME_USER};
+    for (size_t i = 0; i < rounds; i++) {
+        messages[count++] = (struct task_message){(char *)"assistant", (char *)reply};
+        messages[count++] = (struct task_message){(char *)tell_role_word(role), (char *)FRAME_USER};
+    }
+    messages[count - 1].content = (char *)content;
+    return count;
+}
+
+int framing_render(struct engine *engine, enum tell_role role, size_t rounds, const char *reply,
+                   const char *content, struct buffer *ret, struct fail *fail)
+{
+    struct task_message messages[MESSAGES_MAX];
+    const size_t count = make_rounds(role, rounds, reply, content, messages);
+    int error = engine->dialect->apply_template(engine, messages, count, ret, fail);
+    return error == -EINVAL ? fail_set(fail, -ENOTSUP, "template: it takes no turns of the role %s",
+                                       tell_role_word(role))
+                            : error;
+}
+
+static int render_tail(struct engine *engine, enum tell_role role, size_t rounds,
+                       const char *content, struct buffer *text, struct frame_tail *ret,
+                       struct fail *fail)
+{
+    int error = framing_render(engine, role, rounds, FRAME_REPLY, content, text, fail);
+    if (error < 0)
+        return error;
+    return frame_tail_find(buffer_peek(text), ret)
+               ? 0
+               : fail_set(fail, -ENOTSUP, "template: it does not give back a turn unchanged");
+}
+
+/* A user's turn, a reply, and turns in that role in a row, of C strings. */
+static size_t make_row(enum tell_role role, const struct slice *contents, size_t count,
+                       struct task_message messages[MESSAGES_MAX])
+{
+    messages[0] = (struct task_message){(char *)"user", (char *)FRAME_USER};
+    messages[1] = (struct task_message){(char *)"assistant", (char *)FRAME_REPLY};
+    for (size_t i = 0; i < count; i++)
+        messages[2 + i] = (struct task_message){(char *)tell_role_word(role), (char *)contents[i].data};
+    return 2 + count;
+}
+
+/* ---- learning ---------------------------------------------------------------------------- */
+
+static int encode_literals(struct engine *engine, struct frame_parts *parts, struct fail *fail)
+{
+    for (size_t i = 0; i < parts->count; i++) {
+        struct frame_part *part = &parts->list[i];
+        int error = part->kind != FRAME_LITERAL
+                        ? 0
+                        : engine->dialect->tokenize(engine, slice_from_str(part->text),
+                                                    TOKENIZE_PLAIN, &part->ids, fail);
+        if (error < 0)
+            return error;
+    }
+    return 0;
+}
+
+static int cut(struct engine *engine, const struct frame_tail *tail, struct frame *ret,
+               struct fail *fail)
+{
+    AUTO_BUFFER text = {0};
+    buffer_append(&text, tail->before.data, tail->before.len);
+    buffer_append_str(&text, FRAME_USER);
+    buffer_append(&text, tail->after.data, tail->after.len);
+    struct specials *specials = calloc(1, sizeof(*specials));
+    int error = text.failed || !specials
+                    ? fail_set(fail, -ENOMEM, "out of memory")
+                    : specials_find(engine, buffer_peek(&text), specials, fail);
+    if (error == 0)
+        error = frame_build(ret, tail, specials->list, specials->count, fail);
+    if (error == 0 && !(ret->tail = buffer_take_str(&text)))
+        error = fail_set(fail, -ENOMEM, "out of memory");
+    if (specials)
+        specials_finish(specials);
+    free(specials);
+    return error;
+}
+
+/* Which blanks it strips, where it strips any. */
+static int learn_blanks(struct engine *engine, enum tell_role role, const struct frame_tail *plain,
+                        struct frame *ret, struct fail *fail)
+{
+    for (size_t i = 0; (ret->trims_left || ret->trims_right) && frame_blanks[i]; i++) {
+        AUTO_BUFFER text = {0};
+        struct frame_tail tail;
+        char content[sizeof(FRAME_USER) + 16];
+        snprintf(content, sizeof(content), "%s" FRAME_USER "%s", frame_blanks[i], frame_blanks[i]);
+        int error = render_tail(engine, role, 1, content, &text, &tail, fail);
+        if (error < 0)
+            return error;
+        if (ret->trims_left ? slice_equal(tail.before, plain->before)
+                            : slice_equal(tail.after, plain->after))
+            ret->blanks |= UINT32_C(1) << i;
+    }
+    return 0;
+}
+
+/* What stands before a reply must be the same when it is sampled and when it is history, but for
+ * blanks before the reply, which are as good as its own. */
+static int check_head(const struct buffer *twice, const struct frame_tail *tail, struct fail *fail)
+{
+    struct slice head;
+    return frame_head_find(buffer_peek(twice), &head) &&
+                   slice_equal(text_trim_right(head), text_trim_right(tail->after))
+               ? 0
+               : fail_set(fail, -ENOTSUP,
+                          "rewrite: what the template writes before a reply is not what it writes "
+                          "there once the reply is history");
+}
+
+static int take_lead(const struct buffer *text, struct frame *ret, struct fail *fail)
+{
+    const struct slice all = buffer_peek(text);
+    const uint8_t *reply = memmem(all.data, all.len, FRAME_REPLY, strlen(FRAME_REPLY));
+    ret->lead = strndup((const char *)all.data, (size_t)(reply - all.data));
+    return ret->lead ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+}
+
+static int learn(struct engine *engine, enum tell_role role, struct frame *ret, struct fail *fail)
+{
+    AUTO_BUFFER once_text = {0}, twice_text = {0}, padded_text = {0};
+    struct frame_tail first, later, padded;
+    int error = render_tail(engine, role, 1, FRAME_USER, &once_text, &first, fail);
+    if (error == 0)
+        error = render_tail(engine, role, 2, FRAME_USER, &twice_text, &later, fail);
+    if (error == 0)
+        error = render_tail(engine, role, 1, PAD_LEFT FRAME_USER PAD_RIGHT, &padded_text, &padded,
+                            fail);
+    if (error < 0)
+        return error;
+    if (!slice_equal(first.before, later.before) || !slice_equal(first.after, later.after))
+        return fail_set(fail, -ENOTSUP, "template: it writes a later turn in another way");
+    if (!frame_learn_trim(ret, &first, &padded, PAD_LEFT, PAD_RIGHT))
+        return fail_set(fail, -ENOTSUP, "template: it rewrites the blanks around a turn");
+    error = cut(engine, &first, ret, fail);
+    if (error == 0)
+        error = check_head(&twice_text, &first, fail);
+    if (error == 0)
+        error = take_lead(&once_text, ret, fail);
+    return error < 0 ? error : learn_blanks(engine, role, &first, ret, fail);
+}
+
+/* ---- proving ----------------------------------------------------------------------------- */
+
+/* Contents on which encoding in pieces, trimming or normalizing would show. */
+static const char *const nasty[] = {
+    "",
+    "a",
+    "foo);",
+    "foo  ",
+    "\nfoo",
+    "\n\n\nfoo\n\n",
+    "  \t foo",
+    " \n ",
+    "a\r\nb\r\n",
+    "'s 're 'LL",
+    "1234567 89",
+    "{\"a\": [1, 2]}\n",
+    "```bash\nls -l\n```\n",
+    "\\boxed{42}",
+    "<tag>|</tag>",
+    "caf\xc3\xa9 \xe4\xb8\xad\xe6\x96\x87 \xf0\x9f\x98\x80",
+    "\xf0\x9f\x98\x80",
+    "x\xc2\xa0y\xe2\x80\x8bz \xc2\xa0",
+    "\xe3\x80\x80x\xe2\x80\x83",
+    "\x0b x \x0c",
+    "e\xcc\x81 A\xcc\x8a",
+    "user",
+    "assistant\n",
+};
+
+/* Whether turns in a row come out of bridges as they come out of the template. */
+static int prove_row(struct engine *engine, const struct frame *frame, const struct slice *contents,
+                     size_t count, bool *ret, struct fail *fail)
+{
+    struct task_message messages[MESSAGES_MAX];
+    struct tokens whole = {0}, bridge = {0};
+    const size_t message_count = make_row(frame->role, contents, count, messages);
+    int error = engine_render_once(engine, messages, message_count, &whole, fail);
+    if (error == 0)
+        error = framing_bridge(engine, frame, contents, count, &bridge, fail);
+    *ret = error == 0 && bridge.count <= whole.count &&
+           memcmp(whole.ids + (whole.count - bridge.count), bridge.ids,
+                  bridge.count * sizeof(*bridge.ids)) == 0;
+    tokens_finish(&whole);
+    tokens_finish(&bridge);
+    return error;
+}
+
+static int prove_content(struct engine *engine, const struct frame *frame, const char *content,
+                         struct fail *fail)
+{
+    const struct slice one = slice_from_str(content);
+    bool is_same;
+    int error = prove_row(engine, frame, &one, 1, &is_same, fail);
+    return error < 0 || is_same
+               ? error
+               : fail_set(fail, -ENOTSUP,
+                          "template: the content \"%.40s\" comes out in other tokens when turns are "
+                          "put together",
+                          content);
+}
+
+/* A content that names every special token of the frame must not become one (frame_assemble). */
+static int prove_harmless(struct engine *engine, const struct frame *frame, struct fail *fail)
+{
+    AUTO_BUFFER content = {0};
+    for (size_t i = 0; i < frame->parts.count; i++) {
+        const struct frame_part *part = &frame->parts.list[i];
+        int error = part->kind != FRAME_SPECIAL
+                        ? 0
+                        : engine->dialect->detokenize(engine, part->id, &content, fail);
+        if (error < 0)
+            return error;
+        buffer_append_str(&content, "system\n");
+    }
+    struct tokens bridge = {0};
+    const struct slice one = buffer_peek(&content);
+    int error = content.failed ? fail_set(fail, -ENOMEM, "out of memory")
+                               : framing_bridge(engine, frame, &one, 1, &bridge, fail);
+    tokens_finish(&bridge);
+    return error;
+}
+
+/* ---- several in a row ---------------------------------------------------------------------- */
+
+enum { ROW_MAX = MESSAGES_MAX - 2 };
+
+static int build_gap(struct engine *engine, struct frame *frame, struct slice text,
+                     struct fail *fail)
+{
+    struct specials *specials = calloc(1, sizeof(*specials));
+    int error = specials ? specials_find(engine, text, specials, fail)
+                         : fail_set(fail, -ENOMEM, "out of memory");
+    if (error == 0 && frame_build_gap(frame, text, specials->list, specials->count))
+        error = encode_literals(engine, &frame->gap.parts, fail);
+    if (specials)
+        specials_finish(specials);
+    free(specials);
+    return error;
+}
+
+/* Two sentinels in a row, of which `text` keeps what was rendered. No gap: frame->gap stays unknown. */
+static int learn_gap(struct engine *engine, struct frame *frame, struct buffer *text,
+                     struct fail *fail)
+{
+    const struct slice twice[] = {slice_from_str(FRAME_USER), slice_from_str(FRAME_USER)};
+    const char *user = strstr(frame->tail, FRAME_USER);
+    const struct frame_tail tail = {slice_of(frame->tail, (size_t)(user - frame->tail)),
+                                    slice_from_str(user + strlen(FRAME_USER))};
+    struct task_message messages[MESSAGES_MAX];
+    struct slice gap;
+    const size_t count = make_row(frame->role, twice, 2, messages);
+    int error = engine->dialect->apply_template(engine, messages, count, text, fail);
+    return error == 0 && frame_gap_find(buffer_peek(text), &tail, &gap)
+               ? build_gap(engine, frame, gap, fail)
+               : error;
+}
+
+/* A gap that is not exact on rows of the nasty contents, each in one, is none. */
+static int learn_row(struct engine *engine, struct frame *frame, struct fail *fail)
+{
+    enum { NASTY = sizeof(nasty) / sizeof(*nasty) };
+    AUTO_BUFFER text = {0};
+    int error = learn_gap(engine, frame, &text, fail);
+    for (size_t i = 0; error == 0 && frame->gap.is_known && i < NASTY; i += ROW_MAX) {
+        struct slice row[ROW_MAX];
+        for (size_t k = 0; k < ROW_MAX; k++)
+            row[k] = slice_from_str(nasty[(i + k) % NASTY]);
+        error = prove_row(engine, frame, row, ROW_MAX, &frame->gap.is_known, fail);
+    }
+    if (error == -ENOTSUP || error == -EINVAL) { /* the template refuses several */
+        frame->gap.is_known = false;
+        return 0;
+    }
+    return error;
+}
+
+/* ---- the whole ----------------------------------------------------------------------------- */
+
+int framing_learn(struct engine *engine, enum tell_role role, struct frame *ret, struct fail *fail)
+{
+    ret->role = role;
+    int error = learn(engine, role, ret, fail);
+    if (error == 0)
+        error = encode_literals(engine, &ret->parts, fail);
+    if (error == 0)
+        error = prove_harmless(engine, ret, fail);
+    for (size_t i = 0; error == 0 && i < sizeof(nasty) / sizeof(*nasty); i++)
+        error = prove_content(engine, ret, nasty[i], fail);
+    if (error == 0 && role != TELL_USER)
+        error = learn_row(engine, ret, fail);
+    return error < 0 ? error : replies_learn(engine, role, ret, fail);
+}
+
+/* The ids of one run of text. */
+static int encode_run(struct engine *engine, const struct frame *frame,
+                      const struct slice *contents, size_t count, size_t run, struct tokens *ret,
+                      struct fail *fail)
+{
+    AUTO_BUFFER text = {0};
+    if (!frame_text(frame, contents, count, run, &text))
+        return fail_set(fail, -ENOMEM, "out of memory");
+    int error = engine_encode(engine, buffer_peek(&text), TOKENIZE_PLAIN, ret, fail);
+    return error == -ENOTSUP ? fail_wrap(fail, "special") : error;
+}
+
+static int assemble(struct engine *engine, const struct frame *frame, const struct slice *contents,
+                    size_t count, struct tokens *ret, struct fail *fail)
+{
+    const size_t runs = frame_runs(frame, count);
+    AUTO_FREE struct tokens *ids = calloc(runs, sizeof(*ids));
+    int error = ids ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+    for (size_t i = 0; error == 0 && i < runs; i++)
+        error = encode_run(engine, frame, contents, count, i, &ids[i], fail);
+    if (error == 0)
+        error = frame_assemble(frame, ids, runs, ret, fail);
+    for (size_t i = 0; ids && i < runs; i++)
+        tokens_finish(&ids[i]);
+    return error;
+}
+
+int framing_bridge(struct engine *engine, const struct frame *frame, const struct slice *contents,
+                   size_t count, struct tokens *ret, struct fail *fail)
+{
+    struct buffer *repaired = calloc(count, sizeof(*repaired));
+    struct slice *texts = calloc(count, sizeof(*texts));
+    bool ok = repaired && texts;
+    for (size_t i = 0; ok && i < count; i++) {
+        utf8_append_repaired(&repaired[i], contents[i]);
+        texts[i] = buffer_peek(&repaired[i]);
+        ok = !repaired[i].failed;
+    }
+    int error = !ok ? fail_set(fail, -ENOMEM, "out of memory")
+                : count > 1 && !frame->gap.is_known
+                    ? fail_set(fail, -ENOTSUP, "template: it does not write several turns of the "
+                                               "role %s in a row as it writes one",
+                               tell_role_word(frame->role))
+                    : assemble(engine, frame, texts, count, ret, fail);
+    for (size_t i = 0; repaired && i < count; i++)
+        buffer_finish(&repaired[i]);
+    free(repaired);
+    free(texts);
+    return error;
+}

@@ -1,0 +1,19 @@
+/*
+ * replies.h - what a template makes of replies once they are history. Many leave out what the model
+ * thought, between <think> and </think> for instance, once another turn has begun: then the next
+ * prompt does not extend what was sampled. Learnt by probes; a reply that could be meant is shown
+ * to the template itself. Blanks at a reply's ends do not count: they stay as they were sampled.
+ */
+#ifndef SLUICE_WORKERS_ENGINES_TEMPLATE_REPLIES_H
+#define SLUICE_WORKERS_ENGINES_TEMPLATE_REPLIES_H
+
+#include "workers/engines/dialects/dialect.h"
+
+/* Sets frame->rewrites. */
+int replies_learn(struct engine *engine, enum tell_role role, struct frame *frame,
+                  struct fail *fail);
+/* -ENOTSUP when the template does not keep this reply as it is. */
+int replies_check(struct engine *engine, const struct frame *frame, const char *reply,
+                  struct fail *fail);
+
+#endif

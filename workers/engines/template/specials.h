@@ -1,0 +1,25 @@
+/*
+ * specials.h - which tokens of an engine are special, and where their names stand in a text. Found
+ * by asking: a special token is read as such from its name, and never from plain text. Awaits.
+ */
+#ifndef SLUICE_WORKERS_ENGINES_TEMPLATE_SPECIALS_H
+#define SLUICE_WORKERS_ENGINES_TEMPLATE_SPECIALS_H
+
+#include "workers/engines/dialects/dialect.h"
+
+enum { SPECIALS_MAX = 256 }; /* different ones of one text */
+
+struct specials { /* free with specials_finish */
+    struct frame_special list[SPECIALS_MAX];
+    size_t count;
+};
+
+/* Adds those among the tokens of `text`. -ENOTSUP when there are too many. */
+int specials_find(struct engine *engine, struct slice text, struct specials *ret,
+                  struct fail *fail);
+void specials_finish(struct specials *specials);
+
+/* Whether a name stands anywhere in the text. */
+bool specials_occur(const struct specials *specials, struct slice text);
+
+#endif

@@ -1,0 +1,491 @@
+#include "workers/engines/template/spelling.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/base/cleanup.h"
+#include "common/digest/digest.h"
+#include "schemas/tokenizer_sample.h"
+#include "workers/engines/dialects/replying.h"
+#include "workers/engines/dialects/served.h"
+#include "workers/engines/tokenizer_digest.h"
+
+enum {
+    NAME_MAX_BYTES = 63, /* of a special token's */
+    PROBE_IDS_MAX = 64
+};
+
+static int out_of_memory(struct fail *fail)
+{
+    return fail_set(fail, -ENOMEM, "out of memory");
+}
+
+/* ---- the routes -------------------------------------------------------------------------- */
+
+static json_t *body_for(const struct engine_facts *facts)
+{
+    return facts->model[0] ? json_pack("{s:s}", "model", facts->model) : json_object();
+}
+
+/* Special tokens' names are read as such. */
+static int encode(struct engine *engine, const struct engine_facts *facts, struct slice text,
+                  struct tokens *ret, struct fail *fail)
+{
+    AUTO_JSON json_t *body = body_for(facts), *answer = NULL;
+    json_object_set_new(body, "prompt",
+                        json_stringn(text.len ? (const char *)text.data : "", text.len));
+    json_object_set_new(body, "add_special_tokens", json_false());
+    if (json_object_size(body) != (facts->model[0] ? 3 : 2))
+        return fail_set(fail, -EINVAL, "the text is not UTF-8");
+    int error = served_post(engine, "/tokenize", body, &answer, fail);
+    return error < 0 ? error : served_ids(answer, ret, fail);
+}
+
+static int render(struct engine *engine, const struct engine_facts *facts,
+                  const struct task_message *messages, size_t count, struct tokens *ret,
+                  struct fail *fail)
+{
+    AUTO_JSON json_t *body = body_for(facts), *list = NULL, *answer = NULL;
+    int error = served_messages(messages, count, &list, fail);
+    if (error < 0)
+        return error;
+    if (json_object_set(body, "messages", list) < 0)
+        return out_of_memory(fail);
+    error = served_post(engine, "/tokenize", body, &answer, fail);
+    return error < 0 ? error : served_ids(answer, ret, fail);
+}
+
+static int say(struct engine *engine, const struct engine_facts *facts, const struct tokens *ids,
+               size_t count, struct buffer *ret, struct fail *fail)
+{
+    AUTO_JSON json_t *body = body_for(facts), *list = json_array(), *answer = NULL;
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(list, json_integer(ids->ids[i]));
+    if (json_array_size(list) != count || json_object_set(body, "tokens", list) < 0 ||
+        json_object_set_new(body, "skip_special_tokens", json_false()) < 0)
+        return out_of_memory(fail);
+    int error = served_post(engine, "/detokenize", body, &answer, fail);
+    if (error < 0)
+        return error;
+    const json_t *text = json_object_get(answer, "prompt"); /* vLLM's word for it */
+    if (!text)
+        text = json_object_get(answer, "text"); /* SGLang's */
+    if (!json_is_string(text))
+        return fail_set(fail, -EPROTO, "the engine's answer to /detokenize has no text");
+    buffer_append(ret, json_string_value(text), json_string_length(text));
+    return ret->failed ? out_of_memory(fail) : 0;
+}
+
+/* ---- names ------------------------------------------------------------------------------- */
+
+static bool is_letter(uint8_t c)
+{
+    return (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
+}
+
+static bool is_inside(uint8_t c, uint8_t close)
+{
+    return close == ']' ? is_letter(c) || c == '_' || c == '/' || (c >= '0' && c <= '9')
+                        : c > ' ' && !strchr("<>[]", c); /* so that no name hides another */
+}
+
+/* The length of the name that begins here, or 0. */
+static size_t name_length(struct slice text)
+{
+    const uint8_t close = text.data[0] == '<' ? '>' : ']';
+    size_t len = 1;
+    while (len < text.len && len < NAME_MAX_BYTES && is_inside(text.data[len], close))
+        len++;
+    return len > 1 && len < text.len && text.data[len] == close ? len + 1 : 0;
+}
+
+bool spelling_find_name(struct slice text, size_t *from, struct slice *ret)
+{
+    for (; *from < text.len; ++*from) {
+        const uint8_t *at = text.data + *from;
+        size_t len = *at == '<' || *at == '[' ? name_length(slice_of(at, text.len - *from)) : 0;
+        if (len == 0)
+            continue;
+        *ret = slice_of(at, len);
+        *from += len;
+        return true;
+    }
+    return false;
+}
+
+size_t spelling_cut(struct slice name)
+{
+    size_t at = 0;
+    while (at < name.len && !is_letter(name.data[at]))
+        at++;
+    while (at < name.len && is_letter(name.data[at]))
+        at++;
+    return at < name.len ? at : 1;
+}
+
+/* ---- plain text -------------------------------------------------------------------------- */
+
+enum { NAMES_MAX = 512 }; /* different ones in one text */
+
+struct names {
+    struct slice list[NAMES_MAX];
+    bool is_token[NAMES_MAX];
+    size_t count;
+};
+
+static bool names_have(const struct names *names, struct slice name)
+{
+    for (size_t i = 0; names && i < names->count; i++)
+        if (slice_equal(names->list[i], name))
+            return names->is_token[i];
+    return true; /* too many to know: cutting is never wrong */
+}
+
+static void names_collect(struct names *names, struct slice text, struct slice joint)
+{
+    struct slice name;
+    for (size_t at = 0; names->count < NAMES_MAX && spelling_find_name(text, &at, &name);) {
+        size_t i = 0;
+        while (i < names->count && !slice_equal(names->list[i], name))
+            i++;
+        if (i < names->count || slice_equal(name, joint))
+            continue;
+        names->list[names->count] = name;
+        names->is_token[names->count++] = true;
+    }
+}
+
+/* Which of the names are one token: all in one request, the joint between them. */
+static int names_ask(struct engine *engine, const struct engine_facts *facts, struct names *names,
+                     struct fail *fail)
+{
+    AUTO_BUFFER text = {0};
+    struct tokens ids = {0};
+    for (size_t i = 0; i < names->count; i++) {
+        buffer_append(&text, names->list[i].data, names->list[i].len);
+        buffer_append_str(&text, facts->joint);
+    }
+    int error = text.failed ? out_of_memory(fail)
+                            : encode(engine, facts, buffer_peek(&text), &ids, fail);
+    size_t at = 0, from = 0;
+    for (size_t i = 0; error == 0 && i < ids.count && at < names->count; i++)
+        if (ids.ids[i] == facts->joint_id) {
+            names->is_token[at++] = i - from <= 1;
+            from = i + 1;
+        }
+    if (error == 0 && (at != names->count || from != ids.count))
+        error = fail_set(fail, -EPROTO, "the engine's tokenizer loses a special token");
+    tokens_finish(&ids);
+    return error;
+}
+
+/* The text with the joint set into every name that is a token (NULL: into all); how often. */
+static size_t join(const struct engine_facts *facts, const struct names *names, struct slice text,
+                   struct buffer *ret)
+{
+    struct slice name;
+    size_t done = 0, joints = 0;
+    for (size_t at = 0; spelling_find_name(text, &at, &name);) {
+        if (!slice_is(name, facts->joint) && !names_have(names, name))
+            continue;
+        size_t cut = (size_t)(name.data - text.data) + spelling_cut(name);
+        buffer_append(ret, text.data + done, cut - done);
+        buffer_append_str(ret, facts->joint);
+        done = cut;
+        joints++;
+    }
+    buffer_append(ret, text.data + done, text.len - done);
+    return joints;
+}
+
+static int take_out(const struct engine_facts *facts, const struct tokens *ids, size_t joints,
+                    struct tokens *ret, struct fail *fail)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < ids->count; i++)
+        if (ids->ids[i] == facts->joint_id)
+            found++;
+        else if (!tokens_append(ret, &ids->ids[i], 1))
+            return out_of_memory(fail);
+    return found == joints ? 0
+                           : fail_set(fail, -EPROTO,
+                                      "the engine's tokenizer made %zu special tokens of %zu",
+                                      found, joints);
+}
+
+static int encode_named(struct engine *engine, const struct engine_facts *facts, struct slice text,
+                        struct tokens *ret, struct fail *fail)
+{
+    AUTO_FREE struct names *names = calloc(1, sizeof(*names));
+    AUTO_BUFFER joined = {0};
+    struct tokens ids = {0};
+    if (!names)
+        return out_of_memory(fail);
+    names_collect(names, text, slice_from_str(facts->joint));
+    int error = names->count ? names_ask(engine, facts, names, fail) : 0;
+    if (error < 0)
+        return error;
+    size_t joints = join(facts, names, text, &joined);
+    error = joined.failed ? out_of_memory(fail)
+                          : encode(engine, facts, buffer_peek(&joined), &ids, fail);
+    if (error == 0)
+        error = take_out(facts, &ids, joints, ret, fail);
+    tokens_finish(&ids);
+    return error;
+}
+
+static int encode_plain(struct engine *engine, const struct engine_facts *facts, struct slice text,
+                        struct tokens *ret, struct fail *fail)
+{
+    struct slice name;
+    size_t at = 0;
+    if (!spelling_find_name(text, &at, &name))
+        return encode(engine, facts, text, ret, fail);
+    if (!facts->joint[0])
+        return fail_set(fail, -ENOTSUP,
+                        "the engine's tokenizer cannot be kept from reading \"%.*s\" as a special "
+                        "token",
+                        SLICE_ARG(name));
+    return encode_named(engine, facts, text, ret, fail);
+}
+
+/* ---- the sketch -------------------------------------------------------------------------- */
+
+/*
+ * Conversations in which templates and tokenizers differ: all roles, a thought, and the text that tokenizers are known by. Some
+ * templates refuse the first one.
+ */
+static const struct sketch {
+    struct task_message messages[5];
+    size_t count;
+} sketches[] = {
+    {{{(char *)"system", (char *)"Be brief."},
+      {(char *)"user", (char *)tokenizer_sample},
+      {(char *)"assistant", (char *)"<think>\n" FRAME_REPLY "\n</think>\n\n" FRAME_REPLY},
+      {(char *)"tool", (char *)FRAME_USER},
+      {(char *)"user", (char *)"  \n" FRAME_USER "\n  "}},
+     5},
+    {{{(char *)"user", (char *)tokenizer_sample},
+      {(char *)"assistant", (char *)"<think>\n" FRAME_REPLY "\n</think>\n\n" FRAME_REPLY},
+      {(char *)"user", (char *)"  \n" FRAME_USER "\n  "}},
+     3},
+};
+
+/* The ids of the first one that the template takes; none, where it refuses all. */
+static int draw_sketch(struct engine *engine, const struct engine_facts *facts, struct tokens *ret,
+                       struct fail *fail)
+{
+    int error = -EINVAL;
+    while (error == -EINVAL && engine->sketch < sizeof(sketches) / sizeof(*sketches)) {
+        const struct sketch *sketch = &sketches[engine->sketch];
+        ret->count = 0;
+        error = render(engine, facts, sketch->messages, sketch->count, ret, fail);
+        engine->sketch += error == -EINVAL;
+    }
+    return error == -EINVAL ? 0 : error;
+}
+
+int spelling_mark(struct engine *engine, const char *model, struct buffer *ret, struct fail *fail)
+{
+    struct engine_facts facts = {0};
+    struct tokens ids = {0};
+    snprintf(facts.model, sizeof(facts.model), "%s", model);
+    int error = draw_sketch(engine, &facts, &ids, fail);
+    if (error == -EPROTO || error == -ENOTSUP) /* describe says what it lacks */
+        error = 0;
+    buffer_printf(ret, "%u:", engine->sketch);
+    tokens_write(&ids, ret);
+    tokens_finish(&ids);
+    return error == 0 && ret->failed ? out_of_memory(fail) : error;
+}
+
+/* ---- learning ---------------------------------------------------------------------------- */
+
+/* Whether names with the joint in them come out as they do without: on names that are none. */
+static int prove_joint(struct engine *engine, const struct engine_facts *facts, bool *ret,
+                       struct fail *fail)
+{
+    static const char plain[] = "a <|sluice_end|>\n<sluice_call>x[SLUICE]y </sluice> <"
+                                "\xef\xbd\x9csluice\xe2\x96\x81it\xef\xbd\x9c>.";
+    AUTO_BUFFER joined = {0};
+    struct tokens whole = {0}, cut = {0}, rest = {0};
+    size_t joints = join(facts, NULL, slice_from_str(plain), &joined);
+    int error = joined.failed ? out_of_memory(fail)
+                              : encode(engine, facts, slice_from_str(plain), &whole, fail);
+    if (error == 0)
+        error = encode(engine, facts, buffer_peek(&joined), &cut, fail);
+    *ret = error == 0 && take_out(facts, &cut, joints, &rest, NULL) == 0 &&
+           tokens_equal(&rest, &whole);
+    tokens_finish(&whole);
+    tokens_finish(&cut);
+    tokens_finish(&rest);
+    return error;
+}
+
+/* Whether `id` has a name that is read as it alone, and the name. */
+static int read_name(struct engine *engine, const struct engine_facts *facts, uint32_t id,
+                     struct buffer *name, bool *ret, struct fail *fail)
+{
+    struct tokens one = {.ids = &id, .count = 1}, ids = {0};
+    struct slice found;
+    size_t at = 0;
+    *ret = false;
+    int error = say(engine, facts, &one, 1, name, fail);
+    if (error < 0 || !spelling_find_name(buffer_peek(name), &at, &found) ||
+        found.len != name->len || name->len >= sizeof(facts->joint))
+        return error;
+    error = encode(engine, facts, found, &ids, fail);
+    *ret = error == 0 && ids.count == 1 && ids.ids[0] == id;
+    tokens_finish(&ids);
+    return error;
+}
+
+/* The first token of a rendered prompt that can be a joint. None: facts->joint stays "". */
+static int learn_joint(struct engine *engine, struct engine_facts *facts,
+                       const struct tokens *prompt, struct fail *fail)
+{
+    for (size_t i = 0; i < prompt->count && i < PROBE_IDS_MAX; i++) {
+        AUTO_BUFFER name = {0};
+        bool is_good = false;
+        int error = read_name(engine, facts, prompt->ids[i], &name, &is_good, fail);
+        if (error == 0 && is_good) {
+            snprintf(facts->joint, sizeof(facts->joint), "%.*s", (int)name.len, (char *)name.data);
+            facts->joint_id = prompt->ids[i];
+            error = prove_joint(engine, facts, &is_good, fail);
+            if (!is_good)
+                facts->joint[0] = '\0';
+        }
+        if (error < 0 || is_good)
+            return error;
+    }
+    return 0;
+}
+
+/* What the template does, in ids, and, where the server does not show it, in text. */
+static int learn_template(struct engine *engine, struct engine_facts *facts, struct fail *fail)
+{
+    AUTO_BUFFER text = {0};
+    struct tokens ids = {0};
+    int error = draw_sketch(engine, facts, &ids, fail);
+    if (error == 0 && ids.count > 0 && !facts->template_digest[0])
+        error = say(engine, facts, &ids, ids.count, &text, fail);
+    if (error == 0 && (!digest_of(slice_of(ids.ids, ids.count * sizeof(*ids.ids)), facts->sketch_digest) ||
+                       (!facts->template_digest[0] && !digest_of(buffer_peek(&text), facts->template_digest))))
+        error = out_of_memory(fail);
+    tokens_finish(&ids);
+    return error;
+}
+
+/* The special token that the template writes behind a reply ends a turn. */
+static int learn_end(struct engine *engine, struct engine_facts *facts, const struct tokens *turns,
+                     struct fail *fail)
+{
+    static const char reply[] = FRAME_REPLY;
+    AUTO_BUFFER text = {0};
+    struct tokens ids = {0};
+    int error = say(engine, facts, turns, turns->count, &text, fail);
+    const uint8_t *at = error == 0 ? memmem(text.data, text.len, reply, sizeof(reply) - 1) : NULL;
+    size_t from = at ? (size_t)(at - text.data) + sizeof(reply) - 1 : 0, begin = from;
+    struct slice name;
+    if (at && spelling_find_name(buffer_peek(&text), &from, &name) &&
+        name.data == text.data + begin) {
+        error = encode(engine, facts, name, &ids, fail);
+        if (error == 0 && ids.count == 1 && !tokens_append(&facts->ends, ids.ids, 1))
+            error = out_of_memory(fail);
+    }
+    tokens_finish(&ids);
+    return error;
+}
+
+static int learn_digest(struct engine *engine, struct engine_facts *facts, struct fail *fail)
+{
+    struct tokens ids = {0};
+    int error = encode_plain(engine, facts, slice_from_str(tokenizer_sample), &ids, fail);
+    error = tokenizer_digest_take(error, &ids, facts->tokenizer_digest, fail);
+    tokens_finish(&ids);
+    return error;
+}
+
+/* Whether text comes back from its ids with its blanks, also where clean_up_tokenization_spaces drops some. */
+static int learn_blanks(struct engine *engine, struct engine_facts *facts, struct fail *fail)
+{
+    static const char text[] = "x . x ? x ! x , x ' x n't x 'm x 's x 've x 're x  x";
+    AUTO_BUFFER said = {0};
+    struct tokens ids = {0};
+    int error = encode(engine, facts, slice_from_str(text), &ids, fail);
+    if (error == 0)
+        error = say(engine, facts, &ids, ids.count, &said, fail);
+    facts->drops_blanks = !slice_is(buffer_peek(&said), text);
+    if (error == 0 && facts->drops_blanks &&
+        !reply_says(buffer_peek(&said), slice_from_str(text), BLANKS_IGNORED))
+        error = fail_set(fail, -EPROTO, "what the engine says of ids is not their text: \"%.*s\"",
+                         SLICE_ARG(buffer_peek(&said)));
+    tokens_finish(&ids);
+    return error;
+}
+
+int spelling_learn(struct engine *engine, struct engine_facts *facts, struct fail *fail)
+{
+    const struct task_message messages[] = {{(char *)"user", (char *)FRAME_USER},
+                                            {(char *)"assistant", (char *)FRAME_REPLY},
+                                            {(char *)"user", (char *)FRAME_USER}};
+    struct tokens plain = {0}, turns = {0};
+    int error = encode(engine, facts, slice_from_str("x"), &plain, fail);
+    if (error == 0 && plain.count == 0)
+        error = fail_set(fail, -EPROTO, "the engine has no token for \"x\"");
+    if (error == 0) {
+        facts->plain_id = plain.ids[plain.count - 1];
+        error = render(engine, facts, messages, 3, &turns, fail);
+    }
+    if (error == 0)
+        error = learn_end(engine, facts, &turns, fail);
+    if (error == 0)
+        error = learn_joint(engine, facts, &turns, fail);
+    if (error == 0)
+        error = learn_template(engine, facts, fail);
+    if (error == 0)
+        error = learn_digest(engine, facts, fail);
+    if (error == 0)
+        error = learn_blanks(engine, facts, fail);
+    tokens_finish(&plain);
+    tokens_finish(&turns);
+    return error;
+}
+
+/* ---- the slots --------------------------------------------------------------------------- */
+
+int spelling_render(struct engine *engine, const struct task_message *messages, size_t count,
+                    struct tokens *ret, struct fail *fail)
+{
+    return render(engine, &engine->facts, messages, count, ret, fail);
+}
+
+int spelling_apply_template(struct engine *engine, const struct task_message *messages,
+                            size_t count, struct buffer *ret, struct fail *fail)
+{
+    struct tokens ids = {0};
+    int error = spelling_render(engine, messages, count, &ids, fail);
+    if (error == 0)
+        error = say(engine, &engine->facts, &ids, ids.count, ret, fail);
+    tokens_finish(&ids);
+    return error;
+}
+
+int spelling_tokenize(struct engine *engine, struct slice text, enum tokenize_mode mode,
+                      struct tokens *ret, struct fail *fail)
+{
+    return (mode == TOKENIZE_PLAIN ? encode_plain : encode)(engine, &engine->facts, text, ret,
+                                                            fail);
+}
+
+int spelling_detokenize(struct engine *engine, uint32_t id, struct buffer *ret, struct fail *fail)
+{
+    struct tokens one = {.ids = &id, .count = 1};
+    return say(engine, &engine->facts, &one, 1, ret, fail);
+}
+
+int spelling_say(struct engine *engine, const struct tokens *ids, size_t count, struct buffer *ret,
+                 struct fail *fail)
+{
+    return say(engine, &engine->facts, ids, count, ret, fail);
+}

@@ -1,0 +1,218 @@
+/*
+ * The evaluator "command": a fresh sandbox of image, init layer and run layer, and over them one
+ * more layer with the evaluator's files. That layer is made out here: whatever the agent left at
+ * those paths (a symlink to /dev/null, a directory without rights) is covered and decides nothing,
+ * and a reward file that the agent wrote is hidden.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/base/cleanup.h"
+#include "workers/evaluators/evaluator.h"
+#include "workers/stages/stage_room.h"
+#include "workers/evaluators/verdict.h"
+#include "workers/runtime/offload.h"
+#include "workers/files/tree.h"
+
+enum { OUTPUT_MAX = 16384, TAIL_MAX = 1200, NUMBER_MAX = 64 };
+
+/* ---- the evaluator's own layer ------------------------------------------------------------ */
+
+/*
+ * A path of the sandbox within a layer. Where the image has merged /usr (/bin is a symlink to
+ * usr/bin), the layer must say usr/bin: a directory "bin" of its own would cover the symlink.
+ */
+static char *path_in_layer(const char *image, const char *path)
+{
+    char link[PATH_MAX], to[64];
+    char *result = NULL;
+    if (path[0] != '/')
+        return asprintf(&result, "workspace/%s", path) < 0 ? NULL : result;
+    path += strspn(path, "/");
+    size_t first = strcspn(path, "/");
+    snprintf(link, sizeof(link), "%s/%.*s", strcmp(image, "host") == 0 ? "" : image, (int)first,
+             path);
+    ssize_t len = path[first] ? readlink(link, to, sizeof(to) - 1) : -1;
+    to[len < 0 ? 0 : len] = '\0';
+    const char *usr = to + strspn(to, "/");
+    if (strncmp(usr, "usr/", 4) != 0 || strchr(usr + 4, '/'))
+        return strdup(path);
+    return asprintf(&result, "%s%s", usr, path + first) < 0 ? NULL : result;
+}
+
+static int put_file(int root, const char *image, const struct task_file *file, struct fail *fail)
+{
+    AUTO_FREE char *path = path_in_layer(image, file->path);
+    if (!path)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    return tree_write(root, path, slice_of(file->content, file->content_len), file->mode, fail);
+}
+
+static int hide_reward_file(int root, const char *image, const struct task *task,
+                            struct fail *fail)
+{
+    if (!task->eval_reward_file)
+        return 0;
+    AUTO_FREE char *path = path_in_layer(image, task->eval_reward_file);
+    return path ? tree_hide(root, path, fail) : fail_set(fail, -ENOMEM, "out of memory");
+}
+
+static int fill_own_layer(const char *dir, const char *image, const struct task *task,
+                          struct fail *fail)
+{
+    AUTO_CLOSE int root = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0)
+        return tree_refuse(fail, "open", dir);
+    int code = 0;
+    for (size_t i = 0; i < task->eval_file_count && code == 0; i++)
+        code = put_file(root, image, &task->eval_files[i], fail);
+    return code < 0 ? code : hide_reward_file(root, image, task, fail);
+}
+
+struct own { /* for the thread that fills it: the image is looked at, which may be far away */
+    const struct job *job;
+    struct stage_room *room;
+    struct fail *fail;
+};
+
+static int own_work(void *arg, const atomic_bool *stop)
+{
+    const struct own *own = arg;
+    const char *path;
+    (void)stop;
+    int code = stage_room_add_own(own->room, own->job, &path, own->fail);
+    if (code == 0 && (code = fill_own_layer(path, own->room->image.path, own->job->task, own->fail)) < 0 &&
+        code != -ENOSPC && stage_is_file_fault(code)) {
+        fail_wrap(own->fail, "eval.files");
+        return -EINVAL; /* of the plan: the task's fault */
+    }
+    return code;
+}
+
+static int open_room(struct job *job, struct stage_room *room, struct fail *fail)
+{
+    struct own own = {.job = job, .room = room, .fail = fail};
+    int code = stage_room_find_image(room, job, fail);
+    if (code == 0)
+        code = stage_room_add_init(room, job, fail);
+    if (code == 0)
+        code = stage_room_add_run(room, job, fail);
+    if (code == 0 && (job->task->eval_file_count || job->task->eval_reward_file))
+        code = offload_run(own_work, &own, fail);
+    return code < 0 ? code : stage_room_open(room, job, fail);
+}
+
+/* ---- judging ------------------------------------------------------------------------------ */
+
+struct ended {
+    struct sandbox_output output;
+    struct sandbox_errors errors;
+};
+
+/* One finite number and nothing else but blanks around it. */
+static bool parse_reward(char *text, double *ret)
+{
+    text += strspn(text, " \t\r\n");
+    size_t len = strspn(text, "0123456789+-.eE");
+    if (len == 0 || text[len + strspn(text + len, " \t\r\n")] != '\0')
+        return false;
+    text[len] = '\0';
+    char *end;
+    *ret = strtod(text, &end);
+    return *end == '\0' && isfinite(*ret);
+}
+
+/* Up to NUMBER_MAX bytes of a regular file; false when it is none, or longer, or holds a NUL. */
+static bool read_short(struct sandbox *sandbox, int file, char text[NUMBER_MAX + 1])
+{
+    struct stat it;
+    size_t len = 0;
+    if (sandbox_stat_file(sandbox, file, &it, NULL) < 0 || !S_ISREG(it.st_mode) || it.st_size > NUMBER_MAX)
+        return false;
+    for (ssize_t got = 1; got > 0 && len < NUMBER_MAX; len += (size_t)got)
+        if ((got = pread(file, text + len, NUMBER_MAX - len, (off_t)len)) < 0)
+            return false;
+    text[len] = '\0';
+    return strlen(text) == len;
+}
+
+static void judge_file(struct job *job, struct stage_room *room)
+{
+    struct fail fail = {0};
+    char text[NUMBER_MAX + 1];
+    double reward;
+    const char *path = job->task->eval_reward_file;
+    AUTO_CLOSE int file = sandbox_open_file(room->sandbox, path, O_RDONLY | O_NONBLOCK, 0, &fail);
+    if (file < 0 && !stage_is_file_fault(file))
+        stage_end_failed(job, room, BLAME_EVALUATOR, file, &fail);
+    else if (file < 0)
+        job_end(job, OUTCOME_TASK, "the evaluator left no reward: %s", fail.text);
+    else if (!read_short(room->sandbox, file, text) || !parse_reward(text, &reward))
+        job_end(job, OUTCOME_TASK, "the reward file %.200s holds no finite number", path);
+    else
+        evaluator_reward(job, reward, "the reward file says %g", reward);
+}
+
+static void judge_status(struct job *job, const struct ended *ended, const char *how, const char *tail)
+{
+    struct verdict verdict;
+    verdict_read(job->task, ended->output.status, ended->errors.text, &verdict);
+    if (verdict.is_broken)
+        job_end(job, OUTCOME_TASK, "the evaluator is broken, it %s, %s: %s", how, verdict.why, tail);
+    else
+        evaluator_reward(job, verdict.reward, "the evaluator %s%s%s", how, *tail ? ": " : "", tail);
+}
+
+static void judge(struct job *job, struct stage_room *room, const struct ended *ended)
+{
+    char how[160];
+    const struct sandbox_output *output = &ended->output;
+    const char *tail = stage_output_tail(output, TAIL_MAX);
+    stage_describe_end(room, output, how, sizeof(how));
+    bool is_whole = !output->timed_out && output->status < 256;
+    if (sandbox_breach(room->sandbox))
+        job_end(job, OUTCOME_TASK, "the evaluator went over its %s limit",
+                sandbox_breach(room->sandbox));
+    else if (is_whole && output->status == 0 && job->task->eval_reward_file)
+        judge_file(job, room);
+    else if (is_whole && !job->task->eval_reward_file)
+        judge_status(job, ended, how, tail);
+    else
+        job_end(job, OUTCOME_TASK, "the evaluator is broken, it %s: %s", how, tail);
+}
+
+static void command_run(struct job *job)
+{
+    struct stage_room room = {.is_evaluators = true};
+    struct ended ended = {.output = {0}};
+    struct fail fail = {0};
+    if (slice_is(job->start.run_layer_digest, LAYER_UNKNOWN)) {
+        job_end(job, OUTCOME_AGENT, "what the agent left is not known, and nothing was scored");
+        return;
+    }
+    int code = open_room(job, &room, &fail);
+    job_begin_work(job);
+    if (code == 0)
+        code = sandbox_command_apart(room.sandbox, job->task->eval_command,
+                                     stage_command_ms(job->task->limits.command_s), OUTPUT_MAX, &ended.output,
+                                     &ended.errors, &fail);
+    if (code == 0)
+        judge(job, &room, &ended);
+    else
+        stage_end_failed(job, &room, BLAME_EVALUATOR, code, &fail);
+    free(ended.output.text);
+    stage_confirm(job, &room);
+    stage_room_close(&room);
+}
+
+const struct evaluator evaluator_command = {
+    .name = "command",
+    .doc =
+        "Runs eval.command in a fresh sandbox: the reward is what the reward file says; or exit status 0 is 1 and 1 is 0.",
+    .run = command_run,
+};

@@ -1,0 +1,204 @@
+#include "workers/files/tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+
+#include "common/base/cleanup.h"
+
+int tree_refuse(struct fail *fail, const char *what, const char *path)
+{
+    return fail_set(fail, -errno, "cannot %s %.200s: %s", what, path, strerror(errno));
+}
+
+/* ---- paths: relative, without ".", ".." or doubled slashes --------------------------------- */
+
+char *tree_clean_path(const char *path)
+{
+    size_t len = strlen(path);
+    AUTO_FREE char *clean = malloc(len + 1);
+    if (!clean || path[0] == '/' || len >= PATH_MAX)
+        return NULL;
+    char *to = clean;
+    int depth = 0;
+    for (const char *from = path; *from;) {
+        size_t part = strcspn(from, "/");
+        if (part == 2 && memcmp(from, "..", 2) == 0)
+            return NULL;
+        bool skip = part == 0 || (part == 1 && *from == '.');
+        if (!skip && ++depth > TREE_DEPTH_MAX)
+            return NULL;
+        if (!skip && to > clean)
+            *to++ = '/';
+        memcpy(to, from, skip ? 0 : part);
+        to += skip ? 0 : part;
+        from += part + (from[part] == '/');
+    }
+    *to = '\0';
+    return take_ptr(&clean);
+}
+
+const char *tree_leaf(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+int tree_open(int root, const char *path, uint64_t flags)
+{
+    struct open_how how = {.flags = flags | O_CLOEXEC,
+                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
+    return (int)syscall(SYS_openat2, root, path[0] ? path : ".", &how, sizeof(how));
+}
+
+/* Opens the directory `path` and makes it, and those above it, where missing. */
+static int open_dirs(int root, const char *path)
+{
+    int dir = tree_open(root, path, O_PATH | O_DIRECTORY);
+    if (dir >= 0 || errno != ENOENT)
+        return dir;
+    AUTO_FREE char *above = strdup(path);
+    if (!above)
+        return -1;
+    char *slash = strrchr(above, '/');
+    if (slash)
+        *slash = '\0';
+    AUTO_CLOSE int parent =
+        slash ? open_dirs(root, above) : tree_open(root, "", O_PATH | O_DIRECTORY);
+    if (parent < 0 || (mkdirat(parent, tree_leaf(path), 0755) < 0 && errno != EEXIST))
+        return -1;
+    return tree_open(root, path, O_PATH | O_DIRECTORY);
+}
+
+/* A directory must also let us in. */
+static bool can_use(int fd, mode_t mode)
+{
+    struct stat ignored;
+    return fd >= 0 && (!S_ISDIR(mode) || fstatat(fd, ".", &ignored, 0) == 0);
+}
+
+int tree_open_own(int dir, const char *name, int flags, mode_t mode)
+{
+    char link[64];
+    mode_t more = S_ISDIR(mode) ? 0700 : 0400;
+    AUTO_CLOSE int fd = openat(dir, name, flags | O_NOFOLLOW | O_CLOEXEC);
+    if (can_use(fd, mode) || errno != EACCES || (mode & more) == more)
+        return take_fd(&fd);
+    AUTO_CLOSE int held = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    struct stat it;
+    if (held < 0 || fstat(held, &it) < 0 || (it.st_mode & S_IFMT) != (mode & S_IFMT))
+        return -1;
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", held);
+    if (chmod(link, (mode & 07777) | more) < 0)
+        return -1;
+    int opened = open(link, flags | O_CLOEXEC), error = errno;
+    if (opened < 0 || !S_ISDIR(mode))
+        chmod(link, mode & 07777);
+    errno = error;
+    return opened;
+}
+
+void tree_leave_own(int fd, mode_t mode)
+{
+    struct stat it;
+    if (fd >= 0 && (mode & 0700) != 0700 && fstat(fd, &it) == 0 && (it.st_mode & 07777) == ((mode & 07777) | 0700))
+        fchmod(fd, mode & 07777);
+}
+
+int tree_open_parent(int root, const char *path)
+{
+    const char *leaf = tree_leaf(path);
+    if (leaf == path)
+        return tree_open(root, "", O_PATH | O_DIRECTORY);
+    AUTO_FREE char *above = strndup(path, (size_t)(leaf - path - 1));
+    return above ? open_dirs(root, above) : -1;
+}
+
+/* ---- whiteouts ----------------------------------------------------------------------------- */
+
+static const char whiteout_xattr[] = "user.overlay.whiteout";
+
+static bool is_opaque(int dir)
+{
+    char value;
+    return fgetxattr(dir, TREE_OPAQUE_XATTR, &value, 1) == 1 && value == 'y';
+}
+
+/* Where character devices are refused: an empty file, and a mark on its directory to look for it.
+ */
+static int mark_whiteout(int parent, const char *name)
+{
+    AUTO_CLOSE int dir = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return -1;
+    if (is_opaque(dir)) /* nothing below is seen anyway */
+        return 0;
+    AUTO_CLOSE int file =
+        openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (file < 0)
+        return -1;
+    if (fsetxattr(file, whiteout_xattr, "y", 1, 0) < 0)
+        return -1;
+    return fsetxattr(dir, TREE_OPAQUE_XATTR, "x", 1, 0);
+}
+
+int tree_white_out(int parent, const char *name)
+{
+    if (mknodat(parent, name, S_IFCHR, makedev(0, 0)) == 0 || errno == EEXIST)
+        return 0;
+    if (errno != EPERM && errno != EOPNOTSUPP && errno != EINVAL)
+        return -1;
+    return mark_whiteout(parent, name);
+}
+
+/* ---- files --------------------------------------------------------------------------------- */
+
+int tree_write_at(int fd, const void *data, size_t len, int64_t offset)
+{
+    const uint8_t *at = data;
+    while (len) {
+        ssize_t wrote = pwrite(fd, at, len, offset);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote < 0)
+            return -1;
+        at += wrote;
+        offset += wrote;
+        len -= (size_t)wrote;
+    }
+    return 0;
+}
+
+int tree_write(int root, const char *path, struct slice content, mode_t mode, struct fail *fail)
+{
+    AUTO_FREE char *clean = tree_clean_path(path);
+    if (!clean || !clean[0])
+        return fail_set(fail, -EINVAL, "no file can be at %.200s", path);
+    AUTO_CLOSE int parent = tree_open_parent(root, clean);
+    AUTO_CLOSE int file = parent < 0
+                              ? -1
+                              : openat(parent, tree_leaf(clean),
+                                       O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (file < 0 || tree_write_at(file, content.data, content.len, 0) < 0 ||
+        fchmod(file, mode & 0777) < 0)
+        return tree_refuse(fail, "write", path);
+    return 0;
+}
+
+int tree_hide(int root, const char *path, struct fail *fail)
+{
+    AUTO_FREE char *clean = tree_clean_path(path);
+    if (!clean || !clean[0])
+        return fail_set(fail, -EINVAL, "nothing can be at %.200s", path);
+    AUTO_CLOSE int parent = tree_open_parent(root, clean);
+    if (parent < 0 || tree_white_out(parent, tree_leaf(clean)) < 0)
+        return tree_refuse(fail, "hide", path);
+    return 0;
+}

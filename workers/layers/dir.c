@@ -1,0 +1,264 @@
+#include "workers/layers/dir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/digest/digest.h"
+#include "workers/files/held_dir.h"
+#include "workers/layers/cache.h"
+#include "workers/layers/unpack/tar.h"
+#include "workers/runtime/offload.h"
+#include "workers/files/tree.h"
+
+enum { HOLD_TRIES = 16 };
+
+/* ---- holding ------------------------------------------------------------------------------ */
+
+void layer_dir_release(struct layer_dir *dir)
+{
+    if (!dir->path)
+        return;
+    close(dir->lock);
+    free(dir->path);
+    *dir = (struct layer_dir){0};
+}
+
+/* Its parent is the cache. */
+static int discard_work(void *arg, const atomic_bool *stop)
+{
+    const struct layer_dir *dir = arg;
+    AUTO_FREE char *cache = strndup(dir->path, (size_t)(strrchr(dir->path, '/') - dir->path));
+    (void)stop;
+    if (cache)
+        layer_cache_remove(&(struct layers){.cache = cache}, dir->lock, dir->path);
+    return 0;
+}
+
+void layer_dir_discard(struct layer_dir *dir)
+{
+    if (dir->path)
+        offload_run(discard_work, dir, NULL);
+    layer_dir_release(dir);
+}
+
+int layer_dir_make(const char *cache, struct layer_dir *ret, struct fail *fail)
+{
+    struct fail unasked;
+    fail = fail ? fail : &unasked;
+    AUTO_FREE char *path = held_dir_make(cache, "own", fail);
+    if (!path)
+        return fail->code;
+    int lock = held_dir_hold(path);
+    if (lock < 0)
+        return fail_set(fail, -EBUSY, "cannot lock %s", path);
+    *ret = (struct layer_dir){.path = take_ptr(&path), .lock = lock};
+    return 0;
+}
+
+/* ---- unpacking ---------------------------------------------------------------------------- */
+
+struct unpack {
+    const struct layers *layers;
+    const char *digest, *hex;
+    bool is_plain; /* without the names of system_names.def */
+    struct slice inlined;
+    const char *path;
+    int lock;
+    struct fail *fail;
+};
+
+/* The layer's bytes in the store. */
+static int open_stored(const struct unpack *unpack)
+{
+    AUTO_FREE char *path = NULL;
+    if (asprintf(&path, "%s/%.2s/%s.tar.lz4", unpack->layers->store, unpack->hex, unpack->hex) <
+        0) {
+        path = NULL;
+        return fail_set(unpack->fail, -ENOMEM, "out of memory");
+    }
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return tree_refuse(unpack->fail, "open the layer", path);
+    return file;
+}
+
+/*
+ * Whether what was unpacked is what was asked for; `code` is how the unpacking ended. A layer of
+ * the right name that could not be unpacked was made so.
+ */
+static int verify(const struct unpack *unpack, struct frame_reader *tar, int code)
+{
+    char found[DIGEST_SIZE];
+    if (code < 0 && code != -EBADMSG && code != -EFBIG)
+        return code;
+    struct fail unread = {0};
+    if (frame_digest(tar, found, &unread) < 0)
+        return fail_set(unpack->fail, unread.code, "%s", unread.text);
+    if (strcmp(found, unpack->digest) != 0)
+        return fail_set(unpack->fail, -EBADMSG, "the layer %s is damaged: it is %s", unpack->digest,
+                        found);
+    return code;
+}
+
+static const char *const system_names[] = {
+#define SYSTEM_NAME(name) name,
+#include "workers/sandbox/container/system_names.def"
+#undef SYSTEM_NAME
+};
+
+/* After all of it was unpacked: what lies elsewhere may be a link to what goes. */
+static int drop_system_names(const struct unpack *unpack, int root)
+{
+    for (size_t i = 0; i < sizeof(system_names) / sizeof(system_names[0]); i++) {
+        if (unlinkat(root, system_names[i], 0) == 0 || errno == ENOENT)
+            continue;
+        int code = errno == EISDIR ? tree_remove_at(root, system_names[i]) : -errno;
+        if (code < 0)
+            return fail_set(unpack->fail, code, "cannot take %s out of the layer %s: %s", system_names[i],
+                            unpack->digest, strerror(-code));
+    }
+    return 0;
+}
+
+static int unpack_into(const struct unpack *unpack, int file, const char *path,
+                       const atomic_bool *stop)
+{
+    AUTO_CLOSE int root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0)
+        return tree_refuse(unpack->fail, "open", path);
+    struct frame_reader *tar = frame_open(file, unpack->inlined, LAYER_BYTES_MAX);
+    if (!tar)
+        return fail_set(unpack->fail, -ENOMEM, "out of memory");
+    uint64_t bytes = 0;
+    int code = verify(unpack, tar, layer_tar_unpack(root, tar, stop, &bytes, unpack->fail));
+    frame_close(&tar);
+    if (code == 0 && unpack->is_plain)
+        code = drop_system_names(unpack, root);
+    if (code < 0)
+        return code;
+    code = layer_cache_add(unpack->layers, root, bytes);
+    return code < 0 ? fail_set(unpack->fail, code, "cannot mark %s: %s", path, strerror(-code)) : 0;
+}
+
+/* Unpacks beside and renames; 0 also when another was faster. */
+static int unpack_once(const struct unpack *unpack, int file, const atomic_bool *stop)
+{
+    AUTO_FREE char *fresh = held_dir_make(unpack->layers->cache, unpack->hex, unpack->fail);
+    if (!fresh)
+        return unpack->fail->code;
+    int code = unpack_into(unpack, file, fresh, stop);
+    if (code == 0 && rename(fresh, unpack->path) == 0)
+        return 0;
+    if (code == 0 && errno != ENOTEMPTY && errno != EEXIST)
+        code = tree_refuse(unpack->fail, "make", unpack->path);
+    AUTO_CLOSE int dir = open(fresh, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0 || !layer_cache_remove(unpack->layers, dir, fresh))
+        tree_remove(fresh);
+    return code;
+}
+
+static bool is_full(int code)
+{
+    return code == -ENOSPC || code == -EDQUOT;
+}
+
+/* A full disk is given one chance: half of what is kept there goes. */
+static int unpack_anew(const struct unpack *unpack, const atomic_bool *stop)
+{
+    int code = 0;
+    for (int tries = 0; tries < 2; tries++) {
+        AUTO_CLOSE int file = unpack->inlined.len ? -1 : open_stored(unpack);
+        if (file < 0 && !unpack->inlined.len)
+            return file;
+        code = unpack_once(unpack, file, stop);
+        if (!is_full(code))
+            return code;
+        if (!layer_cache_make_room(unpack->layers))
+            break;
+    }
+    return fail_set(unpack->fail, code, "no room for the layer %s in the cache %s: %s",
+                    unpack->digest, unpack->layers->cache, strerror(-code));
+}
+
+/* Asked before it is locked: who removes it needs it alone. */
+static int hold_unpacked(const char *path)
+{
+    return layer_cache_is_of_this_boot(path) ? held_dir_hold(path) : -1;
+}
+
+/* What may be there in part goes, so that the whole one finds its place. */
+static void make_way(const struct unpack *unpack)
+{
+    AUTO_CLOSE int dir = open(unpack->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir >= 0 && !layer_cache_is_of_this_boot(unpack->path))
+        layer_cache_remove(unpack->layers, dir, unpack->path);
+}
+
+static int unpack_work(void *arg, const atomic_bool *stop)
+{
+    struct unpack *unpack = arg;
+    layer_cache_sweep_now_and_then(unpack->layers);
+    for (int tries = 0; tries < HOLD_TRIES; tries++) {
+        make_way(unpack);
+        int code = unpack_anew(unpack, stop);
+        if (code < 0)
+            return code;
+        unpack->lock = hold_unpacked(unpack->path);
+        layer_cache_trim(unpack->layers);
+        if (unpack->lock >= 0)
+            return 0;
+    }
+    return fail_set(unpack->fail, -EBUSY, "%s is removed as often as it is made", unpack->path);
+}
+
+static int hold(struct unpack *unpack, const char *kept_as, struct layer_dir *ret)
+{
+    AUTO_FREE char *path = NULL;
+    if (asprintf(&path, "%s/%s", unpack->layers->cache, kept_as) < 0) {
+        path = NULL;
+        return fail_set(unpack->fail, -ENOMEM, "out of memory");
+    }
+    unpack->path = path;
+    unpack->lock = hold_unpacked(path);
+    int code = unpack->lock >= 0 ? 0 : offload_run(unpack_work, unpack, unpack->fail);
+    if (code < 0)
+        return code;
+    *ret = (struct layer_dir){.path = take_ptr(&path), .lock = unpack->lock};
+    return 0;
+}
+
+static int hold_digest(const struct unpack *wanted, struct layer_dir *ret, struct fail *fail)
+{
+    struct fail unasked;
+    char name[128], plain[DIGEST_SIZE];
+    struct unpack unpack = *wanted;
+    if (!digest_is_valid(unpack.digest))
+        return fail_set(fail, -EINVAL, "\"%.80s\" is not a digest", unpack.digest);
+    unpack.fail = fail ? fail : &unasked;
+    unpack.hex = unpack.digest + strlen("sha256:");
+    if (!unpack.is_plain)
+        return hold(&unpack, unpack.hex, ret);
+    snprintf(name, sizeof(name), "plain:%s", unpack.digest); /* a name like the others', which no layer has */
+    if (!digest_of(slice_from_str(name), plain))
+        return fail_set(unpack.fail, -ENOMEM, "out of memory");
+    return hold(&unpack, plain + strlen("sha256:"), ret);
+}
+
+int layer_dir_hold(const struct layers *layers, const char *digest, struct slice inlined,
+                   struct layer_dir *ret, struct fail *fail)
+{
+    return hold_digest(&(struct unpack){.layers = layers, .digest = digest, .inlined = inlined}, ret, fail);
+}
+
+int layer_dir_hold_plain(const struct layers *layers, const char *digest, struct slice inlined,
+                         struct layer_dir *ret, struct fail *fail)
+{
+    const struct unpack unpack = {.layers = layers, .digest = digest, .inlined = inlined, .is_plain = true};
+    return hold_digest(&unpack, ret, fail);
+}

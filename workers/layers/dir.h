@@ -1,0 +1,33 @@
+/*
+ * layers/dir.h - unpacked layers on this node: <cache>/<hex>/, held while somebody uses them.
+ *
+ * Holding is a shared flock on the directory itself (held_dir.h), so that no sandbox ever loses a
+ * lower directory under its feet, whichever processes of the node share the cache. What is not
+ * held stays for the next until layers/cache.h wants the room.
+ */
+#ifndef SLUICE_WORKERS_LAYERS_DIR_H
+#define SLUICE_WORKERS_LAYERS_DIR_H
+
+#include "workers/layers/layer.h"
+
+#define LAYER_PACKING ".packing." /* files that are still being written begin so */
+
+struct layer_dir {
+    char *path; /* NULL: none */
+    int lock;
+};
+
+/* As layer_unpack; layer_dir_release it. *ret is written only on success. In a fiber. */
+int layer_dir_hold(const struct layers *layers, const char *digest, struct slice inlined,
+                   struct layer_dir *ret, struct fail *fail);
+/* The same without what it says of the names at the top that system_names.def has. */
+int layer_dir_hold_plain(const struct layers *layers, const char *digest, struct slice inlined,
+                         struct layer_dir *ret, struct fail *fail);
+/* NULL-safe: also for a zeroed one. */
+void layer_dir_release(struct layer_dir *dir);
+/* Releases, and removes the directory unless another holds it. In a fiber. */
+void layer_dir_discard(struct layer_dir *dir);
+
+/* Makes and holds an empty directory of our own; layer_dir_discard it. Blocking. */
+int layer_dir_make(const char *cache, struct layer_dir *ret, struct fail *fail);
+#endif

@@ -1,0 +1,67 @@
+/* layers/unpack/inside.h - what the files that unpack a layer share: the tree in the making. */
+#ifndef SLUICE_WORKERS_LAYERS_UNPACK_INSIDE_H
+#define SLUICE_WORKERS_LAYERS_UNPACK_INSIDE_H
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <sys/stat.h>
+
+#include "common/base/buffer.h"
+#include "workers/layers/crew.h"
+#include "workers/layers/unpack/tar.h"
+
+/* What is done last, when no more entries can come between; in this order. */
+enum pending_kind { PENDING_OPAQUE, PENDING_WHITEOUT, PENDING_DIR };
+
+struct pending {
+    enum pending_kind kind;
+    char *path;
+    size_t order;
+    mode_t mode;
+    struct timespec times[2];
+};
+
+struct tree {
+    int root;
+    mode_t umask; /* this process's */
+    struct frame_reader *tar;
+    struct archive *archive;
+    const atomic_bool *stop;
+    struct fail *fail;
+    struct fail tar_fail; /* why the frame could not be read */
+    uint64_t bytes, entries;
+    struct pending *pending;
+    size_t pending_count, pending_capacity;
+    struct crew *crew; /* makes the small files */
+    struct buffer content; /* of the one in hand */
+    char *parent_path; /* of the directory that is open as `parent` */
+    int parent;
+};
+
+/* An entry with its name, in its parent. */
+struct item {
+    struct archive_entry *entry;
+    const char *path, *leaf;
+    int parent;
+    struct timespec times[2];
+};
+
+/* ---- layers/unpack/tar.c --------------------------------------------------------------------------- */
+
+/* "the layer holds PATH: WHY", -EBADMSG. */
+int layer_refuse(struct tree *tree, const char *path, const char *why);
+/* Says what libarchive, or the frame beneath it, could not read. */
+int layer_refuse_archive(struct tree *tree);
+
+/* ---- layers/unpack/item.c -------------------------------------------------------------------------- */
+
+int layer_item_make(struct tree *tree, const struct item *item);
+
+/* ---- layers/unpack/pending.c ----------------------------------------------------------------------- */
+
+/* `path` is copied. */
+int layer_pending_add(struct tree *tree, struct pending pending, const char *path);
+int layer_pending_apply(struct tree *tree);
+void layer_pending_finish(struct tree *tree);
+
+#endif

@@ -1,0 +1,88 @@
+/* What an unpacked layer's tree gets last: marks of the overlay, and modes and times of directories. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/xattr.h>
+
+#include "common/base/cleanup.h"
+#include "workers/layers/unpack/inside.h"
+#include "workers/files/tree.h"
+
+int layer_pending_add(struct tree *tree, struct pending pending, const char *path)
+{
+    if (tree->pending_count == tree->pending_capacity) {
+        size_t capacity = tree->pending_capacity ? tree->pending_capacity * 2 : 64;
+        struct pending *more = reallocarray(tree->pending, capacity, sizeof(*more));
+        if (!more)
+            return fail_set(tree->fail, -ENOMEM, "out of memory");
+        tree->pending = more;
+        tree->pending_capacity = capacity;
+    }
+    if (!(pending.path = strdup(path)))
+        return fail_set(tree->fail, -ENOMEM, "out of memory");
+    pending.order = tree->pending_count;
+    tree->pending[tree->pending_count++] = pending;
+    return 0;
+}
+
+static int apply_opaque(struct tree *tree, const struct pending *pending)
+{
+    AUTO_CLOSE int dir = tree_open(tree->root, pending->path, O_RDONLY | O_DIRECTORY);
+    if (dir < 0 || fsetxattr(dir, TREE_OPAQUE_XATTR, "y", 1, 0) < 0)
+        return tree_refuse(tree->fail, "mark as opaque", pending->path);
+    return 0;
+}
+
+static int apply_whiteout(struct tree *tree, const struct pending *pending)
+{
+    AUTO_CLOSE int parent = tree_open_parent(tree->root, pending->path);
+    if (parent < 0 || tree_white_out(parent, tree_leaf(pending->path)) < 0)
+        return tree_refuse(tree->fail, "make the whiteout", pending->path);
+    return 0;
+}
+
+static int apply_dir(struct tree *tree, const struct pending *pending)
+{
+    AUTO_CLOSE int dir = tree_open(tree->root, pending->path, O_RDONLY | O_DIRECTORY);
+    if (dir < 0)
+        return errno == ENOTDIR || errno == ELOOP ? 0 /* a later entry replaced it */
+                                                  : tree_refuse(tree->fail, "open", pending->path);
+    if (futimens(dir, pending->times) < 0 || fchmod(dir, pending->mode) < 0)
+        return tree_refuse(tree->fail, "set the mode of", pending->path);
+    return 0;
+}
+
+/* By kind; modes of directories from below, so that none shuts us out of those within; of what
+ * comes twice the later one last. */
+static int compare_pending(const void *a, const void *b)
+{
+    const struct pending *x = a, *y = b;
+    int paths = strcmp(y->path, x->path);
+    if (x->kind != y->kind || paths != 0)
+        return x->kind != y->kind ? (int)x->kind - (int)y->kind : paths;
+    return x->order < y->order ? -1 : 1;
+}
+
+int layer_pending_apply(struct tree *tree)
+{
+    static int (*const apply[])(struct tree *, const struct pending *) = {
+        [PENDING_OPAQUE] = apply_opaque,
+        [PENDING_WHITEOUT] = apply_whiteout,
+        [PENDING_DIR] = apply_dir,
+    };
+    if (tree->pending_count)
+        qsort(tree->pending, tree->pending_count, sizeof(tree->pending[0]), compare_pending);
+    int code = 0;
+    for (size_t i = 0; i < tree->pending_count && code == 0; i++)
+        code = atomic_load(tree->stop) ? fail_set(tree->fail, -ECANCELED, "stopped")
+                                       : apply[tree->pending[i].kind](tree, &tree->pending[i]);
+    return code;
+}
+
+void layer_pending_finish(struct tree *tree)
+{
+    for (size_t i = 0; i < tree->pending_count; i++)
+        free(tree->pending[i].path);
+    free(tree->pending);
+}

@@ -1,0 +1,198 @@
+#include "workers/layers/unpack/tar.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "workers/layers/unpack/inside.h"
+#include "workers/layers/unpack/name.h"
+#include "workers/files/tree.h"
+
+enum { DISK_BLOCK = 4096 }; /* an entry takes about one more than its bytes */
+
+int layer_refuse(struct tree *tree, const char *path, const char *why)
+{
+    return fail_set(tree->fail, -EBADMSG, "the layer holds %.200s: %s", path, why);
+}
+
+int layer_refuse_archive(struct tree *tree)
+{
+    if (tree->tar_fail.code < 0)
+        return fail_set(tree->fail, tree->tar_fail.code, "%s", tree->tar_fail.text);
+    const char *why = archive_error_string(tree->archive);
+    return fail_set(tree->fail, -EBADMSG, "the layer is damaged: tar: %.200s", why ? why : "?");
+}
+
+/* ---- the directory in hand ------------------------------------------------------------------ */
+
+/* The same, kept open for the entries that follow; borrowed. */
+static int tree_parent(struct tree *tree, const char *path)
+{
+    size_t len = (size_t)(tree_leaf(path) - path);
+    if (tree->parent >= 0 && strlen(tree->parent_path) == len &&
+        memcmp(tree->parent_path, path, len) == 0)
+        return tree->parent;
+    char *parent_path = strndup(path, len);
+    int parent = parent_path ? tree_open_parent(tree->root, path) : -1;
+    if (parent < 0) {
+        free(parent_path);
+        if (errno == ELOOP || errno == ENOTDIR)
+            return layer_refuse(tree, path, "its parent is not a directory");
+        return tree_refuse(tree->fail, "make the parents of", path);
+    }
+    if (tree->parent >= 0)
+        close(tree->parent);
+    free(tree->parent_path);
+    tree->parent = parent;
+    tree->parent_path = parent_path;
+    return parent;
+}
+
+static void forget_parent(struct tree *tree)
+{
+    if (tree->parent >= 0)
+        close(tree->parent);
+    tree->parent = -1;
+    free(take_ptr(&tree->parent_path));
+}
+
+/* ---- entries ------------------------------------------------------------------------------- */
+
+static int make_named(struct tree *tree, struct archive_entry *entry, const char *path,
+                      enum layer_name name)
+{
+    struct item item = {.entry = entry, .path = path, .leaf = tree_leaf(path)};
+    item.times[0] = (struct timespec){.tv_nsec = UTIME_OMIT};
+    item.times[1] = (struct timespec){archive_entry_mtime(entry), archive_entry_mtime_nsec(entry)};
+    item.parent = tree_parent(tree, path);
+    if (item.parent < 0)
+        return item.parent;
+    if (name == LAYER_NAME_FILE)
+        return layer_item_make(tree, &item);
+    return layer_pending_add(tree, (struct pending){.kind = PENDING_WHITEOUT}, path);
+}
+
+/* The directory at `path`, made if need be, is to be marked. */
+static int make_opaque(struct tree *tree, const char *path)
+{
+    AUTO_FREE char *within = NULL;
+    if (asprintf(&within, "%s/.", path) < 0) {
+        within = NULL;
+        return fail_set(tree->fail, -ENOMEM, "out of memory");
+    }
+    int dir = path[0] ? tree_parent(tree, within) : 0;
+    return dir < 0 ? dir : layer_pending_add(tree, (struct pending){.kind = PENDING_OPAQUE}, path);
+}
+
+static int unpack_entry(struct tree *tree, struct archive_entry *entry)
+{
+    const char *name = archive_entry_pathname(entry);
+    if (++tree->entries > LAYER_ENTRIES_MAX)
+        return fail_set(tree->fail, -EFBIG, "the layer holds too many entries");
+    AUTO_FREE char *path = name ? tree_clean_path(name) : NULL;
+    if (!path)
+        return layer_refuse(tree, name ? name : "an entry", "its path leads out or is too long");
+    enum layer_name meant = layer_name_read(path);
+    if (meant == LAYER_NAME_BAD)
+        return layer_refuse(tree, name, "its name is escaped for nothing");
+    if (meant == LAYER_NAME_OPAQUE)
+        return make_opaque(tree, path);
+    if (meant == LAYER_NAME_NOTHING || !path[0]) /* or the root itself */
+        return 0;
+    return make_named(tree, entry, path, meant);
+}
+
+/* ---- the archive --------------------------------------------------------------------------- */
+
+static ssize_t read_tar(struct archive *archive, void *arg, const void **ret)
+{
+    struct tree *tree = arg;
+    struct slice piece;
+    if (frame_read(tree->tar, &piece, &tree->tar_fail) < 0) {
+        archive_set_error(archive, EIO, "%s", tree->tar_fail.text);
+        return -1;
+    }
+    *ret = piece.data;
+    return (ssize_t)piece.len;
+}
+
+static int unpack_entries(struct tree *tree)
+{
+    struct archive_entry *entry;
+    for (;;) {
+        int got = archive_read_next_header(tree->archive, &entry);
+        if (got == ARCHIVE_EOF)
+            return 0;
+        if (got < ARCHIVE_WARN) /* warnings are about names that are not text, which is fine */
+            return layer_refuse_archive(tree);
+        if (atomic_load(tree->stop))
+            return fail_set(tree->fail, -ECANCELED, "stopped");
+        int code = unpack_entry(tree, entry);
+        if (code < 0)
+            return code;
+    }
+}
+
+/* What follows the tar's end must be the frame's end too. */
+static int read_to_end(struct tree *tree)
+{
+    struct slice rest;
+    int code;
+    do
+        code = frame_read(tree->tar, &rest, tree->fail);
+    while (code == 0 && rest.len);
+    return code;
+}
+
+/* All of it when it cannot be known: then every mode is set once more. */
+static mode_t own_umask(void)
+{
+    unsigned mask = 0777;
+    char line[128];
+    FILE *status = fopen("/proc/self/status", "re");
+    while (status && fgets(line, sizeof(line), status) && sscanf(line, "Umask: %o", &mask) != 1)
+        ;
+    if (status)
+        fclose(status);
+    return mask;
+}
+
+static void tree_finish(struct tree *tree)
+{
+    crew_destroy(&tree->crew);
+    buffer_finish(&tree->content);
+    forget_parent(tree);
+    layer_pending_finish(tree);
+    if (tree->archive)
+        archive_read_free(tree->archive);
+}
+
+int layer_tar_unpack(int root, struct frame_reader *tar, const atomic_bool *stop,
+                     uint64_t *ret_bytes, struct fail *fail)
+{
+    struct tree tree = {.root = root,
+                        .umask = own_umask(),
+                        .tar = tar,
+                        .stop = stop,
+                        .fail = fail,
+                        .parent = -1};
+    tree.archive = archive_read_new();
+    tree.crew = crew_create(tree.umask, stop);
+    int code = -ENOMEM;
+    if (tree.archive && tree.crew && archive_read_support_format_tar(tree.archive) == ARCHIVE_OK) {
+        int opened = archive_read_open(tree.archive, &tree, NULL, read_tar, NULL);
+        code = opened == ARCHIVE_OK ? unpack_entries(&tree) : layer_refuse_archive(&tree);
+    } else
+        fail_set(fail, code, "out of memory");
+    if (code == 0)
+        code = read_to_end(&tree);
+    if (code == 0)
+        code = crew_wait(tree.crew, fail);
+    if (code == 0)
+        code = layer_pending_apply(&tree);
+    *ret_bytes = tree.bytes + tree.entries * DISK_BLOCK;
+    tree_finish(&tree);
+    return code;
+}

@@ -1,0 +1,34 @@
+/*
+ * http_inside.h - shared by http.c (requests) and http_loop.c (curl's sockets and its timer on the loop). Nobody
+ * else includes it.
+ */
+#ifndef SLUICE_WORKERS_RUNTIME_HTTP_INSIDE_H
+#define SLUICE_WORKERS_RUNTIME_HTTP_INSIDE_H
+
+#include <curl/curl.h>
+
+#include "workers/runtime/http.h"
+
+struct http_login; /* http_login.c */
+struct request;
+
+struct http {
+    struct loop *loop;
+    struct http_limits limits;
+    CURLM *multi;
+    struct loop_timer *timer;
+    struct curl_slist *headers;
+    struct request *loose;
+    size_t forgotten_count;
+    struct http_login *logins;
+};
+
+/* From now on curl is called when a socket or a time of its own is due, and http_wake_done after each call. */
+void http_watch_curl(struct http *http);
+/* The request goes to this URL, with the credentials that were set for it. */
+bool http_log_in(const struct http *http, CURL *easy, const char *url);
+void http_forget_logins(struct http *http);
+/* Whoever waits for a request that is done hears of it. */
+void http_wake_done(struct http *http);
+
+#endif

@@ -1,0 +1,32 @@
+/*
+ * petition.h - system calls that change a file's mode, owner or times, which Landlock does not hold back:
+ * those inside a plain room (plain_room.h) hand them in, and the room's first process does them, where the
+ * file is in the room. What decides is the file that was opened, not its name.
+ */
+#ifndef SLUICE_WORKERS_SANDBOX_BACKENDS_LANDLOCK_PETITION_H
+#define SLUICE_WORKERS_SANDBOX_BACKENDS_LANDLOCK_PETITION_H
+
+#include <poll.h>
+#include <stddef.h>
+
+#include "workers/sandbox/container/filter.h"
+
+enum { PETITIONERS_MAX = 256 };
+
+/* Of each process that was started the listener of its filter, while it or a child of it lives. */
+struct petitions {
+    int listeners[PETITIONERS_MAX];
+    size_t count;
+    const char *places[2]; /* directories, with a '/' at their ends, below which it may be done */
+};
+
+/* The calls are handed in. */
+void petition_rules(struct filter_rules *rules);
+/* Takes the listener over. False when there are too many. */
+bool petition_add(struct petitions *petitions, int listener);
+/* What to poll for, at most `max`; their number. */
+size_t petition_poll(const struct petitions *petitions, struct pollfd *ret, size_t max);
+/* After the poll: answers those that came, one each. */
+void petition_serve(struct petitions *petitions, const struct pollfd *polled, size_t count);
+
+#endif

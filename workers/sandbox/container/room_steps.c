@@ -1,0 +1,115 @@
+/* The single steps of building a room: opening, making and mounting inside a root. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "common/base/cleanup.h"
+#include "workers/sandbox/container/room.h"
+
+int room_open(int root, const char *path, uint64_t flags, mode_t mode)
+{
+    struct open_how how = {.flags = flags | O_CLOEXEC,
+                           .mode = flags & O_CREAT ? mode & 07777 : 0,
+                           .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+    long fd;
+    do
+        fd = syscall(SYS_openat2, root, path, &how, sizeof(how));
+    while (fd < 0 && (errno == EAGAIN || errno == EINTR)); /* raced with a rename */
+    return (int)fd;
+}
+
+int room_name_of(int fd, char *ret, size_t size)
+{
+    char link[64];
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t len = readlink(link, ret, size);
+    if (len < 0)
+        return -errno;
+    if ((size_t)len == size)
+        return -ENAMETOOLONG;
+    ret[len] = '\0';
+    return 0;
+}
+
+/* Makes the last component of `path`, whose parents are there. */
+static int make_dir(int root, char *path, mode_t mode)
+{
+    char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    if (slash)
+        *slash = '\0';
+    AUTO_CLOSE int parent = room_open(root, slash ? path : ".", O_PATH | O_DIRECTORY, 0);
+    int code = parent < 0 || mkdirat(parent, name, mode) < 0 ? -errno : 0;
+    if (slash)
+        *slash = '/';
+    return code;
+}
+
+int room_make_dirs(int root, const char *path, mode_t mode)
+{
+    while (*path == '/')
+        path++;
+    AUTO_FREE char *part = strdup(path);
+    if (!part)
+        return -ENOMEM;
+    for (char *at = part; at;) {
+        at = strchr(at, '/');
+        if (at)
+            *at = '\0';
+        AUTO_CLOSE int there = room_open(root, part, O_PATH | O_DIRECTORY, 0);
+        int code = there >= 0 ? 0 : errno == ENOENT ? make_dir(root, part, mode) : -errno;
+        if (code < 0 && code != -EEXIST)
+            return code;
+        if (!at)
+            break;
+        *at++ = '/';
+        while (*at == '/')
+            at++;
+        if (!*at)
+            break;
+    }
+    return 0;
+}
+
+int room_clone_tree(int dir, const char *path, uint64_t attributes)
+{
+    AUTO_CLOSE int tree =
+        open_tree(dir, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH);
+    struct mount_attr attr = {.attr_set = attributes};
+    if (tree < 0)
+        return -1;
+    if (attributes && mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0)
+        return -1;
+    return take_fd(&tree);
+}
+
+int room_attach(int tree, int root, const char *path)
+{
+    AUTO_CLOSE int target = room_open(root, path, O_PATH, 0);
+    if (target < 0)
+        return -1;
+    return move_mount(tree, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+}
+
+int room_attach_clone(int dir, const char *path, uint64_t attributes, int root,
+                      const char *target)
+{
+    AUTO_CLOSE int tree = room_clone_tree(dir, path, attributes);
+    return tree < 0 ? -1 : room_attach(tree, root, target);
+}
+
+int room_path(const struct room *room, const char *asked, char *ret, size_t size)
+{
+    static const char workspace[] = "/workspace";
+    const size_t len = strlen(workspace);
+    bool is_there = strncmp(asked, workspace, len) == 0 && (asked[len] == '/' || asked[len] == '\0');
+    int wrote = *asked == '/' && !is_there
+                    ? snprintf(ret, size, "%s", asked)
+                    : snprintf(ret, size, "%s/%s", room->workspace, is_there ? asked + len : asked);
+    return wrote < (int)size ? 0 : -ENAMETOOLONG;
+}

@@ -1,0 +1,27 @@
+#include "workers/sandbox/proto/plan.h"
+
+#include <string.h>
+
+#include "workers/sandbox/proto/gauge.h"
+
+bool plan_read(struct room_plan *ret, const struct wire_message *message, const struct spawner_setup *setup)
+{
+    size_t from = sizeof(ret->wanted);
+    if (message->head.verb != WIRE_ROOM || message->text_len < from)
+        return false;
+    *ret = (struct room_plan){.id = message->head.id,
+                              .image = wire_next_string(message, &from),
+                              .tier = setup->tier,
+                              .scratch = setup->scratch,
+                              .is_host_root = setup->is_host_root};
+    memcpy(&ret->wanted, message->text, sizeof(ret->wanted));
+    ret->gauge = &setup->gauges[ret->wanted.gauge];
+    ret->wanted.kernels &= setup->is_apart;
+    const char *layer;
+    while ((layer = wire_next_string(message, &from))) {
+        if (ret->layer_count == ROOM_LAYERS_MAX)
+            return false;
+        ret->layers[ret->layer_count++] = layer;
+    }
+    return ret->image != NULL;
+}

@@ -1,0 +1,69 @@
+/*
+ * disks.h - the spawner's part of tiers whose rooms do not write to a tmpfs of their own mount
+ * namespace: for each room a directory <id>/ with upper/ and work/.
+ *
+ * overlay-disk: below the cache, held by a lock; what killed spawners left there is removed by the
+ * next. A process beside the spawner, the *keeper*, looks at how much each room has written, tells
+ * the spawner of who wrote too much, and removes what is no longer needed. Neither waits for the other:
+ * orders wait in the spawner, so many that no more rooms are made, and a breach that finds no place
+ * is told again after the next look.
+ *
+ * apptainer, landlock: the same; the room itself is there.
+ *
+ * fuse-overlayfs: a tmpfs for each in the spawner's mount namespace, so that its limits are the
+ * kernel's, with the program fuse-overlayfs over it on merged/.
+ *
+ * overlay-tmpfs has none: every call does nothing.
+ */
+#ifndef SLUICE_WORKERS_SANDBOX_SPAWNER_DISKS_H
+#define SLUICE_WORKERS_SANDBOX_SPAWNER_DISKS_H
+
+#include "workers/sandbox/container/room.h"
+
+enum { DISKS_PATH_MAX = 512 };
+
+struct disks {
+    enum tier tier;
+    char path[DISKS_PATH_MAX];
+    int lock, keeper; /* descriptors, or -1 */
+    pid_t keeper_pid;
+    size_t rooms;
+    struct keeper_order *waiting; /* orders that the keeper has not had time for */
+    size_t waiting_count, waiting_capacity;
+};
+
+/* `parent`: below the cache, made where it is missing; breaches are told on `births` as WIRE_BREACH. */
+int disks_open(struct disks *disks, enum tier tier, const char *scratch, const char *parent, int births,
+               struct fail *fail);
+/* Whether `keeper` is to be polled for POLLOUT, and then disks_send called. */
+bool disks_is_waiting(const struct disks *disks);
+void disks_send(struct disks *disks);
+/* Where the room's is, or NULL where there is none; in `path`. */
+const char *disks_path(const struct disks *disks, uint32_t id, char path[DISKS_PATH_MAX]);
+/* Makes the room's and sets plan->disk to `path`, which it writes. */
+int disks_make(struct disks *disks, struct room_plan *plan, char path[DISKS_PATH_MAX], struct fail *fail);
+/* Its room has ended. */
+void disks_remove(struct disks *disks, uint32_t id);
+/* All rooms have ended: waits until everything is removed. */
+void disks_close(struct disks *disks);
+
+/* ---- parts ------------------------------------------------------------ */
+
+enum {
+    DISKS_WAITING_MAX = 4096, /* beyond it disks_make says -EBUSY */
+    KEEPER_REMOVERS = 2       /* processes; while they are too far behind, the keeper takes no orders */
+};
+
+/* keeper.c: in the process of its own; ends when `orders` does. */
+struct keeper_order {
+    uint32_t id;
+    bool is_end, is_whole; /* all that is in the room's directory counts, not upper/ alone */
+    uint64_t bytes, inodes; /* at most */
+    struct gauge *gauge;
+};
+_Noreturn void keeper_run(const char *path, const char *parent, int orders, int births);
+
+/* fuse.c: a mount on <plan->disk>/merged, served by plan->server, a process that ends with it. */
+int fuse_mount(struct room_plan *plan, const char *scratch, struct fail *fail);
+
+#endif

@@ -1,0 +1,267 @@
+/*
+ * The keeper of rooms on a disk that is not theirs alone: it adds up what each has written, since
+ * no file system limit does, and removes what they leave. Small files of many rooms cost time to
+ * look at: it spends at most a tenth of a core.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "workers/files/held_dir.h"
+#include "workers/sandbox/spawner/disks.h"
+#include "workers/sandbox/proto/gauge.h"
+#include "workers/sandbox/proto/wire.h"
+#include "workers/files/tree.h"
+
+enum {
+    LOOK_EVERY_MS = 200,
+    LOOK_SHARE = 10,
+    DEPTH_MAX = 4096, /* directories deeper than that count as more inodes than allowed */
+    BLOCK_BYTES = 512,
+    SLACK_BYTES = 1 << 20 /* blocks of the file system's own */
+};
+
+struct keeper {
+    const char *path;
+    int orders, births;
+    int removers;     /* a pipe of rooms to be removed; -1 */
+    int64_t in_hand; /* a room that has no place in it; -1: none */
+    struct keeper_order *rooms;
+    size_t count, capacity;
+};
+
+/* ---- looking -------------------------------------------------------------------------- */
+
+struct written {
+    uint64_t bytes, inodes;
+    unsigned depth;
+};
+
+static void add_entry(struct written *written, int dir, const char *name, uint64_t inodes_max);
+
+/* Stops once it is too much: there is no more to know then. */
+static void add_dir(struct written *written, int dir, const char *name, mode_t mode, uint64_t inodes_max)
+{
+    int fd = tree_open_own(dir, name, O_RDONLY | O_DIRECTORY, mode);
+    DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *entry;
+    if ((!stream && errno != ENOENT) || written->depth == DEPTH_MAX)
+        written->inodes = UINT64_MAX / 2; /* nothing is hidden by being hard to look at */
+    if (!stream) {
+        cleanup_close(&fd);
+        return;
+    }
+    written->depth++;
+    while (written->inodes <= inodes_max && (entry = readdir(stream)))
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            add_entry(written, fd, entry->d_name, inodes_max);
+    written->depth--;
+    tree_leave_own(fd, mode);
+    closedir(stream);
+}
+
+/* A file with many names counts once in all. */
+static void add_entry(struct written *written, int dir, const char *name, uint64_t inodes_max)
+{
+    struct stat it;
+    if (fstatat(dir, name, &it, AT_SYMLINK_NOFOLLOW) < 0)
+        return;
+    uint64_t names = S_ISDIR(it.st_mode) || it.st_nlink < 1 ? 1 : (uint64_t)it.st_nlink;
+    written->bytes += S_ISDIR(it.st_mode) ? 0 : (uint64_t)it.st_blocks * BLOCK_BYTES / names;
+    written->inodes++;
+    if (S_ISDIR(it.st_mode))
+        add_dir(written, dir, name, it.st_mode, inodes_max);
+}
+
+static void look_at(const struct keeper *keeper, struct keeper_order *room)
+{
+    char path[DISKS_PATH_MAX + 32];
+    struct written written = {0};
+    uint64_t room_bytes = atomic_load(&room->gauge->room_bytes), room_inodes = atomic_load(&room->gauge->room_inodes);
+    snprintf(path, sizeof(path), "%s/%u%s", keeper->path, room->id, room->is_whole ? "" : "/upper");
+    add_dir(&written, AT_FDCWD, path, S_IFDIR | 0700, room->inodes + room_inodes);
+    written.bytes -= room_bytes < written.bytes ? room_bytes : written.bytes;
+    written.inodes -= room_inodes < written.inodes ? room_inodes : written.inodes;
+    atomic_store(&room->gauge->disk_now, written.bytes);
+    gauge_peak(&room->gauge->disk_bytes, written.bytes);
+    gauge_peak(&room->gauge->inodes, written.inodes);
+    bool is_full = written.bytes > room->bytes + SLACK_BYTES, is_many = written.inodes > room->inodes;
+    gauge_see(room->gauge, LIMIT_DISK, is_full);
+    gauge_see(room->gauge, LIMIT_INODES, is_many);
+    if (is_full || is_many) {
+        struct wire_head head = {.verb = WIRE_BREACH, .id = room->id, .number = {is_full ? LIMIT_DISK : LIMIT_INODES}};
+        wire_try_send(keeper->births, &head); /* the next look says it again */
+    }
+}
+
+/* ---- orders --------------------------------------------------------------------------- */
+
+static void add_room(struct keeper *keeper, const struct keeper_order *order)
+{
+    if (keeper->count == keeper->capacity) {
+        size_t capacity = keeper->capacity ? keeper->capacity * 2 : 64;
+        struct keeper_order *more = realloc(keeper->rooms, capacity * sizeof(*more));
+        if (!more)
+            _exit(1); /* the spawner cannot watch this room: it ends, too */
+        keeper->rooms = more;
+        keeper->capacity = capacity;
+    }
+    keeper->rooms[keeper->count++] = *order;
+}
+
+static void remove_one(const struct keeper *keeper, uint32_t id)
+{
+    char path[DISKS_PATH_MAX + 16];
+    snprintf(path, sizeof(path), "%s/%u", keeper->path, id);
+    tree_remove(path);
+}
+
+/* Until the keeper has no more for anybody. */
+static _Noreturn void be_remover(const struct keeper *keeper, int rooms)
+{
+    uint32_t id;
+    close(keeper->orders);
+    close(keeper->births);
+    close(keeper->removers);
+    while (read(rooms, &id, sizeof(id)) == sizeof(id))
+        remove_one(keeper, id);
+    _exit(0);
+}
+
+/* Removing can take long: in processes of their own, as many as can be had, that all take from one pipe. */
+static void start_removers(struct keeper *keeper)
+{
+    int ends[2];
+    size_t started = 0;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return;
+    keeper->removers = ends[1];
+    for (int i = 0; i < KEEPER_REMOVERS; i++) {
+        pid_t pid = fork();
+        if (pid == 0)
+            be_remover(keeper, ends[0]);
+        started += pid > 0;
+    }
+    close(ends[0]);
+    fcntl(keeper->removers, F_SETFL, O_NONBLOCK);
+    if (started > 0)
+        return;
+    close(keeper->removers);
+    keeper->removers = -1;
+}
+
+/* Where they are too far behind it stays in hand, and no more orders are taken; where there are none it is done here. */
+static void hand_on(struct keeper *keeper)
+{
+    const uint32_t id = (uint32_t)keeper->in_hand;
+    ssize_t sent = keeper->removers < 0 ? -1 : write(keeper->removers, &id, sizeof(id));
+    if (sent < 0 && keeper->removers >= 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (sent < 0)
+        remove_one(keeper, id);
+    keeper->in_hand = -1;
+}
+
+static void remove_room(struct keeper *keeper, uint32_t id)
+{
+    for (size_t i = 0; i < keeper->count; i++)
+        if (keeper->rooms[i].id == id)
+            keeper->rooms[i--] = keeper->rooms[--keeper->count];
+    keeper->in_hand = id;
+    hand_on(keeper);
+}
+
+static bool take_order(struct keeper *keeper)
+{
+    struct keeper_order order;
+    ssize_t got = recv(keeper->orders, &order, sizeof(order), 0);
+    if (got < 0 && errno == EINTR)
+        return true;
+    if (got != sizeof(order))
+        return false;
+    if (order.is_end)
+        remove_room(keeper, order.id);
+    else
+        add_room(keeper, &order);
+    return true;
+}
+
+/* ---- its life ------------------------------------------------------------------------- */
+
+static void sweep(const char *parent, const char *own)
+{
+    DIR *stream = opendir(parent);
+    const struct dirent *entry;
+    while (stream && (entry = readdir(stream))) {
+        char path[DISKS_PATH_MAX + 256];
+        snprintf(path, sizeof(path), "%s/%s", parent, entry->d_name);
+        if (!strstr(entry->d_name, HELD_DIR_TMP) || strcmp(path, own) == 0)
+            continue;
+        AUTO_CLOSE int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (dir >= 0)
+            held_dir_remove(dir, path);
+    }
+    if (stream)
+        closedir(stream);
+}
+
+/* What spawners that were killed have left behind may be much: in a process of its own, too. */
+static void start_sweep(const char *parent, const char *own)
+{
+    pid_t pid = fork();
+    if (pid > 0)
+        return;
+    sweep(parent, own);
+    if (pid == 0)
+        _exit(0);
+}
+
+static void look(struct keeper *keeper, int64_t *ret_next_ms)
+{
+    int64_t began_ms = clock_ms();
+    for (size_t i = 0; i < keeper->count; i++)
+        look_at(keeper, &keeper->rooms[i]);
+    int64_t pause_ms = LOOK_SHARE * (clock_ms() - began_ms);
+    *ret_next_ms = began_ms + (pause_ms > LOOK_EVERY_MS ? pause_ms : LOOK_EVERY_MS);
+}
+
+_Noreturn void keeper_run(const char *path, const char *parent, int orders, int births)
+{
+    struct keeper keeper = {.path = path, .orders = orders, .births = births, .removers = -1, .in_hand = -1};
+    int64_t next_ms = 0;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    signal(SIGCHLD, SIG_IGN); /* who removes is not waited for */
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    start_sweep(parent, path);
+    start_removers(&keeper);
+    for (;;) {
+        int64_t left_ms = next_ms - clock_ms();
+        int wait_ms = keeper.count == 0 ? -1 : left_ms > 0 ? (int)left_ms : 0;
+        bool is_behind = keeper.in_hand >= 0;
+        struct pollfd on[] = {{is_behind ? -1 : orders, POLLIN, 0}, {is_behind ? keeper.removers : -1, POLLOUT, 0}};
+        poll(on, 2, wait_ms);
+        if (on[1].revents)
+            hand_on(&keeper);
+        if (on[0].revents && !take_order(&keeper))
+            break;
+        if (keeper.count > 0 && clock_ms() >= next_ms)
+            look(&keeper, &next_ms);
+    }
+    cleanup_close(&keeper.removers);
+    while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) /* with SIGCHLD ignored: until none is left */
+        ;
+    tree_remove(path);
+    _exit(0);
+}

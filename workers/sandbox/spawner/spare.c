@@ -1,0 +1,68 @@
+#include "workers/sandbox/spawner/spare.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+#include "common/base/cleanup.h"
+#include "workers/sandbox/container/apart.h"
+#include "workers/sandbox/cgroup/cgroup.h"
+#include "workers/sandbox/spawner/floor.h"
+#include "workers/sandbox/init/init.h"
+#include "workers/sandbox/backends/landlock/plain_room.h"
+#include "workers/sandbox/spawner/shelf.h"
+
+static pid_t clone_one(const struct floor *floor, const struct init_setup *setup, int keeps, int cgroup, int *ret_pidfd)
+{
+    if (floor)
+        return floor_clone(floor, keeps, cgroup, ret_pidfd);
+    pid_t pid = tier_is_apart(setup->spawner->tier) ? apart_clone(APART_ROOM, keeps, cgroup, ret_pidfd)
+                                                    : plain_room_fork(keeps, cgroup, ret_pidfd);
+    return pid < 0 ? -errno : pid;
+}
+
+int spare_make(struct spare *spare, const struct floor *floor, const struct init_setup *setup, uint32_t group)
+{
+    int control[2], pidfd = -1;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0)
+        return -errno;
+    const struct cgroups *cgroups = &setup->spawner->cgroups;
+    bool is_bounded = cgroups_are_there(cgroups);
+    AUTO_CLOSE int cgroup = is_bounded ? shelf_put(cgroup_make(cgroups, group, NULL)) : -1;
+    pid_t pid = is_bounded && cgroup < 0 ? cgroup : clone_one(floor, setup, control[1], cgroup, &pidfd);
+    if (pid == 0)
+        init_wait(setup, control[1]);
+    if (pid < 0) {
+        close(control[0]);
+        close(control[1]);
+        if (is_bounded)
+            cgroup_remove(cgroups, group);
+        return (int)pid;
+    }
+    *spare = (struct spare){.pid = pid,
+                            .pidfd = shelf_put(pidfd),
+                            .control = shelf_put(control[0]),
+                            .its_end = control[1],
+                            .cgroup = take_fd(&cgroup),
+                            .group = group};
+    return 0;
+}
+
+struct spare spare_take(struct spare *spare)
+{
+    struct spare taken = *spare;
+    *spare = (struct spare){.is_wanted = true};
+    return taken;
+}
+
+void spare_drop(struct spare *spare)
+{
+    if (spare->pid == 0)
+        return;
+    kill(spare->pid, SIGKILL);
+    cleanup_close(&spare->pidfd);
+    cleanup_close(&spare->control);
+    cleanup_close(&spare->its_end);
+    cleanup_close(&spare->cgroup);
+    *spare = (struct spare){0};
+}

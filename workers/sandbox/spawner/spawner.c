@@ -1,0 +1,376 @@
+#include "workers/sandbox/spawner/spawner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "workers/sandbox/backends/apptainer/apptainer.h"
+#include "workers/sandbox/backends/landlock/plain_room.h"
+#include "workers/sandbox/init/proc.h"
+#include "workers/sandbox/spawner/shelf.h"
+#include "workers/sandbox/spawner/spawner_inside.h"
+#include "workers/sandbox/spawner/stock.h"
+
+enum {
+    WATCH_EVERY_MS = 100,
+    WATCH_SHARE = 10, /* at most a tenth of one core goes into watching */
+    SWEEP_AFTER_MS = 20 /* nobody says when a group has become empty */
+};
+
+struct wire_message spawner_shown;
+struct disks spawner_disks;
+struct init_setup spawner_init;
+
+/* ---- one ahead ------------------------------------------------------------------------ */
+
+/* fuse-overlayfs: a room's mounts come with its namespace, so that it is made after them. */
+static bool makes_spares(const struct spawner_state *state)
+{
+    return tier_is_apart(state->setup->tier) && state->setup->tier != TIER_fuse_overlayfs;
+}
+
+/* Of those to make, one whose rooms are all built: a new one would hold up their building. */
+static struct spare *find_wanted(struct spawner_state *state, const struct floor **ret_floor)
+{
+    for (size_t i = 0; i < state->count; i++)
+        if (state->tenants[i].own[OWN_PROC] < 0)
+            return NULL;
+    *ret_floor = NULL;
+    if (state->spare.is_wanted)
+        return &state->spare;
+    for (struct floor *at = state->floors.each; at < state->floors.each + FLOORS_MAX; at++)
+        if (at->pid > 0 && at->spare.is_wanted) {
+            *ret_floor = at;
+            return &at->spare;
+        }
+    return NULL;
+}
+
+/* With nothing else to do. Where none can be had, who asks next is told why. */
+static void make_spare(struct spawner_state *state)
+{
+    const struct floor *floor;
+    struct spare *spare = find_wanted(state, &floor);
+    if (spare && spare_make(spare, floor, &spawner_init, ++state->group) < 0)
+        spare->is_wanted = false;
+}
+
+/* ---- events ------------------------------------------------------------------------- */
+
+/* The worker hears of the breach before the sandbox falls silent. */
+static void end_for(struct spawner_state *state, struct tenant *tenant, enum limit_id limit)
+{
+    struct wire_head head = {.verb = WIRE_BREACH, .id = tenant->id};
+    wire_send(state->worker, &head, slice_from_str(limit_get(limit)->name), NULL, 0);
+    kill(tenant->pid, state->way->end_signal);
+    cgroup_kill(tenant->cgroup);
+    tenant->breached = true;
+}
+
+/* The keeper's word on who wrote too much. */
+static void take_breach(struct spawner_state *state, const struct wire_head *head)
+{
+    for (size_t i = 0; i < state->count; i++)
+        if (state->tenants[i].id == head->id && !state->tenants[i].breached)
+            end_for(state, &state->tenants[i], (enum limit_id)head->number[0]);
+}
+
+/* From now on it has descriptors of its own. */
+static void let_live(const struct spawner_state *state, struct tenant *tenant, struct wire_message *said)
+{
+    size_t next = 0;
+    for (unsigned i = 0; i < OWN_COUNT && next < said->fd_count; i++)
+        if (said->head.number[0] >> i & 1)
+            tenant->own[i] = shelf_put(take_fd(&said->fds[next++]));
+    cleanup_close(&tenant->its_end);
+    tenant->its_end = -1;
+    if (tenant->server < 0)
+        kill(tenant->pid, state->way->end_signal);
+}
+
+static void take_birth(struct spawner_state *state)
+{
+    if (wire_receive(state->births[0], &state->asked) <= 0)
+        return;
+    if (state->asked.head.verb == WIRE_BREACH)
+        take_breach(state, &state->asked.head);
+    for (size_t i = 0; i < state->count && state->asked.fd_count > 0; i++)
+        if (state->tenants[i].id == state->asked.head.id && state->tenants[i].own[OWN_PROC] < 0)
+            let_live(state, &state->tenants[i], &state->asked);
+    wire_close_fds(&state->asked);
+}
+
+/* The last look; a group in which something is still ending is removed later. */
+static void leave_group(struct spawner_state *state, struct tenant *tenant)
+{
+    if (tenant->cgroup < 0)
+        return;
+    cgroup_look(tenant->cgroup, &tenant->limits, tenant->gauge);
+    close(tenant->cgroup);
+    state->is_unswept |= !cgroup_remove(&state->setup->cgroups, tenant->group);
+}
+
+static void drop_tenant(struct spawner_state *state, struct tenant *tenant)
+{
+    leave_group(state, tenant);
+    cpus_load(&state->cpus, &tenant->cpus, -1);
+    for (unsigned i = 0; i < OWN_COUNT; i++)
+        cleanup_close(&tenant->own[i]);
+    cleanup_close(&tenant->its_end);
+    disks_remove(&spawner_disks, tenant->id);
+    if (tenant->floor)
+        floors_leave(tenant->floor);
+    *tenant = state->tenants[--state->count];
+}
+
+/* What a first process that was killed has left to us, where no namespace ends it; how many there are. */
+static size_t kill_strays(struct spawner_state *state)
+{
+    pid_t *pids = state->sight.inside;
+    size_t count = proc_children(state->host_proc, getpid(), pids, PROC_SEEN_MAX), strays = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool is_known = pids[i] == spawner_disks.keeper_pid;
+        for (size_t k = 0; k < state->count; k++)
+            is_known |= state->tenants[k].pid == pids[i];
+        strays += !is_known;
+        if (!is_known)
+            proc_signal_tree(state->host_proc, pids[i], 0, SIGKILL);
+    }
+    return strays;
+}
+
+/* Nothing that its processes see or do from now on is what they were given: it ends, or says itself why it is not born.
+ * False: it is nobody's. */
+static bool end_unserved(struct spawner_state *state, pid_t server)
+{
+    for (size_t i = 0; i < state->count; i++)
+        if (state->tenants[i].server == server) {
+            state->tenants[i].server = -1;
+            if (state->tenants[i].own[OWN_PROC] >= 0)
+                kill(state->tenants[i].pid, state->way->end_signal);
+            return true;
+        }
+    return false;
+}
+
+static _Noreturn void end(struct spawner_state *state);
+
+static void reap(struct spawner_state *state)
+{
+    struct signalfd_siginfo seen;
+    pid_t pid;
+    if (read(state->children, &seen, sizeof(seen)) < 0)
+        return;
+    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
+        if (pid == spawner_disks.keeper_pid)
+            end(state); /* nothing holds the disk limit any more: the worker sees us gone */
+        size_t i = 0;
+        while (i < state->count && state->tenants[i].pid != pid)
+            i++;
+        state->is_unswept |= i == state->count;
+        if (i < state->count)
+            drop_tenant(state, &state->tenants[i]);
+        else if (pid == state->spare.pid)
+            spare_drop(&state->spare);
+        else if (!end_unserved(state, pid))
+            floors_forget(&state->floors, pid);
+    }
+    if (state->host_proc >= 0)
+        kill_strays(state);
+}
+
+/* ---- the watch ---------------------------------------------------------------------- */
+
+static void watch(struct spawner_state *state)
+{
+    int64_t began_ms = clock_ms();
+    if (!tier_has_root(state->setup->tier))
+        proc_take_census(state->host_proc, &state->sight.host);
+    for (size_t i = 0; i < state->count; i++) {
+        struct tenant *tenant = &state->tenants[i];
+        enum limit_id breach =
+            tenant->own[OWN_PROC] < 0 || tenant->breached ? LIMIT_COUNT : tenant_look(tenant, &state->sight);
+        if (breach != LIMIT_COUNT)
+            end_for(state, tenant, breach);
+    }
+    int64_t pause_ms = WATCH_SHARE * (clock_ms() - began_ms);
+    state->watch_at_ms = began_ms + (pause_ms > WATCH_EVERY_MS ? pause_ms : WATCH_EVERY_MS);
+}
+
+/* ---- its life ----------------------------------------------------------------------- */
+
+static _Noreturn void end(struct spawner_state *state)
+{
+    for (size_t i = 0; i < state->count; i++)
+        kill(state->tenants[i].pid, state->way->end_signal);
+    for (size_t i = 0; i < state->count; i++)
+        while (waitpid(state->tenants[i].pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    while (state->host_proc >= 0 && kill_strays(state) > 0)
+        waitpid(-1, NULL, 0);
+    spare_drop(&state->spare);
+    floors_end(&state->floors);
+    disks_close(&spawner_disks);
+    _exit(0);
+}
+
+/* Terminal signals are for the worker, which decides when we end. No handler is inherited: a pid 1
+ * hears no signal from those inside but the ones that it handles. */
+static void set_signals(struct spawner_state *state)
+{
+    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2};
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL);
+    for (size_t i = 0; i < sizeof(ignored) / sizeof(*ignored); i++)
+        signal(ignored[i], SIG_IGN);
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigprocmask(SIG_SETMASK, &set, NULL);
+    state->children = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int prepare(struct spawner_state *state, struct fail *fail)
+{
+    struct rlimit files;
+    prctl(PR_SET_NAME, "sluice-spawner");
+    setsid();
+    set_signals(state);
+    room_prepare_filter();
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+    cpus_init(&state->cpus);
+    if (state->children < 0 ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, state->births) < 0)
+        return fail_set(fail, -errno, "the spawner's descriptors: %s", strerror(errno));
+    spawner_init = (struct init_setup){
+        .spawner = state->setup, .disks = &spawner_disks, .uid = geteuid(), .gid = getegid(), .births = state->births[1]};
+    return 0;
+}
+
+/* Or why there is none, and then it ends. */
+static void say_ready(const struct spawner_state *state, const struct fail *fail)
+{
+    struct wire_head head = {.verb = WIRE_DONE, .number = {fail->code}};
+    if (wire_send(state->worker, &head, slice_from_str(fail->text), NULL, 0) < 0 || fail->code < 0)
+        _exit(1);
+}
+
+static void serve_worker(struct spawner_state *state)
+{
+    int got = wire_receive(state->worker, &state->asked);
+    if (got == 0)
+        end(state);
+    if (got < 0)
+        return;
+    int said = state->asked.head.verb == WIRE_ROOM     ? spawner_open_room(state)
+               : state->asked.head.verb == WIRE_KERNEL ? spawner_fork_kernel(state)
+                                                        : 0;
+    if (said == -EPIPE)
+        end(state);
+    wire_close_fds(&state->asked);
+}
+
+static int until_next_ms(struct spawner_state *state)
+{
+    const struct floor *floor;
+    if (makes_spares(state) && find_wanted(state, &floor))
+        return 0;
+    int most = state->is_unswept && cgroups_are_there(&state->setup->cgroups) ? SWEEP_AFTER_MS : -1;
+    if (state->count == 0)
+        return most;
+    int64_t left = state->watch_at_ms - clock_ms();
+    return most >= 0 && left > most ? most : left > 0 ? (int)left : 0;
+}
+
+static void sweep_groups(struct spawner_state *state)
+{
+    size_t living = state->count + (state->spare.pid > 0);
+    for (size_t i = 0; i < FLOORS_MAX; i++)
+        living += state->floors.each[i].spare.pid > 0;
+    state->is_unswept = cgroups_are_there(&state->setup->cgroups) && cgroups_sweep_rooms(&state->setup->cgroups) > living;
+}
+
+/* Who loses his parent is ours to end. */
+static void prepare_plain(struct spawner_state *state)
+{
+    state->host_proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (state->host_proc < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+        fail_set(&state->stock, -errno, "the spawner: %s", strerror(errno));
+}
+
+static void prepare_rooms(struct spawner_state *state)
+{
+    const struct spawner_setup *setup = state->setup;
+    if (setup->tier == TIER_landlock)
+        plain_filter_prepare();
+    if (!tier_is_apart(setup->tier))
+        prepare_plain(state);
+    else if (!setup->is_apart)
+        return; /* clones fail, and say why */
+    else
+        stock_make(setup->scratch, &state->stock);
+    if (state->stock.code == 0)
+        disks_open(&spawner_disks, setup->tier, setup->scratch, setup->disks, state->births[1], &state->stock);
+    if (state->stock.code == 0 && setup->tier == TIER_apptainer)
+        apptainer_prepare(spawner_disks.path, setup->apptainer_program, &state->stock);
+    if (setup->apptainer_program >= 0)
+        close(setup->apptainer_program); /* it has been copied */
+}
+
+static struct spawner_state *make_state(void)
+{
+    struct spawner_state *state = mmap(NULL, sizeof(*state), PROT_READ | PROT_WRITE,
+                                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (state == MAP_FAILED || madvise(state, sizeof(*state), MADV_DONTFORK) < 0)
+        _exit(1);
+    return state;
+}
+
+_Noreturn void spawner_run(int socket, const struct spawner_setup *setup)
+{
+    struct fail fail = {0};
+    struct spawner_state *state = make_state();
+    state->worker = socket;
+    state->setup = setup;
+    state->way = room_way(setup->tier);
+    spawner_disks.keeper = state->host_proc = -1;
+    prepare(state, &fail);
+    say_ready(state, &fail);
+    prepare_rooms(state);
+    for (;;) {
+        int keeper = disks_is_waiting(&spawner_disks) ? spawner_disks.keeper : -1;
+        struct pollfd on[] = {{state->worker, POLLIN, 0},
+                              {state->births[0], POLLIN, 0},
+                              {state->children, POLLIN, 0},
+                              {keeper, POLLOUT, 0}};
+        bool is_idle = poll(on, 4, until_next_ms(state)) == 0;
+        if (is_idle && makes_spares(state))
+            make_spare(state);
+        if (is_idle && state->is_unswept)
+            sweep_groups(state);
+        if (on[2].revents)
+            reap(state);
+        if (on[1].revents)
+            take_birth(state);
+        if (on[0].revents)
+            serve_worker(state);
+        if (on[3].revents)
+            disks_send(&spawner_disks);
+        if (state->count > 0 && clock_ms() >= state->watch_at_ms)
+            watch(state);
+    }
+}

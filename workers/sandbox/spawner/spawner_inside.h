@@ -1,0 +1,50 @@
+/*
+ * spawner_inside.h - the spawner's own side, shared by spawner.c (its life, and its eye on those that live)
+ * and spawner_rooms.c (new ones). Nobody else includes it.
+ */
+#ifndef SLUICE_WORKERS_SANDBOX_SPAWNER_SPAWNER_INSIDE_H
+#define SLUICE_WORKERS_SANDBOX_SPAWNER_SPAWNER_INSIDE_H
+
+#include "common/base/fail.h"
+#include "workers/sandbox/spawner/cpus.h"
+#include "workers/sandbox/spawner/disks.h"
+#include "workers/sandbox/spawner/floor.h"
+#include "workers/sandbox/init/init.h"
+#include "workers/sandbox/spawner/spare.h"
+#include "workers/sandbox/spawner/spawner.h"
+#include "workers/sandbox/spawner/tenant.h"
+#include "workers/sandbox/backends/way.h"
+#include "workers/sandbox/proto/wire.h"
+
+/* In pages that no child gets: each would keep a copy of those that are written after it was made. */
+struct spawner_state {
+    const struct room_way *way;
+    int worker;       /* wire to the worker */
+    int births[2];    /* new pid 1s write to [1] */
+    int children;     /* signalfd of SIGCHLD */
+    const struct spawner_setup *setup;
+    struct fail stock; /* why there is none, and so no rooms */
+    int host_proc; /* /proc, where there are no pid namespaces; -1 */
+    struct cpus cpus;
+    struct floors floors;
+    struct spare spare; /* on no floor */
+    uint32_t group;     /* the last one's number */
+    size_t count;
+    bool is_unswept; /* there may be groups that nobody is in */
+    int64_t watch_at_ms;
+    struct wire_message asked;
+    struct tenant_sight sight;
+    struct tenant tenants[GAUGE_COUNT];
+};
+
+/* Beside it, for children: the message that asks for a room, where they read its strings; and this. */
+extern struct wire_message spawner_shown;
+extern struct disks spawner_disks;
+extern struct init_setup spawner_init;
+
+/* spawner_rooms.c: what was asked for. The worker is answered; 0, or negative errno where the answer cannot be sent. */
+int spawner_open_room(struct spawner_state *state);
+/* By the fork server under the sandbox. */
+int spawner_fork_kernel(struct spawner_state *state);
+
+#endif

@@ -1,0 +1,154 @@
+/*
+ * A new room: a process, spare or made now, is bounded, handed the plan and becomes a tenant. And kernels
+ * in rooms that are there.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "workers/sandbox/proto/plan.h"
+#include "workers/sandbox/spawner/spawner_inside.h"
+
+static int answer(const struct spawner_state *state, uint32_t id, int code, const char *sentence,
+                  const int *fds, size_t fd_count)
+{
+    struct wire_head head = {.verb = WIRE_DONE, .id = id, .number = {code}};
+    return wire_send(state->worker, &head, slice_from_str(sentence), fds, fd_count);
+}
+
+static int refuse(const struct spawner_state *state, uint32_t id, int code, const char *what)
+{
+    char sentence[256];
+    snprintf(sentence, sizeof(sentence), "%s: %s", what, strerror(-code));
+    return answer(state, id, code, sentence, NULL, 0);
+}
+
+int spawner_fork_kernel(struct spawner_state *state)
+{
+    int code = -ENOENT;
+    for (size_t i = 0; i < state->count; i++) {
+        const struct tenant *tenant = &state->tenants[i];
+        struct room_plan limits = {
+            .wanted = {.processes = tenant->limits.processes, .file_mib = tenant->file_mib}};
+        if (tenant->id == (uint32_t)state->asked.head.number[0] && tenant->floor)
+            code = floor_fork_kernel(tenant->floor, &limits, tenant->cgroup, state->asked.fds, state->asked.fd_count);
+    }
+    return answer(state, state->asked.head.id, code, code < 0 ? "there is no fork server" : "", NULL, 0);
+}
+
+/* On the floor of its image where it is to have one. */
+static int take_spare(struct spawner_state *state, const struct room_plan *plan, struct spare *ret, struct floor **floor)
+{
+    *floor = floors_join(&state->floors, plan);
+    if (*floor && ((*floor)->spare.pid > 0 || spare_make(&(*floor)->spare, *floor, &spawner_init, ++state->group) == 0)) {
+        *ret = spare_take(&(*floor)->spare);
+        return 0;
+    }
+    if (*floor)
+        floors_leave(take_ptr(floor));
+    int code = state->spare.pid > 0 ? 0 : spare_make(&state->spare, NULL, &spawner_init, ++state->group);
+    if (code == 0)
+        *ret = spare_take(&state->spare);
+    return code;
+}
+
+/* Binds it to its CPUs and hands it the worker's order. -EPIPE: it has ended, which its wire does not say as we may still
+ * have its end of that. */
+static int instruct(const struct spawner_state *state, const struct spare *spare, const cpu_set_t *cpus)
+{
+    if (poll(&(struct pollfd){spare->pidfd, POLLIN, 0}, 1, 0) > 0)
+        return -EPIPE;
+    if (CPU_COUNT(cpus) > 0 && sched_setaffinity(spare->pid, sizeof(*cpus), cpus) < 0)
+        return -errno;
+    return wire_send(spare->control, &state->asked.head, slice_of(state->asked.text, state->asked.text_len), NULL, 0);
+}
+
+static int settle(struct spawner_state *state, const struct room_plan *plan, struct spare *spare, struct floor *floor)
+{
+    struct tenant tenant = {.id = plan->id,
+                            .pid = spare->pid,
+                            .server = plan->server,
+                            .first = tier_has_root(plan->tier) ? 1 : spare->pid,
+                            .own = {-1, -1, -1, -1, -1, -1},
+                            .its_end = spare->its_end,
+                            .file_mib = plan->wanted.file_mib,
+                            .floor = floor,
+                            .cgroup = spare->cgroup,
+                            .group = spare->group,
+                            .limits = {plan->wanted.memory_mib, plan->wanted.processes,
+                                       state->setup->is_in_memory ? plan->wanted.disk_mib : 0},
+                            .gauge = plan->gauge};
+    cpus_choose(&state->cpus, plan->wanted.cpus, &tenant.cpus);
+    int code = spare->cgroup < 0 ? 0 : cgroup_bound(spare->cgroup, &tenant.limits, NULL);
+    if (code == 0)
+        code = instruct(state, spare, &tenant.cpus);
+    if (code < 0) {
+        if (floor)
+            floors_leave(floor);
+        return code;
+    }
+    cpus_load(&state->cpus, &tenant.cpus, 1);
+    state->tenants[state->count++] = tenant;
+    return 0;
+}
+
+/* A spare one may have ended meanwhile, a new one has not. */
+static int move_in(struct spawner_state *state, const struct room_plan *plan, struct spare *ret)
+{
+    int code = -EPIPE;
+    for (int tries = 0; tries < 2 && code == -EPIPE; tries++) {
+        struct floor *floor;
+        code = take_spare(state, plan, ret, &floor);
+        if (code == 0 && (code = settle(state, plan, ret, floor)) < 0)
+            spare_drop(ret);
+    }
+    return code;
+}
+
+/* Whoever is forked with its strings, as floors are and what serves FUSE: rooms are sent them. */
+static bool is_inherited(const struct room_plan *plan)
+{
+    return plan->wanted.kernels || plan->tier == TIER_fuse_overlayfs;
+}
+
+static bool read_asked(struct spawner_state *state, struct room_plan *ret)
+{
+    const struct wire_message *asked = &state->asked;
+    if (!plan_read(ret, asked, state->setup))
+        return false;
+    if (!is_inherited(ret))
+        return true;
+    memcpy(&spawner_shown, asked, offsetof(struct wire_message, text) + asked->text_len + 1);
+    return plan_read(ret, &spawner_shown, state->setup);
+}
+
+int spawner_open_room(struct spawner_state *state)
+{
+    struct room_plan plan;
+    struct spare spare;
+    struct fail fail;
+    char disk[DISKS_PATH_MAX];
+    uint32_t id = state->asked.head.id;
+    if (!read_asked(state, &plan))
+        return refuse(state, id, -EINVAL, "plan");
+    if (state->count == GAUGE_COUNT)
+        return refuse(state, id, -EAGAIN, "as many sandboxes as there can be");
+    if (state->stock.code < 0)
+        return answer(state, id, state->stock.code, state->stock.text, NULL, 0);
+    if (disks_make(&spawner_disks, &plan, disk, &fail) < 0)
+        return answer(state, id, fail.code, fail.text, NULL, 0);
+    int code = move_in(state, &plan, &spare);
+    if (code < 0) {
+        disks_remove(&spawner_disks, id);
+        return refuse(state, id, code, "cannot make a process or its namespaces (are those switched off on this machine?)");
+    }
+    int said = answer(state, id, 0, "", (int[]){spare.pidfd, spare.control, spare.cgroup}, spare.cgroup < 0 ? 2 : 3);
+    close(spare.pidfd);
+    close(spare.control);
+    return said;
+}

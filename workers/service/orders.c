@@ -1,0 +1,156 @@
+#include "common/base/log.h"
+#include "workers/engines/looking.h"
+#include "workers/engines/policy.h"
+#include "workers/engines/using.h"
+#include "workers/service/worker_inside.h"
+
+enum { LEAVING_MAX = 64 }; /* cancelled jobs that still clean up, beyond as many as there are slots */
+
+static void handle_hello(struct worker *worker, const struct msg_lane_hello *hello)
+{
+    if (hello->epoch != worker->epoch) {
+        log_event(LOG_INFO, "broker.epoch", "epoch=%llu held=%zu", (unsigned long long)hello->epoch,
+                  worker->running.live_count + worker->outbox.count);
+        worker->epoch = hello->epoch;
+        worker->engines_heard = 0;
+        worker->beat_wanted = true;
+    }
+    engines_tell_again(worker->context.engines);
+    worker_tell_moves_again(worker);
+    outbox_resend_all(&worker->outbox);
+}
+
+/* NULL when the job was started, else why it was not. */
+static const char *take_job(struct worker *worker, const struct msg_job_start *start,
+                            struct slice bytes)
+{
+    if (!slice_is(start->stage, stage_wire(worker->plan.stage)))
+        return "another stage";
+    if (worker->state != WORKER_WORKING)
+        return "draining";
+    if (worker->running.live_count >= worker_slots(worker))
+        return "no slot";
+    if (worker->running.leaving_count > worker->plan.slots + LEAVING_MAX)
+        return "cancelled jobs linger";
+    if (outbox_is_full(&worker->outbox))
+        return "outbox full";
+    return running_start(&worker->running, bytes) ? NULL : "out of memory";
+}
+
+/* What is dropped the broker sees missing in the beat, and gives elsewhere. */
+static void handle_start(struct worker *worker, const struct msg_job_start *start,
+                         struct slice bytes)
+{
+    struct running_job *known = running_find(&worker->running, start->job);
+    if (known) {
+        known->token = start->token > known->token ? start->token : known->token;
+        return;
+    }
+    if (outbox_has(&worker->outbox, start->job)) {
+        outbox_resend(&worker->outbox, start->job);
+        return;
+    }
+    const char *why = take_job(worker, start, bytes);
+    if (why)
+        log_event(LOG_INFO, "job.dropped", "job=%.*s token=%llu why=\"%s\"", SLICE_ARG(start->job),
+                  (unsigned long long)start->token, why);
+    else
+        log_event(LOG_DEBUG, "job.started", "job=%.*s token=%llu", SLICE_ARG(start->job),
+                  (unsigned long long)start->token);
+}
+
+/* NULL when out of memory. */
+static struct engine *find_engine(struct worker *worker, struct slice name)
+{
+    char url[257];
+    snprintf(url, sizeof(url), "%.*s", SLICE_ARG(name));
+    return engines_get(worker->context.engines, url);
+}
+
+static void handle_cancel(struct worker *worker, const struct msg_job_cancel *cancel)
+{
+    struct running_job *known = running_find(&worker->running, cancel->job);
+    if (known && (cancel->token == 0 || cancel->token >= known->token))
+        running_cancel(&worker->running, known);
+    outbox_forget(&worker->outbox, cancel->job, cancel->token ? cancel->token : UINT64_MAX);
+    worker_stop_when_idle(worker);
+}
+
+static void handle_move(struct worker *worker, const struct msg_job_move *move)
+{
+    struct running_job *known = running_find(&worker->running, move->job);
+    if (known && known->token == move->token)
+        known->job.move.to = find_engine(worker, move->engine);
+}
+
+static void handle_ack(struct worker *worker, const struct msg_result_ack *ack)
+{
+    outbox_forget(&worker->outbox, ack->job, ack->token);
+    if (worker->said_full && !outbox_is_full(&worker->outbox))
+        worker->beat_wanted = !(worker->said_full = false);
+    worker_stop_when_idle(worker);
+}
+
+static void handle_drain(struct worker *worker, const struct msg_lane_drain *drain)
+{
+    worker_drain(worker,
+                 drain->has_grace_s ? (int64_t)drain->grace_s * 1000 : worker->plan.grace_ms,
+                 "told by the broker");
+}
+
+static void handle_engine(struct worker *worker, const struct msg_lane_engine *told)
+{
+    struct engine *engine = find_engine(worker, told->url);
+    char credentials[257];
+    snprintf(credentials, sizeof(credentials), "%.*s", SLICE_ARG(told->credentials));
+    if (!engine || !engine_set_credentials(engine, credentials))
+        return; /* out of memory: the beat says that it was not taken */
+    engine_told(engine, told->version, told->number, told->calls, (int64_t)told->resume_ms);
+    if (told->state > worker->engines_heard)
+        worker->engines_heard = told->state;
+    worker->beat_wanted = true;
+}
+
+static void handle_look(struct worker *worker, const struct msg_lane_look *look)
+{
+    struct engine *engine = find_engine(worker, look->url);
+    if (engine)
+        engine_look(engine); /* if not, another worker is asked in its time */
+}
+
+static bool is_for_lane(enum message_id id)
+{
+    return id == MSG_lane_hello || id == MSG_lane_engine || id == MSG_lane_look ||
+           id == MSG_lane_drain || id == MSG_job_start || id == MSG_job_cancel ||
+           id == MSG_job_move || id == MSG_result_ack;
+}
+
+bool worker_obey(struct worker *worker, struct slice bytes, struct refusal *no)
+{
+    union any_message message;
+    enum message_id id;
+    if (!message_peek(bytes, &id, no))
+        return false;
+    if (!is_for_lane(id))
+        return refuse(no, REFUSAL_UNKNOWN_MESSAGE, NULL, "%s is not for a lane",
+                      message_get(id)->wire);
+    if (!message_decode(id, bytes, &message, no))
+        return false;
+    if (id == MSG_lane_hello)
+        handle_hello(worker, &message.lane_hello);
+    else if (id == MSG_lane_engine)
+        handle_engine(worker, &message.lane_engine);
+    else if (id == MSG_lane_look)
+        handle_look(worker, &message.lane_look);
+    else if (id == MSG_lane_drain)
+        handle_drain(worker, &message.lane_drain);
+    else if (id == MSG_job_start)
+        handle_start(worker, &message.job_start, bytes);
+    else if (id == MSG_job_cancel)
+        handle_cancel(worker, &message.job_cancel);
+    else if (id == MSG_job_move)
+        handle_move(worker, &message.job_move);
+    else
+        handle_ack(worker, &message.result_ack);
+    return true;
+}

@@ -1,0 +1,197 @@
+#include "workers/service/outbox.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "common/base/cleanup.h"
+#include "schemas/messages/message.h"
+
+enum { RESEND_FIRST_MS = 2000, RESEND_LAST_MS = 32000 };
+
+/* A result's bytes; owned by the outbox and, while it sends them, by ZeroMQ's thread. */
+struct parcel {
+    atomic_int owners;
+    struct buffer bytes;
+};
+
+struct outbox_entry {
+    TAILQ_ENTRY(outbox_entry) links;
+    struct outbox_list *list; /* that it is in */
+    struct job_link by_job;
+    struct parcel *parcel;
+    uint64_t token;
+    int64_t due_ms, wait_ms;
+    char job[];
+};
+
+/* ---- parcels ---------------------------------------------------------------------------- */
+
+static void parcel_release(struct parcel *parcel)
+{
+    if (atomic_fetch_sub(&parcel->owners, 1) > 1)
+        return;
+    buffer_finish(&parcel->bytes);
+    free(parcel);
+}
+
+static void parcel_sent(void *data, void *hint)
+{
+    (void)data;
+    parcel_release(hint);
+}
+
+static bool parcel_is_in_flight(struct parcel *parcel)
+{
+    return atomic_load(&parcel->owners) > 1;
+}
+
+static bool parcel_send(struct parcel *parcel, struct lane *lane)
+{
+    zmq_msg_t message;
+    if (zmq_msg_init_data(&message, parcel->bytes.data, parcel->bytes.len, parcel_sent, parcel) < 0)
+        return false;
+    atomic_fetch_add(&parcel->owners, 1);
+    return lane_send(lane, &message);
+}
+
+/* ---- entries ---------------------------------------------------------------------------- */
+
+void outbox_init(struct outbox *outbox, size_t bytes_max)
+{
+    *outbox = (struct outbox){.bytes_max = bytes_max};
+    TAILQ_INIT(&outbox->unsent);
+    TAILQ_INIT(&outbox->waiting);
+}
+
+/* To the end of a list, from the one it is in. */
+static void entry_move(struct outbox_entry *entry, struct outbox_list *list)
+{
+    if (entry->list)
+        TAILQ_REMOVE(entry->list, entry, links);
+    entry->list = list;
+    TAILQ_INSERT_TAIL(list, entry, links);
+}
+
+static void entry_remove(struct outbox *outbox, struct outbox_entry *entry)
+{
+    TAILQ_REMOVE(entry->list, entry, links);
+    job_index_remove(&entry->by_job);
+    outbox->count--;
+    outbox->bytes -= entry->parcel->bytes.len;
+    parcel_release(entry->parcel);
+    free(entry);
+}
+
+void outbox_finish(struct outbox *outbox)
+{
+    struct outbox_list *lists[] = {&outbox->unsent, &outbox->waiting};
+    for (int i = 0; i < 2; i++)
+        while (!TAILQ_EMPTY(lists[i]))
+            entry_remove(outbox, TAILQ_FIRST(lists[i]));
+}
+
+bool outbox_has(const struct outbox *outbox, struct slice job)
+{
+    return job_index_find(&outbox->by_job, job) != NULL;
+}
+
+bool outbox_is_full(const struct outbox *outbox)
+{
+    return outbox->bytes > outbox->bytes_max || outbox->count > OUTBOX_COUNT_MAX;
+}
+
+bool outbox_push(struct outbox *outbox, struct slice job, uint64_t token, struct buffer *bytes)
+{
+    AUTO_BUFFER taken = *bytes;
+    *bytes = (struct buffer){0};
+    AUTO_FREE struct parcel *parcel = malloc(sizeof(*parcel));
+    AUTO_FREE struct outbox_entry *entry = calloc(1, sizeof(*entry) + job.len);
+    if (!parcel || !entry)
+        return false;
+    outbox_forget(outbox, job, UINT64_MAX);
+    atomic_init(&parcel->owners, 1);
+    parcel->bytes = taken;
+    taken = (struct buffer){0};
+    outbox->count++;
+    outbox->bytes += parcel->bytes.len;
+    memcpy(entry->job, job.data, job.len);
+    entry->by_job = (struct job_link){.job = slice_of(entry->job, job.len), .kept = entry};
+    entry->token = token;
+    entry->wait_ms = RESEND_FIRST_MS;
+    entry->parcel = take_ptr(&parcel);
+    entry_move(entry, &outbox->unsent);
+    job_index_add(&outbox->by_job, &entry->by_job);
+    take_ptr(&entry);
+    return true;
+}
+
+void outbox_forget(struct outbox *outbox, struct slice job, uint64_t token)
+{
+    struct outbox_entry *entry = job_index_find(&outbox->by_job, job);
+    if (entry && entry->token <= token)
+        entry_remove(outbox, entry);
+}
+
+/* ---- sending ---------------------------------------------------------------------------- */
+
+/* One whose bytes are still on their way stays, and is looked at again when it is next due. */
+static void entry_resend(struct outbox *outbox, struct outbox_entry *entry)
+{
+    if (parcel_is_in_flight(entry->parcel))
+        return;
+    entry_move(entry, &outbox->unsent);
+}
+
+void outbox_resend(struct outbox *outbox, struct slice job)
+{
+    struct outbox_entry *entry = job_index_find(&outbox->by_job, job);
+    if (entry && entry->list == &outbox->waiting)
+        entry_resend(outbox, entry);
+}
+
+void outbox_resend_due(struct outbox *outbox, int64_t now_ms)
+{
+    struct outbox_entry *next;
+    for (struct outbox_entry *entry = TAILQ_FIRST(&outbox->waiting); entry; entry = next) {
+        next = TAILQ_NEXT(entry, links);
+        if (entry->due_ms > now_ms)
+            continue;
+        if (entry->wait_ms < RESEND_LAST_MS)
+            entry->wait_ms *= 2;
+        entry_resend(outbox, entry);
+    }
+}
+
+void outbox_resend_all(struct outbox *outbox)
+{
+    struct outbox_entry *next;
+    for (struct outbox_entry *entry = TAILQ_FIRST(&outbox->waiting); entry; entry = next) {
+        next = TAILQ_NEXT(entry, links);
+        entry->due_ms = 0;
+        entry->wait_ms = RESEND_FIRST_MS;
+        entry_resend(outbox, entry);
+    }
+}
+
+void outbox_flush(struct outbox *outbox, struct lane *lane, int64_t now_ms)
+{
+    while (!TAILQ_EMPTY(&outbox->unsent)) {
+        struct outbox_entry *entry = TAILQ_FIRST(&outbox->unsent);
+        if (!parcel_send(entry->parcel, lane))
+            return;
+        entry_move(entry, &outbox->waiting);
+        entry->due_ms = now_ms + entry->wait_ms;
+    }
+}
+
+bool outbox_list_jobs(const struct outbox *outbox, struct buffer *packed)
+{
+    const struct outbox_list *lists[] = {&outbox->unsent, &outbox->waiting};
+    for (int i = 0; i < 2; i++) {
+        struct outbox_entry *entry;
+        TAILQ_FOREACH(entry, lists[i], links)
+        if (!jobs_append(packed, entry->by_job.job, entry->token))
+            return false;
+    }
+    return true;
+}

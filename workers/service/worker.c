@@ -1,0 +1,387 @@
+#include "workers/service/worker.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "workers/engines/policy.h"
+#include "workers/service/result.h"
+#include "common/base/text.h"
+#include "workers/service/worker_inside.h"
+#include "workers/tools/search/search_service.h"
+
+enum {
+    BEAT_MS = 1000,
+    MESSAGES_A_TURN = 256,
+    LINGER_MS = 2000, /* for the last beat and results to leave */
+    CONNECTIONS_MIN = 16,
+    TROUBLE_MS = 600000 /* it is told for so long after it is over */
+};
+
+/* ---- the beat --------------------------------------------------------------------------- */
+
+uint64_t worker_slots(const struct worker *worker)
+{
+    size_t stuck = running_count_stuck(&worker->running);
+    return stuck < worker->plan.slots ? worker->plan.slots - stuck : 0;
+}
+
+/* While the outbox is full it says it has no slot beyond those it holds. */
+static uint64_t slots_to_say(const struct worker *worker)
+{
+    uint64_t held = worker->running.live_count + worker->outbox.count;
+    uint64_t slots = outbox_is_full(&worker->outbox) ? held : worker_slots(worker);
+    return slots > 65536 ? 65536 : slots ? slots : 1;
+}
+
+/* What an operator wants to know of the node; as much of it as the message takes. */
+static void say_node(const struct worker *worker, struct msg_worker_beat *beat)
+{
+    const struct worker_plan *plan = &worker->plan;
+    beat->sandbox = slice_from_str(plan->sandbox);
+    beat->sandbox_why = slice_from_str(plan->sandbox_why);
+    beat->kernel = text_cut(worker->node.release, 64);
+    beat->sandboxes = spawner_count(worker->context.spawner);
+    beat->has_sandbox = beat->sandbox.len > 0;
+    beat->has_sandbox_why = beat->sandbox_why.len > 0;
+    beat->has_kernel = beat->kernel.len > 0;
+    beat->has_sandboxes = true;
+    beat->has_trouble = worker->trouble[0] && clock_ms() < worker->trouble_until_ms;
+    beat->trouble = beat->has_trouble ? slice_from_str(worker->trouble) : (struct slice){0};
+}
+
+static bool beat_encode(struct worker *worker, struct buffer *out)
+{
+    AUTO_BUFFER packed = {0};
+    if (!running_list_jobs(&worker->running, &packed) ||
+        !outbox_list_jobs(&worker->outbox, &packed))
+        return false;
+    struct msg_worker_beat beat = {
+        .worker = slice_from_str(worker->id),
+        .stage = slice_from_str(stage_wire(worker->plan.stage)),
+        .slots = slots_to_say(worker),
+        .lane = slice_from_str(worker->lane.endpoint),
+        .host = slice_from_str(worker->host),
+        .progress = loop_progress(worker->context.loop),
+        .draining = worker->state != WORKER_WORKING || worker_slots(worker) == 0,
+        .epoch = worker->epoch,
+        .engines = worker->engines_heard,
+        .has_engines = worker->plan.stage == STAGE_RUN,
+        .jobs = {buffer_peek(&packed),
+                 (uint32_t)(worker->running.live_count + worker->outbox.count)},
+    };
+    say_node(worker, &beat);
+    struct refusal no;
+    if (message_encode(MSG_worker_beat, &beat, out, &no))
+        return true;
+    log_event(LOG_ERROR, "beat.refused", "field=%s why=\"%s\" action=skipped", no.field, no.text);
+    return false;
+}
+
+/* Skipped while the broker is away, so that none pile up; sent as soon as it is back. */
+static void send_wanted_beat(struct worker *worker)
+{
+    AUTO_BUFFER bytes = {0};
+    if (!worker->beat_wanted || !lane_can_send(&worker->lane))
+        return;
+    worker_send_sights(worker);
+    worker_send_moves(worker);
+    if (lane_can_send(&worker->lane) && beat_encode(worker, &bytes))
+        worker->beat_wanted = !lane_send_copy(&worker->lane, buffer_peek(&bytes));
+}
+
+static void say_malformed(struct worker *worker)
+{
+    if (worker->malformed == worker->malformed_said)
+        return;
+    const struct refusal *last = &worker->malformed_last;
+    log_event(LOG_WARN, "lane.malformed", "count=%llu reason=%s field=%s why=\"%s\" action=dropped",
+              (unsigned long long)worker->malformed, refusal_wire(last->reason), last->field,
+              last->text);
+    worker->malformed_said = worker->malformed;
+}
+
+static void beat_due(void *arg)
+{
+    struct worker *worker = arg;
+    worker->beat_timer = loop_after(worker->context.loop, BEAT_MS, beat_due, worker);
+    if (!worker->beat_timer)
+        abort(); /* a worker that cannot beat is dead; better seen at once */
+    worker->beat_wanted = true;
+    worker_watch_cache(worker);
+    say_malformed(worker);
+    const char *why = lane_mend(&worker->lane, clock_ms());
+    if (why)
+        log_event(LOG_WARN, "worker.not-let-in", "broker=%s why=\"%s\" action=tries-again",
+                  worker->plan.broker, why);
+    outbox_resend_due(&worker->outbox, clock_ms());
+}
+
+static bool receive_one(struct worker *worker)
+{
+    zmq_msg_t message;
+    if (!lane_receive(&worker->lane, &message))
+        return false;
+    struct slice bytes = slice_of(zmq_msg_data(&message), zmq_msg_size(&message));
+    worker->malformed += !worker_obey(worker, bytes, &worker->malformed_last);
+    zmq_msg_close(&message);
+    return true;
+}
+
+static void no_more(void *arg)
+{
+    (void)arg;
+}
+
+/* Its reading is pump's. */
+static void lane_readable(void *arg, uint32_t events)
+{
+    (void)arg, (void)events;
+}
+
+/* Asking takes what ZeroMQ has to say; unasked, the descriptor stays ready and the loop spins. */
+static void sink_spoke(void *arg, uint32_t events)
+{
+    (void)events;
+    struct worker *worker = arg;
+    lane_can_send(&worker->lane);
+}
+
+/* Before each wait: all that is there is read (a bound at a time), all that can be sent is sent. */
+static void pump(void *arg)
+{
+    struct worker *worker = arg;
+    for (int count = 0; receive_one(worker);)
+        if (++count == MESSAGES_A_TURN) {
+            loop_post(worker->context.loop, &worker->more);
+            break;
+        }
+    worker->beat_wanted |= engines_are_awaited(worker->context.engines);
+    send_wanted_beat(worker);
+    outbox_flush(&worker->outbox, &worker->lane, clock_ms());
+}
+
+/* ---- jobs' ends ------------------------------------------------------------------------- */
+
+static void job_ended(void *arg, struct running_job *ended)
+{
+    struct worker *worker = arg;
+    AUTO_BUFFER bytes = {0};
+    uint64_t ms = (uint64_t)(clock_ms() - ended->started_ms);
+    struct slice job = ended->job.start.job;
+    log_event(LOG_DEBUG, "job.ended", "job=%.*s outcome=%s ms=%llu%s", SLICE_ARG(job),
+              outcome_wire(ended->job.result.outcome), (unsigned long long)ms,
+              ended->is_cancelled ? " cancelled=1" : "");
+    if (!ended->is_cancelled)
+        worker_tell_move(worker, ended); /* before the result, which is then of the right engine */
+    if (!ended->is_cancelled &&
+        (!result_encode(&ended->job, worker->id, ended->token, ms, &bytes) ||
+         !outbox_push(&worker->outbox, job, ended->token, &bytes)))
+        log_event(LOG_ERROR, "result.lost", "job=%.*s why=\"out of memory\" action=given-back",
+                  SLICE_ARG(job));
+    if (!worker->said_full && outbox_is_full(&worker->outbox))
+        worker->beat_wanted = worker->said_full = true;
+    worker_stop_when_idle(worker);
+}
+
+void worker_end_job(struct worker *worker, struct running_job *job, const struct job_result *result)
+{
+    AUTO_BUFFER bytes = {0};
+    uint64_t ms = (uint64_t)(clock_ms() - job->started_ms);
+    struct slice name = job->job.start.job;
+    if (result_encode_bare(name, worker->id, job->token, ms, result, &bytes))
+        outbox_push(&worker->outbox, name, job->token, &bytes);
+    running_cancel(&worker->running, job);
+}
+
+/* Every await of its fiber has long ended; what does not end is a file operation on a thread. */
+static void job_overdue(void *arg, struct running_job *job)
+{
+    log_event(LOG_WARN, "job.overdue", "job=%.*s action=given-up", SLICE_ARG(job->job.start.job));
+    worker_end_job(arg, job,
+                   &(struct job_result){
+                       .outcome = OUTCOME_INFRA,
+                       .fault = FAULT_STORE,
+                       .detail = "a file operation of the store, the cache or the image does not "
+                                 "return"});
+}
+
+/* ---- life ------------------------------------------------------------------------------- */
+
+static int make_id(struct worker *worker, struct fail *fail)
+{
+    uint32_t random;
+    uname(&worker->node);
+    if (gethostname(worker->host, sizeof(worker->host)) < 0 ||
+        getrandom(&random, sizeof(random), 0) != sizeof(random))
+        return fail_set(fail, -errno, "cannot name this worker: %s", strerror(errno));
+    for (char *at = worker->host; *at; at++)
+        if (!name_is_valid(slice_of(at, 1)))
+            *at = '-';
+    snprintf(worker->id, sizeof(worker->id), "%s-%d-%08x", worker->host, (int)getpid(), random);
+    return 0;
+}
+
+static int watch_cache(struct worker *worker, struct fail *fail)
+{
+    const char *trouble = worker->plan.trouble;
+    struct slice fits = text_cut(trouble ? trouble : "", sizeof(worker->trouble) - 1);
+    snprintf(worker->trouble, sizeof(worker->trouble), "%.*s", SLICE_ARG(fits));
+    text_tame(worker->trouble);
+    worker->trouble_until_ms = clock_ms() + TROUBLE_MS;
+    worker->context.cache_watch = &worker->cache_watch;
+    return cache_watch_open(&worker->cache_watch, worker->plan.cache, worker->plan.mount_point, fail);
+}
+
+/* What an engine serves is told soon, as rollouts may wait for it. */
+static void look_ended(void *arg)
+{
+    struct worker *worker = arg;
+    struct engine_news news;
+    worker->beat_wanted |= engines_tell_next(worker->context.engines, &news) && news.is_other;
+    worker_stop_when_idle(worker);
+}
+
+static int make_context(struct worker *worker, struct fail *fail)
+{
+    struct job_context *context = &worker->context;
+    if (watch_cache(worker, fail) < 0)
+        return fail->code;
+    struct http_limits limits = {.connections_max = (long)worker->plan.slots + 1, /* and a look */
+                                 .connect_ms = HTTP_CONNECT_MS,
+                                 .silence_ms = HTTP_SILENCE_MS};
+    if (limits.connections_max < CONNECTIONS_MIN)
+        limits.connections_max = CONNECTIONS_MIN;
+    context->layers = (struct layers){
+        worker->plan.store, worker->plan.cache, worker->plan.cache_bytes};
+    context->grants = &worker->plan.grants;
+    context->loop = loop_create();
+    if (!context->loop || !spawner_attach(context->spawner, context->loop))
+        return fail_set(fail, -errno, "no event loop: %s", strerror(errno));
+    if (worker_take_signals(worker, fail) < 0)
+        return fail->code;
+    context->http = http_create(context->loop, &limits, fail);
+    if (!context->http)
+        return fail->code;
+    if (worker->plan.search && !(context->search = search_create(
+                                     context->http, worker->plan.search, worker->plan.search_key,
+                                     fail)))
+        return fail->code;
+    context->engines = engines_create(context->http);
+    if (context->engines)
+        engines_on_look(context->engines, look_ended, worker);
+    if (context->engines)
+        engines_set_tokenizers(context->engines, &worker->plan.tokenizers);
+    context->images = images_create(context->loop, worker->plan.cache, worker->plan.images_gib,
+                                     &worker->plan.images);
+    return context->engines && context->images ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+}
+
+static int open_lane(struct worker *worker, struct fail *fail)
+{
+    struct lane_plan plan = {.broker = worker->plan.broker,
+                             .advertise = worker->plan.advertise,
+                             .port_first = worker->plan.port_first,
+                             .port_last = worker->plan.port_last,
+                             .worker = worker->id,
+                             .key = worker->plan.key,
+                             .allow_plaintext = worker->plan.allow_plaintext};
+    worker->zmq = zmq_ctx_new();
+    if (!worker->zmq)
+        return fail_set(fail, -errno, "ZeroMQ does not start: %s", zmq_strerror(errno));
+    return lane_open(&worker->lane, worker->zmq, &plan, fail);
+}
+
+static int watch_all(struct worker *worker, struct fail *fail)
+{
+    struct loop *loop = worker->context.loop;
+    int fds[2];
+    if (!lane_fds(&worker->lane, fds))
+        return fail_set(fail, -errno, "no ZeroMQ descriptor: %s", zmq_strerror(errno));
+    worker->watches[0] = loop_watch(loop, fds[0], EPOLLIN, lane_readable, NULL);
+    worker->watches[1] = loop_watch(loop, fds[1], EPOLLIN, sink_spoke, worker);
+    worker->beat_timer = loop_after(loop, 0, beat_due, worker);
+    if (!worker->watches[0] || !worker->watches[1] || !worker->beat_timer)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    worker->more = (struct loop_soon){.run = no_more};
+    loop_set_prepare(loop, pump, worker);
+    return 0;
+}
+
+struct worker *worker_create(const struct worker_plan *plan, struct spawner *spawner,
+                             struct fail *fail)
+{
+    struct fail words;
+    fail = fail ? fail : &words;
+    struct worker *worker = calloc(1, sizeof(*worker));
+    if (!worker) {
+        fail_set(fail, -ENOMEM, "out of memory");
+        spawner_stop(&spawner);
+        return NULL;
+    }
+    worker->plan = *plan;
+    worker->context.spawner = spawner;
+    worker->signals = -1;
+    outbox_init(&worker->outbox, plan->outbox_bytes);
+    running_init(&worker->running, &worker->context);
+    worker->running.ended = job_ended;
+    worker->running.overdue = job_overdue;
+    worker->running.arg = worker;
+    if (make_id(worker, fail) < 0 || make_context(worker, fail) < 0 ||
+        open_lane(worker, fail) < 0 || watch_all(worker, fail) < 0)
+        worker_destroy(&worker);
+    return worker;
+}
+
+bool worker_destroy(struct worker **worker)
+{
+    struct worker *old = *worker;
+    if (!old)
+        return true;
+    lane_close(&old->lane, LINGER_MS);
+    if (old->zmq)
+        zmq_ctx_term(old->zmq); /* waits for what is still to leave */
+    old->zmq = NULL;
+    spawner_stop(&old->context.spawner);
+    if (old->running.live_count + old->running.leaving_count > 0)
+        return false;
+    for (int i = 0; old->context.loop && i < 3; i++)
+        loop_unwatch(old->context.loop, &old->watches[i]);
+    outbox_finish(&old->outbox);
+    images_destroy(&old->context.images);
+    engines_destroy(&old->context.engines);
+    search_destroy(&old->context.search);
+    http_destroy(&old->context.http);
+    loop_destroy(&old->context.loop);
+    if (old->signals >= 0)
+        close(old->signals);
+    cache_watch_close(&old->cache_watch);
+    free(take_ptr(worker));
+    return true;
+}
+
+const char *worker_id(const struct worker *worker)
+{
+    return worker->id;
+}
+const char *worker_lane(const struct worker *worker)
+{
+    return worker->lane.endpoint;
+}
+
+const char *worker_trouble(const struct worker *worker)
+{
+    return worker->trouble;
+}
+
+enum worker_end worker_run(struct worker *worker)
+{
+    loop_run(worker->context.loop);
+    pump(worker); /* the last beat and results */
+    return worker->end;
+}

@@ -1,0 +1,71 @@
+/*
+ * worker_inside.h - a worker's insides, shared by worker.c (its life and beat), service/orders.c
+ * (what the broker tells it) and service/leave.c (signals and the way out).
+ */
+#ifndef SLUICE_WORKERS_SERVICE_WORKER_INSIDE_H
+#define SLUICE_WORKERS_SERVICE_WORKER_INSIDE_H
+
+#include <sys/utsname.h>
+
+#include "workers/service/cache_watch.h"
+#include "workers/service/lane.h"
+#include "workers/service/outbox.h"
+#include "workers/service/running.h"
+#include "workers/service/worker.h"
+
+enum worker_state { WORKER_WORKING, WORKER_DRAINING, WORKER_LEAVING };
+
+struct worker {
+    struct worker_plan plan;
+    enum worker_state state;
+    enum worker_end end;
+    struct cache_watch cache_watch;
+    char trouble[256]; /* told with the beat until then */
+    int64_t trouble_until_ms;
+    char id[128], host[65];
+    struct utsname node;
+    uint64_t epoch, engines_heard; /* the newest lane.engine */
+    struct job_context context;
+    void *zmq;
+    struct lane lane;
+    struct running running;
+    struct outbox outbox;
+    struct loop_watch *watches[3]; /* the lane's two descriptors, signals */
+    int signals, signals_seen;
+    struct loop_timer *beat_timer, *leave_timer;
+    int64_t leave_at_ms; /* draining: when its grace is over */
+    struct loop_soon more; /* the lane holds more than was read this turn */
+    bool beat_wanted, said_full;
+    uint64_t malformed, malformed_said;
+    struct refusal malformed_last;
+};
+
+/* Takes one message of the lane. False with a refusal: it was none, and nothing changed. */
+bool worker_obey(struct worker *worker, struct slice bytes, struct refusal *no);
+
+/* Tells the broker what the jobs hold on engines, where that is new. */
+void worker_send_sights(struct worker *worker);
+/* And which engine a job went to that was told to move. */
+void worker_send_moves(struct worker *worker);
+/* That one's, if it is not told yet; those of all that moved, before the next beat: to a broker that forgot. */
+void worker_tell_move(struct worker *worker, struct running_job *job);
+void worker_tell_moves_again(struct worker *worker);
+
+/* Blocks SIGTERM, SIGINT and SIGCHLD (before any thread is made) and watches them. */
+int worker_take_signals(struct worker *worker, struct fail *fail);
+/*
+ * Cancels a job and answers in its place. What cannot be told for want of memory the broker sees
+ * missing in the beat.
+ */
+void worker_end_job(struct worker *worker, struct running_job *job,
+                    const struct job_result *result);
+/* How many jobs it can hold now: less those that are stuck. */
+uint64_t worker_slots(const struct worker *worker);
+/* Gives all back and leaves as soon as it can, for a new worker to begin where the cache is not what it was. */
+void worker_watch_cache(struct worker *worker);
+/* Takes no new job, and leaves after the grace at the latest. */
+void worker_drain(struct worker *worker, int64_t grace_ms, const char *why);
+/* Call whenever a job or a result went: stops the loop once a leaving worker has nothing left. */
+void worker_stop_when_idle(struct worker *worker);
+
+#endif

@@ -1,0 +1,10 @@
+/* kinds.h - the rows of the table of task kinds (kinds.c): one kind, one file. */
+#ifndef SLUICE_WORKERS_STAGES_KINDS_H
+#define SLUICE_WORKERS_STAGES_KINDS_H
+
+#include "workers/service/job.h"
+
+extern const struct task_kind kind_sandbox; /* sandbox_kind.c */
+extern const struct task_kind kind_noop;    /* noop.c */
+
+#endif

@@ -1,0 +1,267 @@
+/*
+ * The kind "sandbox": init writes the task's files and runs its set-up, run lets the agent work on
+ * what init left, eval scores what the agent left.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "workers/agents/agent.h"
+#include "workers/runtime/fiber.h"
+#include "workers/evaluators/evaluator.h"
+#include "workers/stages/kinds.h"
+#include "workers/stages/stage_room.h"
+
+enum { OUTPUT_MAX = 16384, TAIL_MAX = 1200 };
+
+/* ---- init --------------------------------------------------------------------------------- */
+
+/* These return whether to go on; if not, the job has ended. */
+
+static bool write_file(struct job *job, struct stage_room *room, const struct task_file *file)
+{
+    struct fail fail = {0};
+    int code = sandbox_write_file(room->sandbox, file->path, file->content, file->content_len,
+                                  file->mode, &fail);
+    if (code == 0)
+        return true;
+    if (stage_is_file_fault(code))
+        job_end(job, OUTCOME_TASK, "cannot write the file %.400s: %s", file->path, fail.text);
+    else
+        stage_end_failed(job, room, BLAME_TASK, code, &fail);
+    return false;
+}
+
+static bool run_setup(struct job *job, struct stage_room *room, const char *command)
+{
+    struct fail fail = {0};
+    struct sandbox_output output = {0};
+    char how[160];
+    int code = sandbox_command(room->sandbox, command, stage_command_ms(job->task->limits.init_s),
+                               OUTPUT_MAX, &output, &fail);
+    bool good = code == 0 && output.status == 0 && !output.timed_out;
+    if (code < 0 || sandbox_breach(room->sandbox))
+        stage_end_failed(job, room, BLAME_TASK, code, &fail);
+    else if (!good) {
+        stage_describe_end(room, &output, how, sizeof(how));
+        job_end(job, OUTCOME_TASK, "the set-up command %.300s %s: %s", command, how,
+                stage_output_tail(&output, TAIL_MAX));
+    }
+    free(output.text);
+    return good && !sandbox_breach(room->sandbox);
+}
+
+static bool set_up(struct job *job, struct stage_room *room)
+{
+    const struct task *task = job->task;
+    for (size_t i = 0; i < task->file_count; i++)
+        if (!write_file(job, room, &task->files[i]))
+            return false;
+    for (size_t i = 0; i < task->setup_count; i++)
+        if (!run_setup(job, room, task->setup[i]))
+            return false;
+    return true;
+}
+
+/*
+ * Packs what `who` wrote, in a time of its own. What is packed late must not be scored without its
+ * files.
+ */
+static bool pack(struct job *job, struct stage_room *room, enum blame_who who)
+{
+    struct fail fail = {0};
+    fiber_lift_deadline(stage_closing_by(room));
+    int code = layer_pack(&job->context->layers, room->sandbox, &job->result.layer, &fail);
+    fiber_pop_deadline();
+    room->fault = job->result.layer.fault;
+    if (code == -ENAMETOOLONG || code == -EFBIG)
+        job_end(job, blame_get(who, BLAME_TREE).outcome, "the files cannot be packed: %s", fail.text);
+    else if (code == -ETIMEDOUT && !sandbox_breach(room->sandbox))
+        job_fail(job, OUTCOME_INFRA, room->fault, "the files were not packed within %d s",
+                 JOB_PACK_MS / 1000);
+    else if (code < 0)
+        stage_end_failed(job, room, who, code, &fail);
+    if (code < 0 && job->result.outcome == OUTCOME_AGENT)
+        strcpy(job->result.layer.digest, LAYER_UNKNOWN); /* or what was there before would be scored */
+    return code == 0;
+}
+
+static void sandbox_init(struct job *job)
+{
+    struct stage_room room = {0};
+    struct fail fail = {0};
+    char limits[96];
+    bool is_empty = job->task->file_count == 0 && job->task->setup_count == 0;
+    int code = is_empty ? stage_room_find_image(&room, job, &fail) : stage_room_open(&room, job, &fail);
+    job_begin_work(job);
+    if (code < 0)
+        stage_end_failed(job, &room, BLAME_TASK, code, &fail);
+    else if (is_empty || (set_up(job, &room) && pack(job, &room, BLAME_TASK))) {
+        stage_describe_breaches(&room, limits, sizeof(limits));
+        job_end(job, OUTCOME_OK, "%zu files, %zu set-up commands%s", job->task->file_count,
+                job->task->setup_count, limits);
+    }
+    stage_confirm(job, &room);
+    stage_room_close(&room);
+}
+
+/* ---- run ---------------------------------------------------------------------------------- */
+
+static bool find_engine(struct job *job, struct engine **ret)
+{
+    char url[257];
+    if (!job->start.has_engine) {
+        job_end(job, OUTCOME_INFRA, "the agent needs an engine and the job names none");
+        return false;
+    }
+    snprintf(url, sizeof(url), "%.*s", SLICE_ARG(job->start.engine));
+    *ret = engines_get(job->context->engines, url);
+    if (!*ret)
+        job_fail(job, OUTCOME_INFRA, FAULT_NODE, "no engine can be made for %s: out of memory", url);
+    return *ret != NULL;
+}
+
+static bool wants_kernels(const struct task *task)
+{
+    for (size_t i = 0; i < task->tool_count; i++)
+        if (strcmp(task->tools[i], "ipython") == 0)
+            return true;
+    return false;
+}
+
+static bool open_run_room(struct job *job, struct stage_room *room)
+{
+    struct fail fail = {0};
+    room->kernels = wants_kernels(job->task);
+    int code = stage_room_add_init(room, job, &fail);
+    if (code == 0)
+        code = stage_room_open(room, job, &fail);
+    if (code < 0)
+        stage_end_failed(job, room, BLAME_AGENT, code, &fail);
+    return code == 0;
+}
+
+/* What it was sampled with, which is the same in all traces: else it is not to be trained on. */
+static void keep_identity(struct job *job, const struct record *record)
+{
+    struct job_result *result = &job->result;
+    for (size_t i = 0; i < record->trace_count; i++) {
+        const struct record_trace *trace = &record->traces[i];
+        if (i == 0) {
+            memcpy(result->tokenizer_digest, trace->tokenizer_digest, sizeof(result->tokenizer_digest));
+            memcpy(result->template_digest, trace->template_digest, sizeof(result->template_digest));
+        } else if ((result->outcome == OUTCOME_OK || result->outcome == OUTCOME_AGENT) &&
+                   (strcmp(result->tokenizer_digest, trace->tokenizer_digest) != 0 ||
+                    strcmp(result->template_digest, trace->template_digest) != 0)) {
+            job_fail(job, OUTCOME_INFRA, FAULT_ENGINE,
+                     "the engine's tokenizer or chat template was another one from trace %zu on", i + 1);
+            return;
+        }
+    }
+}
+
+static void keep_record(struct job *job, const struct record *record)
+{
+    struct refusal no = {0};
+    if (record->trace_count == 0 && record->message_count == 0)
+        return;
+    keep_identity(job, record);
+    if (record_encode(record, &job->result.record, &no))
+        return;
+    buffer_clear(&job->result.record);
+    job_end(job, OUTCOME_INFRA, "the record cannot be written: %s: %s", no.field, no.text);
+}
+
+/* Its words, behind a mark where its last turns were further from the first than the task lets them. */
+static void say_end(struct job *job, const struct agent_run *run, struct blame blame, const char *words)
+{
+    const bool has_worked = blame.outcome == OUTCOME_OK || blame.outcome == OUTCOME_AGENT;
+    if (has_worked && age_is_marked(&run->age, job->task))
+        job_fail(job, blame.outcome, blame.fault, STALE_MARK "a turn was %llu versions behind; %s",
+                 (unsigned long long)run->age.most, words);
+    else
+        job_fail(job, blame.outcome, blame.fault, "%s", words);
+}
+
+static void say_breach(struct job *job, const struct agent_run *run, const char *breach)
+{
+    char words[64];
+    strcpy(job->result.layer.digest, LAYER_UNKNOWN);
+    snprintf(words, sizeof(words), "%s limit", breach);
+    say_end(job, run, blame_get(BLAME_AGENT, BLAME_LIMIT), words);
+}
+
+static void finish_run(struct job *job, struct stage_room *room, const struct agent_run *run,
+                       enum outcome outcome)
+{
+    const bool is_stale = outcome == OUTCOME_CANCELLED && run->fault == FAULT_STALE;
+    const char *breach = room->sandbox ? sandbox_breach(room->sandbox) : NULL;
+    bool is_late = fiber_is_late();
+    if ((outcome == OUTCOME_CANCELLED && !is_stale) || fiber_is_cancelled()) {
+        job_end(job, OUTCOME_CANCELLED, "cancelled");
+        return;
+    }
+    if (breach && run->fault != FAULT_STALE)
+        say_breach(job, run, breach);
+    else if (outcome == OUTCOME_TASK || outcome == OUTCOME_INFRA || is_stale || !room->sandbox ||
+             pack(job, room, BLAME_AGENT))
+        say_end(job, run, (struct blame){.outcome = outcome, .fault = run->fault}, run->detail);
+    if (stage_record_usage(room, is_late, run->record) && stage_record_touched(room, run->record))
+        keep_record(job, run->record);
+    else
+        job_end(job, OUTCOME_INFRA, "the record cannot be written: out of memory");
+}
+
+static void run_agent(struct job *job, const struct agent *agent, struct engine *engine,
+                      struct stage_room *room)
+{
+    struct record record;
+    record_init(&record);
+    struct agent_run run = {.task = job->task,
+                            .sample = job->start.sample,
+                            .engine = engine,
+                            .move = &job->move,
+                            .sandbox = room->sandbox,
+                            .search = job->context->search,
+                            .record = &record};
+    job_begin_work(job);
+    enum outcome outcome = agent->run(&run);
+    job->result.answer = take_ptr(&run.answer);
+    finish_run(job, room, &run, outcome);
+    record_finish(&record);
+}
+
+static void sandbox_run(struct job *job)
+{
+    struct stage_room room = {0};
+    struct engine *engine = NULL;
+    const struct agent *agent = agent_find(job->task->agent_kind);
+    if (!agent)
+        job_end(job, OUTCOME_TASK, "this worker knows no agent \"%s\"", job->task->agent_kind);
+    else if ((!agent->needs_engine || find_engine(job, &engine)) &&
+             (!agent->needs_sandbox || open_run_room(job, &room)))
+        run_agent(job, agent, engine, &room);
+    stage_confirm(job, &room);
+    stage_room_close(&room);
+}
+
+/* ---- eval --------------------------------------------------------------------------------- */
+
+static void sandbox_eval(struct job *job)
+{
+    const struct evaluator *evaluator = evaluator_find(job->task->eval_kind);
+    if (evaluator)
+        evaluator->run(job);
+    else
+        job_end(job, OUTCOME_TASK, "this worker knows no evaluator \"%s\"", job->task->eval_kind);
+}
+
+const struct task_kind kind_sandbox = {
+    .name = "sandbox",
+    .doc = "An agent works in a sandbox; an evaluator scores what it left.",
+    .init = sandbox_init,
+    .run = sandbox_run,
+    .eval = sandbox_eval,
+};

@@ -1,0 +1,78 @@
+/* Whether what a stage came to can be believed: its sandbox, and all that stood under it, must be whole at the end. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/base/cleanup.h"
+#include "workers/service/cache_watch.h"
+#include "workers/runtime/fiber.h"
+#include "workers/files/held_dir.h"
+#include "workers/stages/stage_room.h"
+#include "workers/runtime/offload.h"
+#include "workers/sandbox/process.h"
+
+/* A prepared one is held by the directory that its root is in. */
+static bool is_image_there(const struct image_hold *image)
+{
+    struct stat now;
+    if (stat(image->path, &now) < 0)
+        return false;
+    if (image->lock < 0)
+        return now.st_dev == image->dev && now.st_ino == image->ino;
+    AUTO_FREE char *above = strndup(image->path, (size_t)(strrchr(image->path, '/') - image->path));
+    return above && held_dir_is_at(image->lock, above);
+}
+
+struct look {
+    const struct job *job;
+    const struct stage_room *room;
+    struct fail *fail;
+};
+
+/* On a thread: an image may be far away. */
+static int look_work(void *arg, const atomic_bool *stop)
+{
+    const struct look *look = arg;
+    const struct stage_room *room = look->room;
+    (void)stop;
+    int code = cache_watch_look(look->job->context->cache_watch, look->fail);
+    for (size_t i = 0; i < room->layer_count && code == 0; i++)
+        if (!held_dir_is_at(room->layers[i].lock, room->layers[i].path))
+            code = fail_set(look->fail, -ENODEV, "the layer %s is not there any more, or is another one", room->layers[i].path);
+    if (code == 0 && room->image.path && strcmp(room->image.path, "host") != 0 && !is_image_there(&room->image))
+        code = fail_set(look->fail, -ENOMEDIUM, "the image %s is not there any more, or is another one", room->image.path);
+    return code;
+}
+
+static int confirm(struct job *job, struct stage_room *room, struct fail *fail)
+{
+    struct look look = {job, room, fail};
+    fiber_lift_deadline(stage_closing_by(room));
+    int code = offload_run(look_work, &look, fail);
+    if (code == 0 && room->sandbox && !sandbox_breach(room->sandbox))
+        code = sandbox_confirm(room->sandbox, fail);
+    fiber_pop_deadline();
+    if (code == -EIO && room->sandbox && sandbox_breach(room->sandbox))
+        return 0; /* met meanwhile, and too late to matter */
+    if (code == -ETIMEDOUT)
+        fail_set(fail, code, "its image, its layers or its first process did not answer any more");
+    return code;
+}
+
+void stage_confirm(struct job *job, struct stage_room *room)
+{
+    struct fail fail = {0};
+    char came_to[512];
+    const enum outcome outcome = job->result.outcome;
+    if (!room->image.path || outcome == OUTCOME_INFRA || outcome == OUTCOME_CANCELLED)
+        return;
+    int code = confirm(job, room, &fail);
+    if (code == 0 || code == -ECANCELED)
+        return;
+    snprintf(came_to, sizeof(came_to), "%.400s", job->result.detail);
+    layer_finish(&job->result.layer);
+    job->result.has_reward = false;
+    job_fail(job, OUTCOME_INFRA, code == -ENOMEDIUM ? FAULT_IMAGE : FAULT_NODE,
+             "the sandbox was not whole at the end, so that this does not count (%s): %s", came_to, fail.text);
+}
