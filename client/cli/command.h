@@ -7,7 +7,6 @@
 
 #include "client/sluice.h"
 #include "common/cmdline/cmdline.h"
-#include "common/cmdline/duration.h"
 
 enum exit_status {
     EXITS_OK = 0,

@@ -6,6 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define SECONDS(n) (UINT64_C(1000) * (n))
+#define MINUTES(n) SECONDS(UINT64_C(60) * (n))
+#define HOURS(n) MINUTES(UINT64_C(60) * (n))
+#define DAYS(n) HOURS(UINT64_C(24) * (n))
 #define DURATION_FOREVER ((uint64_t)INT64_MAX)
 
 /* Milliseconds. A number needs its unit, 0 alone does not; "forever" is DURATION_FOREVER. False if it is none. */

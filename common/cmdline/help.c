@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "common/cmdline/cmdline.h"
-#include "common/cmdline/duration.h"
 
 enum { INDENT = 26, WIDTH = 110, SHORT = 80 };
 

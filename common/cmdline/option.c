@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/cmdline/duration.h"
-#include "common/cmdline/size.h"
 
 static char dashed(char c) { return c == '_' ? '-' : c; }
 

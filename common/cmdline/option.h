@@ -31,6 +31,8 @@
 #include <stdint.h>
 
 #include "common/base/fail.h"
+#include "common/cmdline/duration.h"
+#include "common/cmdline/size.h"
 
 enum option_kind {
     OPTION_FLAG,

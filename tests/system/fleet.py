@@ -171,7 +171,7 @@ class Fleet:
 
     def add_worker(self, stage, name, prefix=(), options=()):
         arguments = [WORKER, stage, "--broker", self.url, "--store", self.store, "--cache",
-                     os.path.join(self.root, f"cache-{name}"), "--grace", str(self.grace_s), *self.worker_options, *options]
+                     os.path.join(self.root, f"cache-{name}"), "--grace", f"{self.grace_s}s", *self.worker_options, *options]
         if self.slots:
             arguments += ["--slots", str(self.slots)]
         return self.add(name, arguments, ready="worker ready", prefix=prefix, role="worker")

@@ -41,7 +41,7 @@ struct images {
     struct loop *loop;
     const char *cache;
     const struct image_list *list;
-    unsigned max_gib;
+    uint64_t max_bytes;
     char program[4096];
     struct memo *memos; /* the latest first */
     size_t memo_count;
@@ -67,7 +67,7 @@ static void find_program(char *ret, size_t size)
         snprintf(ret, size, "%s/sluice-image", self); /* for the sentence that says it is not there */
 }
 
-struct images *images_create(struct loop *loop, const char *cache, unsigned max_gib, const struct image_list *list)
+struct images *images_create(struct loop *loop, const char *cache, uint64_t max_bytes, const struct image_list *list)
 {
     struct images *images = calloc(1, sizeof(*images));
     if (!images)
@@ -75,7 +75,7 @@ struct images *images_create(struct loop *loop, const char *cache, unsigned max_
     images->loop = loop;
     images->cache = cache;
     images->list = list;
-    images->max_gib = max_gib;
+    images->max_bytes = max_bytes;
     find_program(images->program, sizeof(images->program));
     return images;
 }
@@ -261,7 +261,7 @@ static struct making *find_making(struct images *images, const char *name, struc
         return NULL;
     }
     const struct image_order_words order = {
-        .program = images->program, .cache = images->cache, .image = name, .max_gib = images->max_gib};
+        .program = images->program, .cache = images->cache, .image = name, .max_bytes = images->max_bytes};
     making->images = images;
     making->next = images->makings;
     images->makings = making;

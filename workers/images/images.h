@@ -20,8 +20,8 @@ enum { IMAGES_FRESH_MS = 1000, IMAGES_REMEMBERED = 256 };
 
 struct images;
 
-/* `cache` and `list` are borrowed. NULL: out of memory. `max_gib` 0: what the disk holds. */
-struct images *images_create(struct loop *loop, const char *cache, unsigned max_gib, const struct image_list *list);
+/* `cache` and `list` are borrowed. NULL: out of memory. `max_bytes` 0: what the disk holds. */
+struct images *images_create(struct loop *loop, const char *cache, uint64_t max_bytes, const struct image_list *list);
 /* Kills what still prepares; nobody may hold or wait any more. NULL-safe. */
 void images_destroy(struct images **images);
 

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 
 #include "common/base/cleanup.h"
+#include "common/cmdline/size.h"
 #include "workers/images/verbs.h"
 
 enum { SAID_MAX = 65536, ARGUMENTS_MAX = 16 };
@@ -166,15 +167,15 @@ void image_making_destroy(struct image_making **making)
 /* Signals as in a fresh process, and a group of its own: Ctrl-C is for the worker. */
 static int spawn(const struct image_order_words *order, int out, pid_t *ret_pid)
 {
-    char parent[16], gib[16];
+    char parent[16], max[40];
     const char *argv[ARGUMENTS_MAX] = {order->program, "prepare",       order->image, "--json",
                                        "--cache",      order->cache,    "--with-parent", parent};
-    if (order->max_gib) {
-        argv[8] = "--max-gib";
-        argv[9] = gib;
+    if (order->max_bytes) {
+        argv[8] = "--images-max";
+        argv[9] = max;
     }
     snprintf(parent, sizeof(parent), "%d", (int)getpid());
-    snprintf(gib, sizeof(gib), "%u", order->max_gib);
+    size_format(order->max_bytes, max, sizeof(max));
     sigset_t none, all;
     sigemptyset(&none);
     sigfillset(&all);

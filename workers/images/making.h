@@ -21,7 +21,7 @@ void image_made_finish(struct image_made *made);
 
 struct image_order_words {
     const char *program, *cache, *image;
-    unsigned max_gib; /* of the cache; 0: what the disk holds */
+    uint64_t max_bytes; /* of the cache; 0: what the disk holds */
 };
 
 struct image_making;

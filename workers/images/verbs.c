@@ -27,6 +27,11 @@ static int say_json(json_t *json)
 }
 
 /* The sentence may hold names out of the image: fit for JSON and for a terminal. */
+static struct rootfs_limits limits_of(const struct image_call *call)
+{
+    return (struct rootfs_limits){call->size_max_bytes, call->files_max};
+}
+
 static int complain(const struct image_call *call, struct image_trouble *trouble)
 {
     trouble->fail.text[tame(trouble->fail.text, strlen(trouble->fail.text), false)] = '\0';
@@ -168,7 +173,8 @@ static int inspect(struct inspection *inspection, struct image_trouble *trouble)
 {
     struct image *image = inspection->image;
     struct rootfs rootfs;
-    rootfs_init(&rootfs, -1, &inspection->call->limits, inspection->call->stop, trouble);
+    const struct rootfs_limits limits = limits_of(inspection->call);
+    rootfs_init(&rootfs, -1, &limits, inspection->call->stop, trouble);
     int code = image_count(image, &rootfs);
     inspection->counts = rootfs.counts;
     rootfs_finish(&rootfs);
@@ -276,7 +282,7 @@ static int prepare_in_cache(const struct image_call *call, struct image *image,
 {
     struct image_cache cache;
     struct image_prepared prepared;
-    int code = image_cache_open(call->cache, call->max_bytes, &cache, trouble);
+    int code = image_cache_open(call->cache, call->images_max_bytes, &cache, trouble);
     if (code < 0)
         return complain(call, trouble);
     code = image_cache_prepare(&cache, image, order, &prepared, trouble);
@@ -302,7 +308,7 @@ int image_verb_prepare(const struct image_call *call)
                       .is_exact = image.squashfs != NULL,
                       .began_ms = clock_ms()};
     const struct image_order order = {
-        .limits = call->limits, .stop = call->stop, .progress = show_bar, .progress_arg = &bar};
+        .limits = limits_of(call), .stop = call->stop, .progress = show_bar, .progress_arg = &bar};
     int status = call->to                ? prepare_to(call, &image, &order, &trouble)
                  : image_is_packed(&image) ? prepare_in_cache(call, &image, &order, &trouble)
                                          : say_path(call,
@@ -373,10 +379,10 @@ int image_verb_prune(const struct image_call *call)
     char text[32];
     if (image_cache_open(call->cache, 0, &cache, &trouble) < 0)
         return complain(call, &trouble);
-    int64_t idle_s = call->all                        ? INT64_MIN
-                     : call->idle_s > (uint64_t)INT64_MAX ? INT64_MAX
-                                                      : (int64_t)call->idle_s;
-    uint64_t keep = call->max_bytes ? call->max_bytes : UINT64_MAX;
+    int64_t idle_s = call->all                           ? INT64_MIN
+                     : call->idle_ms == OPTION_NOT_GIVEN ? INT64_MAX
+                                                         : (int64_t)(call->idle_ms / 1000);
+    uint64_t keep = call->images_max_bytes ? call->images_max_bytes : UINT64_MAX;
     size_t removed = image_cache_prune(&cache, idle_s, keep, &bytes);
     image_cache_close(&cache);
     if (call->json)

@@ -2,6 +2,7 @@
 #ifndef SLUICE_WORKERS_IMAGES_VERBS_H
 #define SLUICE_WORKERS_IMAGES_VERBS_H
 
+#include "common/cmdline/option.h"
 #include "workers/images/image_cache.h"
 
 enum image_exit {
@@ -13,12 +14,10 @@ enum image_exit {
 };
 
 struct image_call {
+#define OPTION OPTION_FIELD
+#include "workers/images/options.def"
+#undef OPTION
     const char *image; /* inspect, prepare */
-    const char *cache, *to;
-    bool json, all;
-    uint64_t max_bytes;  /* 0: not given */
-    uint64_t idle_s;     /* UINT64_MAX: not given */
-    struct rootfs_limits limits;
     const atomic_bool *stop;
 };
 

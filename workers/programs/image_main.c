@@ -1,6 +1,4 @@
 /* sluice-image: looks at images and prepares them for sandboxes (workers/image/). */
-#include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/cmdline/cmdline.h"
 #include "workers/images/verbs.h"
 
 /* What a damaged image may make the libraries allocate. A sanitizer needs all the space there is. */
@@ -23,210 +22,90 @@
 #endif
 
 static atomic_bool stop;
-static uint64_t parent; /* 0: nobody's */
+
+static const struct option rows[] = {
+#define OPTION(...) OPTION_ROW(struct image_call, __VA_ARGS__)
+#include "workers/images/options.def"
+#undef OPTION
+};
+
+/* X(verb, " ARGUMENT", "what it does") */
+#define VERBS(X)                                                                                   \
+    X(inspect, " IMAGE", "Says what an image is and whether it can be used; changes nothing.")     \
+    X(prepare, " IMAGE", "Unpacks it into the cache, once, and prints the directory.")             \
+    X(list, "", "Shows what is prepared on this node.")                                            \
+    X(prune, "", "Removes what is left of those killed; by --idle, --images-max or --all also images.")
 
 static const struct verb {
-    const char *name, *argument, *doc;
+    const char *name;
+    bool takes_image;
     int (*run)(const struct image_call *call);
 } verbs[] = {
-    {"inspect", "IMAGE", "Says what an image is and whether it can be used; changes nothing.",
-     image_verb_inspect},
-    {"prepare", "IMAGE", "Unpacks it into the cache, once, and prints the directory.",
-     image_verb_prepare},
-    {"list", "", "Shows what is prepared on this node.", image_verb_list},
-    {"prune", "", "Removes what is left of those killed; by --idle, --max-gib or --all also images.",
-     image_verb_prune},
-};
-enum { VERBS = sizeof(verbs) / sizeof(*verbs) };
-
-enum option_id {
-    OPTION_NONE = 256, /* above every character, as getopt_long wants */
-#define OPTION(name, word, argument, verbs, doc) OPTION_##name,
-#include "workers/images/options.def"
-#undef OPTION
+#define X(name, argument, doc) {#name, sizeof(argument) > 1, image_verb_##name},
+    VERBS(X)
+#undef X
 };
 
-static const struct {
-    const char *word, *argument, *verbs, *doc;
-} rows[] = {
-#define OPTION(name, word, argument, verbs, doc) {word, argument, verbs, doc},
-#include "workers/images/options.def"
-#undef OPTION
+static const struct cmdline_status statuses[] = {
+    {IMAGE_EXIT_OK, "done"},
+    {IMAGE_EXIT_FAILED, "this node could not: disk, memory, rights"},
+    {IMAGE_EXIT_USAGE, "the command line is wrong"},
+    {IMAGE_EXIT_REFUSED, "the image is refused"},
+    {IMAGE_EXIT_STOPPED, "a signal stopped it"},
 };
 
-static const struct option long_options[] = {
-#define OPTION(name, word, argument, verbs, doc)                                                   \
-    {word, (argument) ? required_argument : no_argument, NULL, OPTION_##name},
-#include "workers/images/options.def"
-#undef OPTION
-    {0}};
+static const struct cmdline line = {
+    .program = "sluice-image",
+    .arguments = "inspect IMAGE | prepare IMAGE | list | prune",
+    .arguments_min = 1,
+    .arguments_max = 2,
+    .brief = "Looks at images and prepares them",
+    .doc = "An image is the root that a task's sandbox stands on: \"host\", a directory, a SIF or SquashFS file, or an OCI\n"
+           "image layout (DIR, or DIR:NAME where it holds several). Workers prepare what a task names by themselves;\n"
+           "beforehand is faster for the first task.\n"
+           "\n"
+#define X(name, argument, doc) "* `" #name argument "`: " doc "\n"
+           VERBS(X)
+#undef X
+           "\n"
+           "Nothing is fetched from a registry. These make an image of what is in one:\n"
+           "\n"
+           "    apptainer build debian.sif docker://debian:12\n"
+           "    skopeo copy docker://debian:12 oci:/images/debian:12\n"
+           "    docker save debian:12 | tar -x -C /images/debian       # Docker 25 or newer\n",
+    .example = "sluice-image inspect debian.sif\n"
+               "sluice-image prepare /images/debian:12 --cache /var/tmp/sluice\n"
+               "sluice-image prune --idle 7d --cache /var/tmp/sluice\n",
+    .tables = {{.rows = rows, .count = ROWS(rows)}},
+    .statuses = statuses,
+    .status_count = ROWS(statuses),
+};
 
-static void print_help(FILE *out)
-{
-    fputs("sluice-image VERB [IMAGE] [OPTION ...]\n\n"
-          "An image is the root that a task's sandbox stands on: \"host\", a directory, a SIF or\n"
-          "SquashFS file, or an OCI image layout (DIR, or DIR:NAME where it holds several). Workers\n"
-          "prepare what a task names by themselves; beforehand is faster for the first task.\n\n",
-          out);
-    for (size_t i = 0; i < VERBS; i++)
-        fprintf(out, "  %s %-*s %s\n", verbs[i].name, (int)(14 - strlen(verbs[i].name)),
-                verbs[i].argument, verbs[i].doc);
-    fputs("\n", out);
-    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-        char head[32];
-        snprintf(head, sizeof(head), "--%s %s", rows[i].word,
-                 rows[i].argument ? rows[i].argument : "");
-        fprintf(out, "  %-15s %s\n", head, rows[i].doc);
-    }
-    fputs("\nNothing is fetched from a registry. These make an image of what is in one:\n\n"
-          "  apptainer build debian.sif docker://debian:12\n"
-          "  skopeo copy docker://debian:12 oci:/images/debian:12\n"
-          "  docker save debian:12 | tar -x -C /images/debian       # Docker 25 or newer\n\n"
-          "For example:\n\n"
-          "  sluice-image inspect debian.sif\n"
-          "  sluice-image prepare /images/debian:12 --cache /var/tmp/sluice\n"
-          "  sluice-image prune --idle 604800 --cache /var/tmp/sluice\n\n"
-          "Ends with 0 when done, 1 when this node could not (disk, memory, rights), 2 for a wrong\n"
-          "command line, 3 when the image is refused, 4 when it was stopped by a signal.\n",
-          out);
-}
-
-/* The end of docs/images.md. */
-static void print_markdown(FILE *out)
+/* In docs/images.md, before what all programs say of themselves. */
+static void print_refusals(FILE *out)
 {
     fputs("| refusal (`--json`) | outcome | meaning |\n|---|---|---|\n", out);
     for (int i = IMAGE_REFUSAL_NONE + 1; i < IMAGE_REFUSAL_COUNT; i++)
         fprintf(out, "| `%s` | %s | %s |\n", image_refusal_wire((enum image_refusal)i),
                 outcome_wire(image_refusal_outcome((enum image_refusal)i)),
                 image_refusal_doc((enum image_refusal)i));
-    fputs("\n## The program\n\n`sluice image` is the program `sluice-image`.\n\n"
-          "| verb | what it does |\n|---|---|\n",
-          out);
-    for (size_t i = 0; i < VERBS; i++)
-        fprintf(out, "| `%s%s%s` | %s |\n", verbs[i].name, *verbs[i].argument ? " " : "",
-                verbs[i].argument, verbs[i].doc);
-    fputs("\n| option | of | meaning |\n|---|---|---|\n", out);
-    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
-        fprintf(out, "| `--%s%s%s` | %s | %s |\n", rows[i].word, rows[i].argument ? " " : "",
-                rows[i].argument ? rows[i].argument : "", rows[i].verbs, rows[i].doc);
-    fputs("\nIt exits with 0 when done, 1 when this node could not (disk, memory, rights), 2 for a wrong command line, 3 when the\n"
-          "image is refused, 4 when a signal stopped it.\n",
-          out);
-}
-
-static int wrong(const char *format, const char *word, const char *more)
-{
-    fputs("sluice-image: ", stderr);
-    fprintf(stderr, format, word, more);
-    fputs("\nTry: sluice-image --help\n", stderr);
-    return IMAGE_EXIT_USAGE;
-}
-
-/* ---- options -------------------------------------------------------------------------------------- */
-
-static bool parse_number(const char *text, uint64_t max, uint64_t *ret)
-{
-    char *end;
-    errno = 0;
-    unsigned long long value = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end || errno || value < 1 || value > max)
-        return false;
-    *ret = value;
-    return true;
-}
-
-static int take_number(const char *text, unsigned shift, uint64_t *ret, const char *word)
-{
-    uint64_t number;
-    if (!parse_number(text, (UINT64_C(1) << 62) >> shift, &number))
-        return wrong("%s: %s is no number from 1 on", word, text);
-    *ret = number << shift;
-    return 0;
-}
-
-static int take_option(int id, const char *word, const char *value, struct image_call *call,
-                       bool *help)
-{
-    switch (id) {
-    case OPTION_cache:
-        call->cache = value;
-        return 0;
-    case OPTION_json:
-        call->json = true;
-        return 0;
-    case OPTION_to:
-        call->to = value;
-        return 0;
-    case OPTION_max_gib:
-        return take_number(value, 30, &call->max_bytes, word);
-    case OPTION_limit_gib:
-        return take_number(value, 30, &call->limits.bytes, word);
-    case OPTION_limit_files:
-        return take_number(value, 0, &call->limits.entries, word);
-    case OPTION_idle:
-        return take_number(value, 0, &call->idle_s, word);
-    case OPTION_all:
-        call->all = true;
-        return 0;
-    case OPTION_with_parent:
-        return take_number(value, 0, &parent, word);
-    case OPTION_help:
-        *help = true;
-        return 0;
-    default:
-        return wrong("%s: no such option, or its argument is missing%s", word, "");
-    }
-}
-
-static bool is_for_verb(int id, const struct verb *verb)
-{
-    const char *found = strstr(rows[id - OPTION_NONE - 1].verbs, verb->name);
-    return found != NULL; /* no verb's name is part of another's */
-}
-
-static const struct verb *find_verb(const char *name)
-{
-    for (size_t i = 0; i < VERBS; i++)
-        if (strcmp(verbs[i].name, name) == 0)
-            return &verbs[i];
-    return NULL;
 }
 
 /* What is no option: the verb, and its image. */
-static int take_words(int argc, char **argv, const struct verb **ret_verb, struct image_call *call)
+static int take_words(const struct cmdline_values *values, const struct verb **ret_verb, struct image_call *call)
 {
-    const struct verb *verb = optind < argc ? find_verb(argv[optind]) : NULL;
-    int wanted = verb && *verb->argument ? 2 : 1;
-    if (!verb)
-        return optind < argc ? wrong("there is no verb %s%s", argv[optind], "")
-                             : wrong("say what to do: inspect, prepare, list or prune%s%s", "", "");
-    if (argc - optind < wanted)
-        return wrong("%s: say which image%s", verb->name, "");
-    if (argc - optind > wanted)
-        return wrong("%s: one word too many: %s", verb->name, argv[optind + wanted]);
-    call->image = wanted == 2 ? argv[optind + 1] : NULL;
-    *ret_verb = verb;
-    return 0;
-}
-
-static int parse(int argc, char **argv, const struct verb **ret_verb, struct image_call *call,
-                 bool *help)
-{
-    bool given[sizeof(rows) / sizeof(*rows)] = {false};
-    int id, status = 0;
-    opterr = 0;
-    while (status == 0 && (id = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
-        id = id == 'h' ? OPTION_help : id;
-        status = take_option(id, argv[optind - 1], optarg, call, help);
-        if (status == 0)
-            given[id - OPTION_NONE - 1] = true;
+    for (size_t i = 0; i < ROWS(verbs); i++) {
+        if (strcmp(verbs[i].name, values->arguments[0]) != 0)
+            continue;
+        if (values->argument_count == 1 && verbs[i].takes_image)
+            return cmdline_wrong(&line, "%s: say which image", verbs[i].name);
+        if (values->argument_count == 2 && !verbs[i].takes_image)
+            return cmdline_wrong(&line, "%s takes no image", verbs[i].name);
+        call->image = values->arguments[1];
+        *ret_verb = &verbs[i];
+        return -1;
     }
-    if (status || *help || (status = take_words(argc, argv, ret_verb, call)))
-        return status;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
-        if (given[i] && !is_for_verb((int)i + OPTION_NONE + 1, *ret_verb))
-            return wrong("--%s is not for %s", rows[i].word, (*ret_verb)->name);
-    return 0;
+    return cmdline_wrong(&line, "'%.100s' is none of inspect, prepare, list, prune", values->arguments[0]);
 }
 
 /* ---- running ---------------------------------------------------------------------------------------- */
@@ -252,7 +131,7 @@ static void set_up_process(void)
 }
 
 /* False when the parent was gone before it could be asked for. */
-static bool follow_parent(void)
+static bool follow_parent(uint64_t parent)
 {
     if (!parent)
         return true;
@@ -262,24 +141,18 @@ static bool follow_parent(void)
 
 int main(int argc, char **argv)
 {
-    struct image_call call = {.cache = "./sluice-data/cache",
-                              .idle_s = UINT64_MAX,
-                              .limits = {ROOTFS_BYTES_MAX, ROOTFS_ENTRIES_MAX},
-                              .stop = &stop};
+    struct image_call call = {.stop = &stop};
     const struct verb *verb = NULL;
-    bool help = false;
-    if (argc == 2 && strcmp(argv[1], "--help-markdown") == 0) {
-        print_markdown(stdout);
-        return IMAGE_EXIT_OK;
-    }
-    int status = parse(argc, argv, &verb, &call, &help);
-    if (status)
+    struct cmdline_values values = {.into = {&call}};
+    if (argc == 2 && strcmp(argv[1], "--help-markdown") == 0)
+        print_refusals(stdout);
+    int status = cmdline_begin(&line, argc - 1, argv + 1, &values);
+    if (status < 0)
+        status = take_words(&values, &verb, &call);
+    cmdline_finish(&values);
+    if (status >= 0)
         return status;
-    if (help) {
-        print_help(stdout);
-        return IMAGE_EXIT_OK;
-    }
-    if (!follow_parent())
+    if (!follow_parent(call.with_parent))
         return IMAGE_EXIT_STOPPED;
     set_up_process();
     status = verb->run(&call);

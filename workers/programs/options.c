@@ -1,261 +1,168 @@
 #include "workers/programs/options.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/url.h"
+#include "common/cmdline/cmdline.h"
 #include "workers/layers/cache.h"
 #include "workers/sandbox/container/secrets.h"
 #include "workers/sandbox/proto/tier.h"
 #include "workers/tools/search/search_service.h"
 
-enum { PORT_MAX = 32767, HOST_MAX = 120, GRACE_MAX_S = 86400, OUTBOX_MAX_MIB = 65536, IMAGES_MAX_GIB = 65536, CACHE_MAX_MIB = 1 << 30 };
+enum { PORT_MAX = 32767, HOST_MAX = 120 };
 
-enum option_id {
-    OPTION_NONE = 256, /* above every character, as getopt_long wants */
-#define OPTION(name, word, argument, standard, doc) OPTION_##name,
-#include "workers/programs/options.def"
+/* ---- the command line ------------------------------------------------------------------- */
+
+static const struct option rows[] = {
+#define OPTION(...) OPTION_ROW(struct worker_options, __VA_ARGS__)
+#include "workers/service/options.def"
 #undef OPTION
 };
 
-static const struct option long_options[] = {
-#define OPTION(name, word, argument, standard, doc)                                                \
-    {word, (argument) ? required_argument : no_argument, NULL, OPTION_##name},
-#include "workers/programs/options.def"
-#undef OPTION
-    {0}};
+static const struct cmdline_status statuses[] = {
+    {EXIT_SUCCESS, "it was drained. --doctor, --engine-check: all is well"},
+    {END_NOT_WELL, "--doctor: sandboxes work, but of a weaker tier or near a low limit. --engine-check: a check failed"},
+    {CMDLINE_WRONG, "the command line is wrong. --doctor: there can be no sandbox. --engine-check: there is no engine "
+                    "that can be exact"},
+    {END_NO_DIRECTORY, "it cannot make its directories"},
+    {END_NO_SPAWNER, "the spawner of sandboxes does not start, or died"},
+    {END_NO_SOCKET, "it cannot open its sockets"},
+};
 
-void options_print_help(FILE *out)
+static void print_tiers(FILE *out)
 {
-    fputs("sluice-worker init|run|eval [OPTION ...]\n\n"
-          "Does the jobs of one stage: takes them from the broker, one per slot, sends each result\n"
-          "until it is acknowledged, and outlives the broker. Any number, on any node.\n\n",
-          out);
-    static const struct {
-        const char *word, *argument, *standard, *doc;
-    } rows[] = {
-#define OPTION(name, word, argument, standard, doc) {word, argument, standard, doc},
-#include "workers/programs/options.def"
-#undef OPTION
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-        char head[64];
-        snprintf(head, sizeof(head), "--%s %s", rows[i].word,
-                 rows[i].argument ? rows[i].argument : "");
-        fprintf(out, "  %-19s %s", head, rows[i].doc);
-        fprintf(out, rows[i].standard[0] ? "\n%22s(%s)\n" : "\n", "", rows[i].standard);
-    }
-    fputs("\nTiers of sandbox, best first:\n", out);
+    fputs("\ntiers of sandbox, best first\n", out);
     tier_print_help(out);
-    fputs("\nSIGTERM and SIGINT drain it, as `sluice drain` does: it takes no new job, gives what\n"
-          "runs its grace to end and the rest back, and ends; a second signal: at once.\n"
-          "Prints `worker ready stage=STAGE id=ID lane=ENDPOINT` once it can be given jobs.\n"
-          "Ends with 0 once drained, 2 for a wrong command line, 3 when it cannot make its\n"
-          "directories, 4 when the spawner of sandboxes does not start or died, 5 when it cannot\n"
-          "open its sockets. --doctor ends with 0 when all is well, 1 when sandboxes work but of a\n"
-          "weaker tier or near a low limit, 2 when there can be none; --engine-check\n"
-          "with 0 when all is well, 1 when a check failed, 2 when there is no engine that can be exact.\n"
-          "SLUICE_LOG=debug|info|warn|error sets what it says on stderr.\n\n"
-          "  sluice-worker run --broker tcp://10.0.0.1:5750 --key node7.key --slots 64 \\\n"
-          "      --store /shared/sluice/store --cache /var/tmp/sluice\n",
-          out);
 }
 
-/* ---- values ----------------------------------------------------------------------------- */
+static const struct cmdline line = {
+    .program = "sluice-worker",
+    .arguments = "init|run|eval",
+    .arguments_max = 1,
+    .brief = "Does the jobs of one stage",
+    .doc = "It takes them from the broker, one for each slot, sends each result until it is acknowledged, and outlives\n"
+           "the broker. Any number, on any node. It prints `worker ready stage=STAGE id=ID lane=ENDPOINT` once it can be\n"
+           "given jobs.\n"
+           "\n"
+           "SIGTERM and SIGINT drain it, as `sluice drain` does: it takes no new job, gives what runs its grace to end\n"
+           "and the rest back, and ends; a second signal: at once. SLUICE_LOG=debug|info|warn|error sets what it says on\n"
+           "stderr.\n",
+    .example = "sluice-worker run --broker tcp://10.0.0.1:5750 --key node7.key --slots 64 \\\n"
+               "    --store /shared/sluice/store --cache /var/tmp/sluice --cache-max 64GiB\n",
+    .tables = {{.rows = rows, .count = ROWS(rows)}},
+    .statuses = statuses,
+    .status_count = ROWS(statuses),
+    .more = print_tiers,
+};
 
-static bool parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *ret)
-{
-    char *end;
-    errno = 0;
-    unsigned long long value = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end || errno || value < min || value > max)
-        return false;
-    *ret = value;
-    return true;
-}
+/* ---- what it is told, checked and read -------------------------------------------------- */
 
-static int parse_ports(const char *text, struct worker_plan *plan, struct fail *fail)
+static int read_ports(struct worker_plan *plan, struct fail *fail)
 {
+    const char *text = plan->given.lane_ports;
     unsigned first, last;
     char tail;
     int read = sscanf(text, "%5u-%5u%c", &first, &last, &tail);
     if (read == 1 && !strchr(text, '-'))
         last = first;
     else if (read != 2)
-        return fail_set(fail, -EINVAL, "--lane-ports %s: not A-B", text);
+        return fail_set(fail, -EINVAL, "--lane-ports wants A-B, not '%.100s'", text);
     if (first < 1 || first > last || last > PORT_MAX)
-        return fail_set(fail, -EINVAL, "--lane-ports %s: ports must rise and lie in 1-%d", text,
-                        PORT_MAX);
+        return fail_set(fail, -EINVAL, "--lane-ports wants ports that rise, from 1 to %d, not '%.100s'", PORT_MAX, text);
     plan->port_first = first;
     plan->port_last = last;
     return 0;
 }
 
-static int take_tier(const char *word, struct options *ret, struct fail *fail)
+static int check_words(const struct worker_options *given, struct fail *fail)
 {
+    const char *host = given->advertise;
     enum tier tier;
-    if (strcmp(word, "auto") != 0 && !tier_parse(word, &tier))
-        return fail_set(fail, -EINVAL, "--sandbox %s: neither auto nor a tier (see --help)", word);
-    ret->sandbox = word;
-    return 0;
-}
-
-static int take_cgroup(const char *word, struct options *ret, struct fail *fail)
-{
-    ret->cgroup_off = strcmp(word, "off") == 0;
-    if (!ret->cgroup_off && strcmp(word, "auto") != 0)
-        return fail_set(fail, -EINVAL, "--cgroup %s: neither auto nor off", word);
-    return 0;
-}
-
-static int take_engine_check(const char *value, struct options *ret, struct fail *fail)
-{
-    struct slice text = slice_from_str(value);
     struct url url;
-    ret->engine_check = value;
-    return url_parse(text, &url, fail) == 0 ? 0 : fail_wrap(fail, "--engine-check %.*s", SLICE_ARG(url_shown(text)));
-}
-
-static int take_option(int id, const char *word, const char *value, struct options *ret,
-                       const char **data, struct fail *fail)
-{
-    struct worker_plan *plan = &ret->plan;
-    uint64_t number;
-    switch (id) {
-    case OPTION_broker:
-        plan->broker = value;
-        return 0;
-    case OPTION_slots:
-        if (!parse_number(value, 1, 32768, &plan->slots))
-            return fail_set(fail, -EINVAL, "--slots %s: not a number in 1-32768", value);
-        return 0;
-    case OPTION_data:
-        *data = value;
-        return 0;
-    case OPTION_store:
-        plan->store = value;
-        return 0;
-    case OPTION_cache:
-        plan->cache = value;
-        return 0;
-    case OPTION_cache_mib:
-        if (!parse_number(value, 1, CACHE_MAX_MIB, &number))
-            return fail_set(fail, -EINVAL, "--cache-mib %s: not a number of MiB in 1-%d", value,
-                            CACHE_MAX_MIB);
-        plan->cache_bytes = number << 20;
-        return 0;
-    case OPTION_lane_ports:
-        return parse_ports(value, plan, fail);
-    case OPTION_advertise:
-        if (strlen(value) < 1 || strlen(value) > HOST_MAX || strpbrk(value, " /\t\n"))
-            return fail_set(fail, -EINVAL, "--advertise %s: not a host", value);
-        plan->advertise = value;
-        return 0;
-    case OPTION_key:
-        ret->key_path = value;
-        return 0;
-    case OPTION_allow_plaintext:
-        plan->allow_plaintext = true;
-        return 0;
-    case OPTION_grace:
-        if (!parse_number(value, 0, GRACE_MAX_S, &number))
-            return fail_set(fail, -EINVAL, "--grace %s: not a number of seconds in 0-%d", value,
-                            GRACE_MAX_S);
-        plan->grace_ms = (int64_t)number * 1000;
-        return 0;
-    case OPTION_outbox:
-        if (!parse_number(value, 1, OUTBOX_MAX_MIB, &number))
-            return fail_set(fail, -EINVAL, "--outbox %s: not a number of MiB in 1-%d", value,
-                            OUTBOX_MAX_MIB);
-        plan->outbox_bytes = (size_t)number << 20;
-        return 0;
-    case OPTION_images:
-        if (ret->image_count == IMAGE_LIST_MAX)
-            return fail_set(fail, -EINVAL, "--images: more than %d", IMAGE_LIST_MAX);
-        ret->images[ret->image_count++] = value;
-        return 0;
-    case OPTION_images_gib:
-        if (!parse_number(value, 1, IMAGES_MAX_GIB, &number))
-            return fail_set(fail, -EINVAL, "--images-gib %s: not a number of GiB in 1-%d", value,
-                            IMAGES_MAX_GIB);
-        plan->images_gib = (unsigned)number;
-        return 0;
-    case OPTION_sandbox:
-        return take_tier(value, ret, fail);
-    case OPTION_cgroup:
-        return take_cgroup(value, ret, fail);
-    case OPTION_doctor:
-        ret->doctor = true;
-        return 0;
-    case OPTION_engine_check:
-        return take_engine_check(value, ret, fail);
-    case OPTION_json:
-        ret->json = true;
-        return 0;
-    case OPTION_grant:
-        return grants_add(&plan->grants, value, fail);
-    case OPTION_search:
-        plan->search = value;
-        return 0;
-    case OPTION_search_key:
-        ret->search_key_path = value;
-        return 0;
-    case OPTION_tokenizer:
-        return tokenizers_add(&plan->tokenizers, value, fail);
-    case OPTION_with_parent:
-        ret->with_parent = true;
-        return 0;
-    case OPTION_help:
-        ret->help = true;
-        return 0;
-    default:
-        return fail_set(fail, -EINVAL, "%s: no such option, or its argument is missing", word);
-    }
-}
-
-static int take_stage(int argc, char **argv, struct options *ret, struct fail *fail)
-{
-    static const uint64_t slots[STAGE_COUNT] = {
-        [STAGE_INIT] = 4, [STAGE_RUN] = 32, [STAGE_EVAL] = 4};
-    if (optind + 1 != argc || !stage_parse(slice_from_str(argv[optind]), &ret->plan.stage))
-        return fail_set(fail, -EINVAL, "say which stage to work on: init, run or eval");
-    if (ret->plan.slots == 0)
-        ret->plan.slots = slots[ret->plan.stage];
+    if (host && (strlen(host) < 1 || strlen(host) > HOST_MAX || strpbrk(host, " /\t\n")))
+        return fail_set(fail, -EINVAL, "--advertise wants a host, not '%.*s'", HOST_MAX, host);
+    if (strcmp(given->sandbox, "auto") != 0 && !tier_parse(given->sandbox, &tier))
+        return fail_set(fail, -EINVAL, "--sandbox wants auto or a tier, not '%.100s'", given->sandbox);
+    const struct slice engine = slice_from_str(given->engine_check ? given->engine_check : "");
+    if (given->engine_check && url_parse(engine, &url, fail) < 0)
+        return fail_wrap(fail, "--engine-check %.*s", SLICE_ARG(url_shown(engine)));
+    if (given->json && !given->doctor && !given->engine_check)
+        return fail_set(fail, -EINVAL, "--json goes with --doctor and --engine-check");
     return 0;
 }
 
-static int take_key(struct options *ret, struct fail *fail)
+static int read_lists(struct worker_plan *plan, struct fail *fail)
 {
-    if (!ret->key_path || !ret->key_path[0])
+    const struct worker_options *given = &plan->given;
+    int error = 0;
+    for (size_t i = 0; i < given->grant.count && error == 0; i++)
+        error = grants_add(&plan->grants, given->grant.items[i], fail);
+    for (size_t i = 0; i < given->tokenizer.count && error == 0; i++)
+        error = tokenizers_add(&plan->tokenizers, given->tokenizer.items[i], fail);
+    return error;
+}
+
+static int read_key(struct options *ret, struct fail *fail)
+{
+    const char *path = ret->plan.given.key;
+    if (!path || !path[0])
         return 0;
-    int code = key_read_own(ret->key_path, &ret->key, fail);
+    int code = key_read_own(path, &ret->key, fail);
     if (code == 0 && ret->key.role != ROLE_WORKER)
-        code = fail_set(fail, -EINVAL, "%s is %s's key, who is %s: a worker's is wanted",
-                        ret->key_path, ret->key.name, key_role_name(ret->key.role));
+        code = fail_set(fail, -EINVAL, "%s is %s's key, who is %s: a worker's is wanted", path, ret->key.name,
+                        key_role_name(ret->key.role));
     ret->plan.key = &ret->key;
     return code;
 }
 
 /* The first line of the file, or the environment's; neither is ever said. */
-static int take_search(struct options *ret, struct fail *fail)
+static int read_search(struct options *ret, struct fail *fail)
 {
-    const char *path = ret->search_key_path, *given = getenv("SLUICE_SEARCH_KEY");
-    char line[SEARCH_KEY_MAX + 2] = "";
-    if (!ret->plan.search)
+    const char *path = ret->plan.given.search_key, *from_env = getenv("SLUICE_SEARCH_KEY");
+    char key[SEARCH_KEY_MAX + 2] = "";
+    if (!ret->plan.given.search)
         return path ? fail_set(fail, -EINVAL, "--search-key goes with --search") : 0;
     AUTO_FCLOSE FILE *file = path ? fopen(path, "re") : NULL;
-    if (path && (!file || !fgets(line, sizeof(line), file)))
+    if (path && (!file || !fgets(key, sizeof(key), file)))
         return fail_set(fail, -EINVAL, "--search-key %s: it cannot be read or is empty", path);
-    line[strcspn(line, "\r\n")] = '\0';
-    if (path || (given && *given))
-        ret->search_key = strdup(path ? line : given);
-    explicit_bzero(line, sizeof(line));
+    key[strcspn(key, "\r\n")] = '\0';
+    if (path || (from_env && *from_env))
+        ret->search_key = strdup(path ? key : from_env);
+    explicit_bzero(key, sizeof(key));
     ret->plan.search_key = ret->search_key;
-    return search_check(ret->plan.search, ret->search_key, fail);
+    return search_check(ret->plan.given.search, ret->search_key, fail);
+}
+
+bool options_has_stage(const struct options *options)
+{
+    return !options->plan.given.doctor && !options->plan.given.engine_check;
+}
+
+static int read_stage(const struct cmdline_values *values, struct options *ret, struct fail *fail)
+{
+    static const uint64_t slots[STAGE_COUNT] = {
+        [STAGE_INIT] = 4, [STAGE_RUN] = 32, [STAGE_EVAL] = 4};
+    const char *word = values->argument_count ? values->arguments[0] : "";
+    if (!values->argument_count && !options_has_stage(ret))
+        return 0;
+    if (!stage_parse(slice_from_str(word), &ret->plan.stage))
+        return fail_set(fail, -EINVAL, "say which stage to work on: init, run or eval");
+    if (ret->plan.given.slots == 0)
+        ret->plan.given.slots = slots[ret->plan.stage];
+    return 0;
+}
+
+/* What was given to others than this program. */
+static void take_environment(struct worker_options *given)
+{
+    given->broker = given->broker ? given->broker : getenv("SLUICE_BROKER");
+    given->broker = given->broker ? given->broker : "tcp://127.0.0.1:5750";
+    given->store = given->store ? given->store : getenv("SLUICE_STORE");
+    given->key = given->key ? given->key : getenv("SLUICE_KEY");
 }
 
 /* A directory given, or one under --data. */
@@ -266,38 +173,30 @@ static char *choose_directory(const char *given, const char *data, const char *n
     return len < 0 ? NULL : path;
 }
 
-int options_parse(int argc, char **argv, struct options *ret, struct fail *fail)
+static int read_all(const struct cmdline_values *values, struct options *ret, struct fail *fail)
 {
-    *ret = (struct options){.plan = {.broker = getenv("SLUICE_BROKER"),
-                                     .store = getenv("SLUICE_STORE"),
-                                     .port_first = 20000,
-                                     .port_last = 29999,
-                                     .grace_ms = 30000,
-                                     .outbox_bytes = (size_t)64 << 20},
-                            .key_path = getenv("SLUICE_KEY"),
-                            .sandbox = "auto"};
-    const char *data = "./sluice-data";
-    int id, error;
-    opterr = 0;
-    while ((id = getopt_long(argc, argv, "h", long_options, NULL)) != -1)
-        if ((error = take_option(id == 'h' ? OPTION_help : id, argv[optind - 1], optarg, ret, &data,
-                                 fail)))
-            return error;
-    if (ret->help)
-        return 0;
-    if ((error = take_key(ret, fail)) || (error = take_search(ret, fail)))
+    struct worker_options *given = &ret->plan.given;
+    int error;
+    take_environment(given);
+    if ((error = check_words(given, fail)) || (error = read_ports(&ret->plan, fail)) ||
+        (error = read_lists(&ret->plan, fail)) || (error = read_stage(values, ret, fail)) ||
+        (error = read_key(ret, fail)) || (error = read_search(ret, fail)))
         return error;
-    if (!ret->plan.broker)
-        ret->plan.broker = "tcp://127.0.0.1:5750";
-    ret->data = data;
-    ret->store = choose_directory(ret->plan.store, data, "store");
-    ret->cache = choose_directory(ret->plan.cache, data, "cache");
-    if (!ret->store || !ret->cache)
-        return fail_set(fail, -ENOMEM, "out of memory");
-    const bool needs_no_stage = ret->doctor || ret->engine_check;
-    if (ret->json && !needs_no_stage)
-        return fail_set(fail, -EINVAL, "--json goes with --doctor and --engine-check");
-    return needs_no_stage && optind == argc ? 0 : take_stage(argc, argv, ret, fail);
+    ret->store = choose_directory(given->store, given->data, "store");
+    ret->cache = choose_directory(given->cache, given->data, "cache");
+    return ret->store && ret->cache ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+}
+
+int options_begin(int argc, char **argv, struct options *ret)
+{
+    struct fail fail;
+    *ret = (struct options){0};
+    struct cmdline_values values = {.into = {&ret->plan.given}};
+    int status = cmdline_begin(&line, argc, argv, &values);
+    if (status < 0 && read_all(&values, ret, &fail) < 0)
+        status = cmdline_wrong(&line, "%s", fail.text);
+    cmdline_finish(&values);
+    return status;
 }
 
 void options_finish(struct options *options)
@@ -375,10 +274,10 @@ static char *find_sockets(const char *broker)
 /* The ledger is in `data`. */
 static int keep_own(struct options *options, struct fail *fail)
 {
-    AUTO_FREE char *sockets = find_sockets(options->plan.broker);
-    AUTO_FREE char *keys = find_keys(options->key_path);
-    const char *const own[] = {options->store,    options->cache, options->data, options->key_path,
-                               options->search_key_path, keys,           sockets};
+    const struct worker_options *given = &options->plan.given;
+    AUTO_FREE char *sockets = find_sockets(options->plan.given.broker);
+    AUTO_FREE char *keys = find_keys(given->key);
+    const char *const own[] = {options->store, options->cache, given->data, given->key, given->search_key, keys, sockets};
     int code = image_list_use_cache(&options->plan.images, options->cache, fail);
     for (size_t i = 0; i < sizeof(own) / sizeof(own[0]) && code == 0; i++) {
         if (!own[i] || !own[i][0])
@@ -387,8 +286,8 @@ static int keep_own(struct options *options, struct fail *fail)
         if (code == 0)
             code = secrets_keep(own[i], fail);
     }
-    for (size_t i = 0; i < options->image_count && code == 0; i++)
-        code = image_list_add(&options->plan.images, options->images[i], fail);
+    for (size_t i = 0; i < given->images.count && code == 0; i++)
+        code = image_list_add(&options->plan.images, given->images.items[i], fail);
     return code;
 }
 
@@ -409,9 +308,8 @@ int options_make_directories(struct options *options, struct fail *fail)
     options->plan.cache = options->cache;
     options->plan.mount_point = options->mount_point;
     if (error == 0) {
-        uint64_t standard = layer_cache_prepare(options->cache);
-        if (!options->plan.cache_bytes)
-            options->plan.cache_bytes = standard;
+        const uint64_t standard = layer_cache_prepare(options->cache), given = options->plan.given.cache_max_bytes;
+        options->plan.cache_bytes = given ? given : standard;
     }
     return error;
 }

@@ -17,7 +17,6 @@
 #include "workers/sandbox/probe/probe.h"
 #include "common/base/text.h"
 
-enum { END_WRONG_USE = 2, END_NO_DIRECTORY = 3, END_NO_SPAWNER = 4, END_NO_SOCKET = 5 };
 enum { BEGINS_ANEW = 256 }; /* no exit status */
 
 /* From who begins anew to who does it, in the environment. */
@@ -94,7 +93,7 @@ static int choose_tier(struct options *options, const struct cgroups *cgroups, e
     int code = probe_run(options->cache, cgroups, &probe, fail);
     if (code < 0)
         return code;
-    bool is_forced = tier_parse(options->sandbox, ret);
+    bool is_forced = tier_parse(options->plan.given.sandbox, ret);
     if (is_forced && probe_missing(&probe, *ret) != 0)
         return probe_refuse(&probe, *ret, fail);
     if (!is_forced)
@@ -120,7 +119,7 @@ static int choose_tier(struct options *options, const struct cgroups *cgroups, e
 /* Which limits the kernel holds: where it cannot, they are watched, which is no fault. */
 static void open_cgroups(const struct options *options, struct cgroups *ret)
 {
-    if (options->cgroup_off)
+    if (options->plan.given.cgroup != CGROUP_AUTO)
         cgroups_refuse(ret, "switched off by --cgroup off");
     else if (cgroups_open(ret))
         log_event(LOG_INFO, "sandbox.cgroup", "path=%s", ret->path);
@@ -150,25 +149,23 @@ static int run(struct options *options, const struct cgroups *cgroups)
 int main(int argc, char **argv)
 {
     struct options options;
+    const struct worker_options *given = &options.plan.given;
     struct cgroups cgroups;
-    struct fail fail;
     cgroups_refuse(&cgroups, "not asked for");
     log_open("worker", LOG_INFO);
-    int status = 0;
-    if (options_parse(argc, argv, &options, &fail) < 0) {
-        status = complain(END_WRONG_USE, &fail);
-        fprintf(stderr, "Try: sluice-worker --help\n");
-    } else if (options.help) {
-        options_print_help(stdout);
-    } else if (options.engine_check) {
-        status = (int)engine_check(options.engine_check, options.json, stdout);
-    } else if (options.doctor) {
+    int status = options_begin(argc - 1, argv + 1, &options);
+    if (status < 0 && given->engine_check) {
+        status = (int)engine_check(given->engine_check, given->json, stdout);
+    } else if (status < 0 && given->doctor) {
         open_cgroups(&options, &cgroups);
-        status = (int)doctor_run(options.cache, options.sandbox, &cgroups, options.json, stdout);
-    } else if (!options.with_parent || follow_parent()) {
-        raise_descriptor_limit();
-        open_cgroups(&options, &cgroups);
-        status = run(&options, &cgroups);
+        status = (int)doctor_run(options.cache, given->sandbox, &cgroups, given->json, stdout);
+    } else if (status < 0) {
+        status = 0;
+        if (!given->with_parent || follow_parent()) {
+            raise_descriptor_limit();
+            open_cgroups(&options, &cgroups);
+            status = run(&options, &cgroups);
+        }
     }
     cgroups_close(&cgroups);
     if (status == BEGINS_ANEW)

@@ -132,7 +132,7 @@ static void signal_came(void *arg, uint32_t events)
     if (info.ssi_signo == SIGCHLD)
         child_ended(worker);
     else if (++worker->signals_seen == 1)
-        worker_drain(worker, worker->plan.grace_ms, "a signal");
+        worker_drain(worker, (int64_t)worker->plan.given.grace_ms, "a signal");
     else
         leave(worker, LEAVE_AT_ONCE_MS);
 }

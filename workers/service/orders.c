@@ -30,7 +30,7 @@ static const char *take_job(struct worker *worker, const struct msg_job_start *s
         return "draining";
     if (worker->running.live_count >= worker_slots(worker))
         return "no slot";
-    if (worker->running.leaving_count > worker->plan.slots + LEAVING_MAX)
+    if (worker->running.leaving_count > worker->plan.given.slots + LEAVING_MAX)
         return "cancelled jobs linger";
     if (outbox_is_full(&worker->outbox))
         return "outbox full";
@@ -94,7 +94,7 @@ static void handle_ack(struct worker *worker, const struct msg_result_ack *ack)
 static void handle_drain(struct worker *worker, const struct msg_lane_drain *drain)
 {
     worker_drain(worker,
-                 drain->has_grace_s ? (int64_t)drain->grace_s * 1000 : worker->plan.grace_ms,
+                 drain->has_grace_s ? (int64_t)drain->grace_s * 1000 : (int64_t)worker->plan.given.grace_ms,
                  "told by the broker");
 }
 

@@ -28,7 +28,7 @@ enum {
 uint64_t worker_slots(const struct worker *worker)
 {
     size_t stuck = running_count_stuck(&worker->running);
-    return stuck < worker->plan.slots ? worker->plan.slots - stuck : 0;
+    return stuck < worker->plan.given.slots ? worker->plan.given.slots - stuck : 0;
 }
 
 /* While the outbox is full it says it has no slot beyond those it holds. */
@@ -118,7 +118,7 @@ static void beat_due(void *arg)
     const char *why = lane_mend(&worker->lane, clock_ms());
     if (why)
         log_event(LOG_WARN, "worker.not-let-in", "broker=%s why=\"%s\" action=tries-again",
-                  worker->plan.broker, why);
+                  worker->plan.given.broker, why);
     outbox_resend_due(&worker->outbox, clock_ms());
 }
 
@@ -252,7 +252,7 @@ static int make_context(struct worker *worker, struct fail *fail)
     struct job_context *context = &worker->context;
     if (watch_cache(worker, fail) < 0)
         return fail->code;
-    struct http_limits limits = {.connections_max = (long)worker->plan.slots + 1, /* and a look */
+    struct http_limits limits = {.connections_max = (long)worker->plan.given.slots + 1, /* and a look */
                                  .connect_ms = HTTP_CONNECT_MS,
                                  .silence_ms = HTTP_SILENCE_MS};
     if (limits.connections_max < CONNECTIONS_MIN)
@@ -268,8 +268,8 @@ static int make_context(struct worker *worker, struct fail *fail)
     context->http = http_create(context->loop, &limits, fail);
     if (!context->http)
         return fail->code;
-    if (worker->plan.search && !(context->search = search_create(
-                                     context->http, worker->plan.search, worker->plan.search_key,
+    if (worker->plan.given.search && !(context->search = search_create(
+                                     context->http, worker->plan.given.search, worker->plan.search_key,
                                      fail)))
         return fail->code;
     context->engines = engines_create(context->http);
@@ -277,20 +277,20 @@ static int make_context(struct worker *worker, struct fail *fail)
         engines_on_look(context->engines, look_ended, worker);
     if (context->engines)
         engines_set_tokenizers(context->engines, &worker->plan.tokenizers);
-    context->images = images_create(context->loop, worker->plan.cache, worker->plan.images_gib,
+    context->images = images_create(context->loop, worker->plan.cache, worker->plan.given.images_max_bytes,
                                      &worker->plan.images);
     return context->engines && context->images ? 0 : fail_set(fail, -ENOMEM, "out of memory");
 }
 
 static int open_lane(struct worker *worker, struct fail *fail)
 {
-    struct lane_plan plan = {.broker = worker->plan.broker,
-                             .advertise = worker->plan.advertise,
+    struct lane_plan plan = {.broker = worker->plan.given.broker,
+                             .advertise = worker->plan.given.advertise,
                              .port_first = worker->plan.port_first,
                              .port_last = worker->plan.port_last,
                              .worker = worker->id,
                              .key = worker->plan.key,
-                             .allow_plaintext = worker->plan.allow_plaintext};
+                             .allow_plaintext = worker->plan.given.allow_plaintext};
     worker->zmq = zmq_ctx_new();
     if (!worker->zmq)
         return fail_set(fail, -errno, "ZeroMQ does not start: %s", zmq_strerror(errno));
@@ -327,7 +327,7 @@ struct worker *worker_create(const struct worker_plan *plan, struct spawner *spa
     worker->plan = *plan;
     worker->context.spawner = spawner;
     worker->signals = -1;
-    outbox_init(&worker->outbox, plan->outbox_bytes);
+    outbox_init(&worker->outbox, plan->given.outbox_bytes);
     running_init(&worker->running, &worker->context);
     worker->running.ended = job_ended;
     worker->running.overdue = job_overdue;

@@ -15,6 +15,7 @@
 #ifndef SLUICE_WORKERS_SERVICE_WORKER_H
 #define SLUICE_WORKERS_SERVICE_WORKER_H
 
+#include "common/cmdline/option.h"
 #include "common/net/keys.h"
 #include "schemas/messages/message.h"
 #include "workers/engines/template/encoding.h"
@@ -22,26 +23,29 @@
 #include "workers/network/grants.h"
 #include "workers/sandbox/sandbox.h"
 
+/* Its command line, a field for each row of the table. */
+struct worker_options {
+#define OPTION OPTION_FIELD
+#include "workers/service/options.def"
+#undef OPTION
+};
+
+/* What it is to do: as it was told, and what follows from that. */
 struct worker_plan {
+    struct worker_options given; /* `broker` and `slots`, too, where nothing was given */
     enum stage stage;
-    uint64_t slots;
-    const char *broker, *advertise; /* as in lane_plan */
     const struct key *key;
-    bool allow_plaintext;
     unsigned port_first, port_last;
     const char *store, *cache; /* existing directories, absolute */
     const char *mount_point;   /* in the cache; NULL: none */
     const char *trouble;       /* what ended the one whose place this one took, to be told for a while; NULL: nothing */
     uint64_t cache_bytes;      /* what unpacked layers may take; 0: no limit */
-    int64_t grace_ms;
-    size_t outbox_bytes; /* as in outbox_init */
-    unsigned images_gib; /* prepared images, all together; 0: what the disk holds */
-    struct image_list images; /* which ones tasks may name */
-    struct grants grants; /* what tasks may reach */
+    struct image_list images;  /* which ones tasks may name */
+    struct grants grants;      /* what tasks may reach */
     struct tokenizers tokenizers; /* for engines that they agree with */
-    const char *sandbox;  /* the tier's word, or "none" */
+    const char *sandbox;   /* the tier's word, or "none" */
     char sandbox_why[256]; /* in a sentence, why it is not the best; or "" */
-    const char *search, *search_key; /* as in search_create; NULL: no web search */
+    const char *search_key; /* as in search_create */
 };
 
 struct worker;

@@ -44,7 +44,7 @@ static void plan_addresses(struct up *up)
     snprintf(up->front, sizeof(up->front), "%u", (unsigned)options->front);
     snprintf(up->sink, sizeof(up->sink), "%u", (unsigned)options->front + 1);
     snprintf(up->feed, sizeof(up->feed), "%u", (unsigned)options->front + 2);
-    snprintf(up->grace, sizeof(up->grace), "%u", (unsigned)(options->grace_ms / 1000));
+    duration_format(options->grace_ms, up->grace, sizeof(up->grace));
 }
 
 /* As sluice-worker chooses it. */

@@ -33,7 +33,7 @@ struct up {
     char store_path[4200]; /* where the workers find it too, and the broker tidies up */
     char worker_key[4096], admin_key[4096]; /* --keys: two keys of its own */
     bool allow_plaintext;
-    char bind[256], url[300], front[8], sink[8], feed[8], grace[16]; /* arguments of children */
+    char bind[256], url[300], front[8], sink[8], feed[8], grace[64]; /* arguments of children */
     struct up_stage stages[3];
     struct child *children; /* the broker, then the workers */
     size_t child_count;

@@ -32,7 +32,7 @@ static void hear_given_back(const char *job, uint64_t token)
 static void after_the_grace_jobs_are_given_back(void **state)
 {
     (void)state;
-    struct worker_process worker = worker_start("run", "--grace", "1");
+    struct worker_process worker = worker_start("run", "--grace", "1s");
     open_lane(1);
     uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, silent_url);
     int request = engine_accept();
@@ -46,7 +46,7 @@ static void after_the_grace_jobs_are_given_back(void **state)
 static void a_broker_drains_a_worker_as_a_signal_does(void **state)
 {
     (void)state;
-    struct worker_process worker = worker_start("run", "--grace", "1");
+    struct worker_process worker = worker_start("run", "--grace", "1s");
     open_lane(1);
     uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, silent_url);
     int request = engine_accept();
@@ -62,7 +62,7 @@ static void a_broker_drains_a_worker_as_a_signal_does(void **state)
 static void a_drained_worker_lets_jobs_end_within_the_grace_it_is_given(void **state)
 {
     (void)state;
-    struct worker_process worker = worker_start("run", "--grace", "0");
+    struct worker_process worker = worker_start("run", "--grace", "0s");
     open_lane(1);
     uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, silent_url);
     int request = engine_accept();
@@ -77,7 +77,7 @@ static void a_drained_worker_lets_jobs_end_within_the_grace_it_is_given(void **s
 static void of_several_drains_the_earliest_end_holds(void **state)
 {
     (void)state;
-    struct worker_process worker = worker_start("run", "--grace", "600");
+    struct worker_process worker = worker_start("run", "--grace", "600s");
     open_lane(1);
     uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, silent_url);
     int request = engine_accept();
@@ -95,7 +95,7 @@ static void of_several_drains_the_earliest_end_holds(void **state)
 static void a_signal_during_a_drain_brings_its_end_nearer_and_a_second_ends_it(void **state)
 {
     (void)state;
-    struct worker_process worker = worker_start("run", "--grace", "60");
+    struct worker_process worker = worker_start("run", "--grace", "60s");
     open_lane(1);
     uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, silent_url);
     int request = engine_accept();
@@ -114,7 +114,7 @@ static void a_signal_during_a_drain_brings_its_end_nearer_and_a_second_ends_it(v
 static void a_second_signal_ends_the_wait(void **state)
 {
     (void)state;
-    struct worker_process worker = worker_start("run", "--grace", "600");
+    struct worker_process worker = worker_start("run", "--grace", "600s");
     open_lane(1);
     uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, silent_url);
     int request = engine_accept();
@@ -142,7 +142,7 @@ static void a_draining_worker_stays_until_its_results_are_acknowledged(void **st
 static void a_worker_that_is_never_acknowledged_ends_all_the_same(void **state)
 {
     (void)state;
-    struct worker_process worker = worker_start("run", "--grace", "0");
+    struct worker_process worker = worker_start("run", "--grace", "0s");
     open_lane(1);
     say_start("run:g/0");
     hear_result("run:g/0");
@@ -155,7 +155,7 @@ static void a_worker_that_is_never_acknowledged_ends_all_the_same(void **state)
 static void a_drain_without_its_broker_ends_within_its_bound(void **state)
 {
     (void)state;
-    struct worker_process worker = worker_start("run", "--grace", "1");
+    struct worker_process worker = worker_start("run", "--grace", "1s");
     open_lane(1);
     say_start_as("run:g/0", ++next_token, chat_task, silent_url);
     int request = engine_accept();
@@ -170,7 +170,7 @@ static void a_drain_without_its_broker_ends_within_its_bound(void **state)
 static void a_broker_that_comes_back_during_a_drain_gets_what_is_left(void **state)
 {
     (void)state;
-    struct worker_process worker = worker_start("run", "--grace", "20");
+    struct worker_process worker = worker_start("run", "--grace", "20s");
     open_lane(1);
     uint64_t token = say_start("run:g/0");
     hear_result("run:g/0");

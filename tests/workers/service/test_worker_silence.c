@@ -56,7 +56,7 @@ static int empty_outbox(void)
 static void a_worker_with_too_many_unacknowledged_results_takes_no_more_and_loses_none(void **state)
 {
     (void)state;
-    struct worker_process worker = worker_start("init", "--slots", "4", "--outbox", "1");
+    struct worker_process worker = worker_start("init", "--slots", "4", "--outbox", "1MiB");
     open_lane(1);
     uint64_t held = fill_outbox();
     assert_true(held >= 16 && held <= 20 + SLOTS); /* 1 MiB of 60 KB each, and a result per slot */

@@ -39,7 +39,7 @@ static void a_stuck_job_takes_its_slot_and_gives_it_back(void **state)
 {
     (void)state;
     uint64_t token;
-    struct worker_process worker = start_stuck_job("30", &token);
+    struct worker_process worker = start_stuck_job("30s", &token);
     say_cancel("run:g/0", token);
     hear_beat_until(heard.beat.jobs.count == 0);
     hear_beat_until(heard.beat.draining); /* it has no slot for another job */
@@ -59,7 +59,7 @@ static void a_stuck_job_does_not_hold_up_a_drain(void **state)
 {
     (void)state;
     uint64_t token;
-    struct worker_process worker = start_stuck_job("0", &token);
+    struct worker_process worker = start_stuck_job("0s", &token);
     int64_t began_ms = clock_ms();
     say_drain(-1);
     assert_true(slice_is(hear_result("run:g/0")->outcome, "cancelled"));
@@ -73,7 +73,7 @@ static void a_stuck_job_is_answered_when_all_its_time_is_over(void **state)
 {
     (void)state;
     uint64_t token;
-    struct worker_process worker = start_stuck_job("0", &token);
+    struct worker_process worker = start_stuck_job("0s", &token);
     int64_t began_ms = clock_ms();
     while (hear(BOUND_MS) && heard.id != MSG_job_result)
         assert_true(clock_ms() - began_ms < 60000);

@@ -1,7 +1,6 @@
 /* The worker's own files below what the image "host" shows: no sandbox shows them, whoever runs the worker. */
 #include "tests/workers/sandbox/sandbox_fixture.h"
 
-#include <getopt.h>
 
 #include "workers/programs/options.h"
 #include "workers/sandbox/container/secrets.h"
@@ -87,8 +86,8 @@ static void what_the_command_line_names_is_the_workers_own(void **state)
     char *argv[] = {(char[]){"sluice-worker"}, (char[]){"run"}, (char[]){"--data"}, data, (char[]){"--search"},
                     (char[]){"tavily=https://127.0.0.1:1"}, (char[]){"--search-key"}, key, (char[]){"--broker"}, broker,
                     (char[]){"--images"}, images, NULL};
-    optind = 0;
-    if (options_parse(12, argv, &options, &fail) < 0 || options_make_directories(&options, &fail) < 0)
+    assert_int_equal(options_begin(11, argv + 1, &options), -1);
+    if (options_make_directories(&options, &fail) < 0)
         fail_msg("%s", fail.text);
     assert_int_equal(secrets_find(false, &fail), 0);
     assert_true(is_listed(data) && is_listed(key) && is_listed(sockets) && !is_listed(images));

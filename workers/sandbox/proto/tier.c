@@ -38,7 +38,7 @@ bool tier_parse(const char *word, enum tier *ret)
 void tier_print_help(FILE *out)
 {
     for (int i = 0; i < TIER_COUNT; i++)
-        fprintf(out, "  %-19s %s\n", tiers[i].word, tiers[i].what);
+        fprintf(out, "  %-23s %s\n", tiers[i].word, tiers[i].what);
 }
 
 void tier_print_markdown(FILE *out)
