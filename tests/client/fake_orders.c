@@ -6,6 +6,8 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "tests/port_claim.h"
+
 /* The port was ours a moment ago; libzmq lets it go in its own time. */
 static void come_back(struct fake_broker *broker)
 {
@@ -312,9 +314,9 @@ struct fake_broker *fake_start(void)
     broker->context = zmq_ctx_new();
     broker->epoch = 3;
     broker->first = 1;
-    broker->port = 12000 + (int)getpid() % 1500 * 8;
-    while (!fake_bind(broker, broker->port))
-        broker->port = broker->port > 31000 ? 12000 : broker->port + 3;
+    do
+        broker->port = ports_claim(3);
+    while (!fake_bind(broker, broker->port));
     snprintf(broker->url, sizeof(broker->url), "tcp://127.0.0.1:%d", broker->port);
     broker->orders_in = zmq_socket(broker->context, ZMQ_PAIR);
     broker->orders_out = zmq_socket(broker->context, ZMQ_PAIR);

@@ -179,7 +179,7 @@ class Fleet:
     def add_engine(self, script, name="engine", host="127.0.0.1"):
         """A scripted engine on a port of its own, which it keeps across restarts."""
         path = self.write_script(name, script)
-        port = free_ports(1, start=26000)
+        port = free_ports(1)
         engine = self.add(name, [PYTHON, SCRIPTED_ENGINE, "--host", host, "--port", str(port), "--script", path])
         engine.url = f"http://{host}:{port}"
         return engine

@@ -2,6 +2,7 @@
 import glob
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -40,22 +41,30 @@ def wait_until(holds, seconds, what):
         time.sleep(0.02)
 
 
-def free_ports(count, start=15000):
-    """`count` neighbouring ports that can be bound now, below the ephemeral range."""
-    first = start + (os.getpid() * 37) % 4000
-    for base in range(first, first + 4000, count):
-        sockets = []
-        try:
-            for port in range(base, base + count):
-                one = socket.socket()
-                sockets.append(one)
-                one.bind(("127.0.0.1", port))
+CLAIMS = []  # open until this process ends
+
+
+def claim_port(port):
+    """Whether nobody else has it, bound or claimed (tests/port_claim.h claims alike)."""
+    claim = socket.socket(socket.AF_UNIX)
+    try:
+        claim.bind(f"\0sluice-test-port-{port}")
+        with socket.socket() as one:
+            one.bind(("127.0.0.1", port))
+    except OSError:
+        claim.close()
+        return False
+    CLAIMS.append(claim.detach())
+    return True
+
+
+def free_ports(count):
+    """The first of `count` neighbouring ports below those that workers and the system hand out: this test's until it
+    ends, also while nothing listens there."""
+    for _ in range(1000):
+        base = random.randrange(10000, 19990)
+        if all(claim_port(port) for port in range(base, base + count)):
             return base
-        except OSError:
-            continue
-        finally:
-            for one in sockets:
-                one.close()
     raise AssertionError("no free ports")
 
 

@@ -5,7 +5,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import BINARY, PYTHON, SOURCE
+from harness import BINARY, PYTHON, SOURCE, free_ports
 
 PARTS = ("service", "sandbox", "tools", "engines", "peers", "trajectories")  # nodes need a machine of their own
 BOUND_S = 840  # on a busy machine, with sanitizers
@@ -35,7 +35,8 @@ class Bench(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="sluice-test-") as directory:
             bench = subprocess.Popen([PYTHON, f"{SOURCE}/bench/measure.py", BINARY, "--quick", *PARTS], text=True,
                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                     env={**os.environ, "TMPDIR": directory, "PYTHONDONTWRITEBYTECODE": "1"})
+                                     env={**os.environ, "TMPDIR": directory, "PYTHONDONTWRITEBYTECODE": "1",
+                                          "SLUICE_BENCH_PORT": str(free_ports(3))})
             try:
                 cls.said, _ = bench.communicate(timeout=BOUND_S)
             except subprocess.TimeoutExpired:

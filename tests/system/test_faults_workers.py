@@ -40,7 +40,7 @@ class BeatRelay:
     """Between a worker and SINK: what it says goes on; told to, it repeats the last beat as if the worker did."""
 
     def __init__(self, fleet):
-        base = free_ports(3, start=21000)
+        base = free_ports(3)
         self.url = f"tcp://127.0.0.1:{base}"
         self.context, self.repeats, self.over = zmq.Context(), threading.Event(), threading.Event()
         self.here, self.sink = self.context.socket(zmq.PULL), self.context.socket(zmq.PUSH)

@@ -21,7 +21,7 @@ class Llama:
         self.slots, self.options = slots, options
 
     def __enter__(self):
-        port = free_ports(1, start=10000)
+        port = free_ports(1)
         self.url = f"http://127.0.0.1:{port}"
         self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen([SERVER, "-m", MODEL, "--host", "127.0.0.1", "--port", str(port),

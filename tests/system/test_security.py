@@ -33,7 +33,7 @@ class Place:
         self.root = tempfile.mkdtemp(prefix="sluice-security-")
         self.keys = os.path.join(self.root, "keys")
         self.data = os.path.join(self.root, "data")
-        self.port = free_ports(3, 11000)
+        self.port = free_ports(3)
         self.url = f"tcp://127.0.0.1:{self.port}"
         self.processes, self.logs = [], {}
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("SLUICE_")}
@@ -507,7 +507,7 @@ class Hostile(unittest.TestCase):
                 sink.connect(f"tcp://127.0.0.1:{place.port + 1}")
                 self.serve(place)
                 before = most = memory_mb(place.broker.pid)
-                for worker, lane in (("unread", lane), ("closed", f"tcp://127.0.0.1:{free_ports(1, 11000)}")):
+                for worker, lane in (("unread", lane), ("closed", f"tcp://127.0.0.1:{free_ports(1)}")):
                     for k in range(1, 1501):
                         sink.send(hostile.message("worker.beat", {
                             "worker": worker, "stage": "run", "slots": 1, "lane": lane, "host": "h", "progress": k,

@@ -35,7 +35,7 @@ class Start(unittest.TestCase):
 
     def test_a_second_broker_on_the_same_data_is_refused(self):
         with Service() as service:
-            port = free_ports(3, start=25000)
+            port = free_ports(3)
             done = subprocess.run([BROKER, "--front", str(port), "--sink", str(port + 1), "--feed", str(port + 2),
                                    "--data", service.data], capture_output=True, text=True, timeout=30)
             self.assertEqual(done.returncode, 1)

@@ -12,7 +12,7 @@ import unittest
 
 SOURCE, BINARY = os.environ["SLUICE_SOURCE_DIR"], os.environ["SLUICE_BINARY_DIR"]
 SLUICE = os.path.join(BINARY, "client", "sluice")
-sys.path.insert(0, os.path.join(SOURCE, "client", "python"))
+sys.path[:0] = [os.path.join(SOURCE, "client", "python"), os.path.join(SOURCE, "tests", "system")]
 
 for program in ("broker/sluice-broker", "workers/sluice-worker"):
     if not os.path.exists(os.path.join(BINARY, program)):
@@ -23,25 +23,14 @@ try:
 except ImportError as missing:
     print(f"skipped: {missing}; .ci/packages.sh installs what the Python client needs")
     sys.exit(77)
-
-
-def three_free_ports():
-    for base in range(16000 + os.getpid() % 500 * 7, 32000, 3):
-        try:
-            for port in range(base, base + 3):
-                with socket.socket() as one:
-                    one.bind(("127.0.0.1", port))
-            return base
-        except OSError:
-            continue
-    raise AssertionError("no free ports")
+from harness import free_ports  # noqa: E402
 
 
 class Up:
     """One `sluice up`; its output is read as it comes."""
 
     def __init__(self, folder, *options, program=SLUICE):
-        self.port = three_free_ports()
+        self.port = free_ports(3)
         self.url = f"tcp://127.0.0.1:{self.port}"
         self.data = os.path.join(folder, "data")
         self.lines, self.news = [], threading.Condition()

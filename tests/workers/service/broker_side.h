@@ -19,6 +19,7 @@
 
 #include "common/base/clock.h"
 #include "schemas/messages/message.h"
+#include "tests/port_claim.h"
 
 enum { BOUND_MS = 20000 };
 
@@ -84,8 +85,8 @@ static inline void broker_come_back(void)
 
 static inline void broker_choose_port(void)
 {
-    for (int port = 15000 + (int)getpid() % 4000 * 2;; port += 2) {
-        assert_true(port < 32000);
+    for (;;) {
+        int port = ports_claim(2);
         snprintf(front, sizeof(front), "tcp://%s:%d", broker_host, port);
         snprintf(sink_endpoint, sizeof(sink_endpoint), "tcp://%s:%d", broker_host, port + 1);
         void *trial = socket_new(ZMQ_PULL);

@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/base/clock.h"
+#include "tests/port_claim.h"
 #include "workers/service/lane.h"
 
 enum { BOUND_MS = 20000, TURN_MS = 10 };
@@ -23,7 +23,6 @@ struct scene {
     enum handshake peer_news;
     struct key broker, worker;
     bool knows_worker;
-    int port;
     char front[64];
     struct lane lane;
     const char *why; /* what lane_mend said last */
@@ -68,7 +67,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* The broker's SINK, of a key or in plaintext, on a port of its own or the one it had. */
+/* The broker's SINK, of a key or in plaintext, on a port of its own. */
 static void open_sink(struct scene *scene, const struct key *key)
 {
     char endpoint[64];
@@ -77,13 +76,11 @@ static void open_sink(struct scene *scene, const struct key *key)
     zmq_setsockopt(scene->sink, ZMQ_LINGER, &none, sizeof(none));
     if (key)
         assert_int_equal(curve_serve(scene->sink, key, "sink"), 0);
-    for (int port = 14000 + getpid() % 4000 * 3;; port++) {
+    do {
+        int port = ports_claim(2);
         snprintf(endpoint, sizeof(endpoint), "tcp://127.0.0.1:%d", port + 1);
         snprintf(scene->front, sizeof(scene->front), "tcp://127.0.0.1:%d", port);
-        if (zmq_bind(scene->sink, endpoint) == 0)
-            return;
-        assert_true(port < 31000);
-    }
+    } while (zmq_bind(scene->sink, endpoint) < 0);
 }
 
 static void open_lane(struct scene *scene, const struct key *key)
