@@ -1,21 +1,24 @@
 #!/usr/bin/env bash
-# bash tests/run.sh [--preset NAME] [--no-engine] [CTEST OPTIONS...]
+# bash tests/run.sh [--quick] [--preset NAME] [--no-engine] [CTEST OPTIONS...]
 #
 # Installs what is missing (Debian packages; a small real model and llama.cpp's server, cached),
-# builds with warnings as errors, and runs every test. The default preset is `debug`:
-# AddressSanitizer and UndefinedBehaviorSanitizer. With `tsan`, a report of ThreadSanitizer in any
-# process that any test started is a failure too. --no-engine leaves the real model out; its
-# tests then say that they were skipped. Other options go to ctest (-R REGEX, -j N, ...).
+# builds with warnings as errors, and runs every test, four at once for each core. The default
+# preset is `debug`: AddressSanitizer and UndefinedBehaviorSanitizer. With `tsan`, a report of
+# ThreadSanitizer in any process that any test started is a failure too. --no-engine leaves the
+# real model out; its tests then say that they were skipped. --quick runs the unit tests alone, of
+# preset `release`: seconds. Other options go to ctest (-R REGEX, -L LABEL, -j N, ...).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 preset=debug
 engine=yes
+only=()
 while [ $# -gt 0 ]; do
     case $1 in
     --preset) preset=${2:?--preset needs a name}; shift 2 ;;
     --no-engine) engine=no; shift ;;
-    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    --quick) preset=release engine=no only=(-L '^unit$'); shift ;;
+    -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) break ;;
     esac
 done
@@ -31,6 +34,7 @@ fi
 
 cmake --preset "$preset" >/dev/null
 cmake --build --preset "$preset"
+set -- --parallel $((4 * $(nproc))) "${only[@]}" "$@"
 [ "$preset" = tsan ] || exec ctest --preset "$preset" "$@"
 
 # A process that is killed, or whose status nobody reads, still leaves its report.
