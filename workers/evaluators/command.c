@@ -14,7 +14,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/evaluators/evaluator.h"
-#include "workers/stages/stage_room.h"
+#include "workers/stages/stage_sandbox.h"
 #include "workers/evaluators/verdict.h"
 #include "workers/runtime/offload.h"
 #include "workers/files/tree.h"
@@ -76,7 +76,7 @@ static int fill_own_layer(const char *dir, const char *image, const struct task 
 
 struct own { /* for the thread that fills it: the image is looked at, which may be far away */
     const struct job *job;
-    struct stage_room *room;
+    struct stage_sandbox *room;
     struct fail *fail;
 };
 
@@ -85,7 +85,7 @@ static int own_work(void *arg, const atomic_bool *stop)
     const struct own *own = arg;
     const char *path;
     (void)stop;
-    int code = stage_room_add_own(own->room, own->job, &path, own->fail);
+    int code = stage_sandbox_add_own(own->room, own->job, &path, own->fail);
     if (code == 0 && (code = fill_own_layer(path, own->room->image.path, own->job->task, own->fail)) < 0 &&
         code != -ENOSPC && stage_is_file_fault(code)) {
         fail_wrap(own->fail, "eval.files");
@@ -94,17 +94,17 @@ static int own_work(void *arg, const atomic_bool *stop)
     return code;
 }
 
-static int open_room(struct job *job, struct stage_room *room, struct fail *fail)
+static int open_room(struct job *job, struct stage_sandbox *room, struct fail *fail)
 {
     struct own own = {.job = job, .room = room, .fail = fail};
-    int code = stage_room_find_image(room, job, fail);
+    int code = stage_sandbox_find_image(room, job, fail);
     if (code == 0)
-        code = stage_room_add_init(room, job, fail);
+        code = stage_sandbox_add_init(room, job, fail);
     if (code == 0)
-        code = stage_room_add_run(room, job, fail);
+        code = stage_sandbox_add_run(room, job, fail);
     if (code == 0 && (job->task->eval_file_count || job->task->eval_reward_file))
         code = offload_run(own_work, &own, fail);
-    return code < 0 ? code : stage_room_open(room, job, fail);
+    return code < 0 ? code : stage_sandbox_open(room, job, fail);
 }
 
 /* ---- judging ------------------------------------------------------------------------------ */
@@ -141,7 +141,7 @@ static bool read_short(struct sandbox *sandbox, int file, char text[NUMBER_MAX +
     return strlen(text) == len;
 }
 
-static void judge_file(struct job *job, struct stage_room *room)
+static void judge_file(struct job *job, struct stage_sandbox *room)
 {
     struct fail fail = {0};
     char text[NUMBER_MAX + 1];
@@ -168,7 +168,7 @@ static void judge_status(struct job *job, const struct ended *ended, const char 
         evaluator_reward(job, verdict.reward, "the evaluator %s%s%s", how, *tail ? ": " : "", tail);
 }
 
-static void judge(struct job *job, struct stage_room *room, const struct ended *ended)
+static void judge(struct job *job, struct stage_sandbox *room, const struct ended *ended)
 {
     char how[160];
     const struct sandbox_output *output = &ended->output;
@@ -188,7 +188,7 @@ static void judge(struct job *job, struct stage_room *room, const struct ended *
 
 static void command_run(struct job *job)
 {
-    struct stage_room room = {.is_evaluators = true};
+    struct stage_sandbox room = {.is_evaluators = true};
     struct ended ended = {.output = {0}};
     struct fail fail = {0};
     if (slice_is(job->start.run_layer_digest, LAYER_UNKNOWN)) {
@@ -207,7 +207,7 @@ static void command_run(struct job *job)
         stage_end_failed(job, &room, BLAME_EVALUATOR, code, &fail);
     free(ended.output.text);
     stage_confirm(job, &room);
-    stage_room_close(&room);
+    stage_sandbox_close(&room);
 }
 
 const struct evaluator evaluator_command = {

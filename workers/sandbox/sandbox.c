@@ -7,7 +7,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/runtime/fiber.h"
-#include "workers/sandbox/container/room.h"
+#include "workers/sandbox/container/container.h"
 #include "workers/sandbox/sandbox_inside.h"
 #include "workers/sandbox/cgroup/starved.h"
 #include "workers/sandbox/backends/way.h"
@@ -216,8 +216,8 @@ static int check_plan(const struct sandbox_plan *plan, struct fail *fail)
                             (unsigned long)numbers[i].most);
     if (!plan->image || (!host_image_is(plan->image) && plan->image[0] != '/'))
         return fail_set(fail, -EINVAL, "the image is neither \"host\" nor an absolute path");
-    if (plan->layer_count > ROOM_LAYERS_MAX)
-        return fail_set(fail, -EINVAL, "more than %d layers", ROOM_LAYERS_MAX);
+    if (plan->layer_count > CONTAINER_LAYERS_MAX)
+        return fail_set(fail, -EINVAL, "more than %d layers", CONTAINER_LAYERS_MAX);
     if (plan->listener_count > LISTENERS_MAX)
         return fail_set(fail, -EINVAL, "more than %d listeners", LISTENERS_MAX);
     return 0;
@@ -252,8 +252,8 @@ static int ask_spawner(struct spawner *spawner, const struct sandbox_plan *plan,
                        struct fail *fail)
 {
     AUTO_BUFFER text = {0};
-    struct wire_head head = {.verb = WIRE_ROOM};
-    struct wire_room wanted = {.memory_mib = plan->memory_mib,
+    struct wire_head head = {.verb = WIRE_CONTAINER};
+    struct wire_container wanted = {.memory_mib = plan->memory_mib,
                                  .disk_mib = plan->disk_mib,
                                  .processes = plan->processes,
                                  .inodes = plan->inodes,
@@ -298,7 +298,7 @@ static struct sandbox *make_sandbox(struct spawner *spawner, const struct sandbo
                                 .gauge = gauge,
                                 .alive = true,
                                 .kernels = plan->kernels && tier_is_apart(spawner->tier),
-                                .end_signal = room_way(spawner->tier)->end_signal,
+                                .end_signal = sandbox_backend(spawner->tier)->end_signal,
                                 .pidfd = made->fds[0],
                                 .cgroup = made->fds[2],
                                 .limits = {plan->memory_mib, plan->processes, spawner->is_in_memory ? plan->disk_mib : 0},
@@ -320,7 +320,7 @@ static int learn_run_path(struct sandbox *sandbox, int commands, struct fail *fa
         strcpy(sandbox->run_path, "/run/sluice");
         return 0;
     }
-    int code = room_name_of(commands, sandbox->run_path, sizeof(sandbox->run_path));
+    int code = container_name_of(commands, sandbox->run_path, sizeof(sandbox->run_path));
     return code < 0 ? sandbox_say(fail, code, "the commands") : 0;
 }
 

@@ -1,5 +1,5 @@
 /*
- * sandbox.h - a rootless room for untrusted processes: user, mount, pid, ipc, uts, cgroup
+ * sandbox.h - a rootless container for untrusted processes: user, mount, pid, ipc, uts, cgroup
  * and net namespaces, an overlay on tmpfs, capabilities dropped, no_new_privs, seccomp,
  * limits. Nothing of it survives its end: killing its pid 1 frees processes and files.
  *

@@ -12,7 +12,7 @@
 #include "workers/sandbox/cgroup/cgroup.h"
 #include "workers/sandbox/proto/gauge.h"
 #include "workers/sandbox/process.h"
-#include "workers/sandbox/container/room.h"
+#include "workers/sandbox/container/container.h"
 
 struct spawner {
     pid_t pid;
@@ -50,7 +50,7 @@ struct sandbox {
     struct cgroup_limits limits; /* whoever holds them */
     struct sandbox_usage usage; /* what is counted here: commands and their output */
     int pidfd, end_signal, commands, outputs;
-    char run_path[ROOM_PATH_SIZE];
+    char run_path[CONTAINER_PATH_SIZE];
     int listeners[LISTENERS_MAX];
     struct channel channel; /* to its pid 1 */
     uint64_t touched_count;

@@ -12,7 +12,7 @@
 #include "workers/runtime/fiber.h"
 #include "workers/evaluators/evaluator.h"
 #include "workers/stages/kinds.h"
-#include "workers/stages/stage_room.h"
+#include "workers/stages/stage_sandbox.h"
 
 enum { OUTPUT_MAX = 16384, TAIL_MAX = 1200 };
 
@@ -20,47 +20,47 @@ enum { OUTPUT_MAX = 16384, TAIL_MAX = 1200 };
 
 /* These return whether to go on; if not, the job has ended. */
 
-static bool write_file(struct job *job, struct stage_room *room, const struct task_file *file)
+static bool write_file(struct job *job, struct stage_sandbox *stage, const struct task_file *file)
 {
     struct fail fail = {0};
-    int code = sandbox_write_file(room->sandbox, file->path, file->content, file->content_len,
+    int code = sandbox_write_file(stage->sandbox, file->path, file->content, file->content_len,
                                   file->mode, &fail);
     if (code == 0)
         return true;
     if (stage_is_file_fault(code))
         job_end(job, OUTCOME_TASK, "cannot write the file %.400s: %s", file->path, fail.text);
     else
-        stage_end_failed(job, room, BLAME_TASK, code, &fail);
+        stage_end_failed(job, stage, BLAME_TASK, code, &fail);
     return false;
 }
 
-static bool run_setup(struct job *job, struct stage_room *room, const char *command)
+static bool run_setup(struct job *job, struct stage_sandbox *stage, const char *command)
 {
     struct fail fail = {0};
     struct sandbox_output output = {0};
     char how[160];
-    int code = sandbox_command(room->sandbox, command, stage_command_ms(job->task->limits.init_s),
+    int code = sandbox_command(stage->sandbox, command, stage_command_ms(job->task->limits.init_s),
                                OUTPUT_MAX, &output, &fail);
     bool good = code == 0 && output.status == 0 && !output.timed_out;
-    if (code < 0 || sandbox_breach(room->sandbox))
-        stage_end_failed(job, room, BLAME_TASK, code, &fail);
+    if (code < 0 || sandbox_breach(stage->sandbox))
+        stage_end_failed(job, stage, BLAME_TASK, code, &fail);
     else if (!good) {
-        stage_describe_end(room, &output, how, sizeof(how));
+        stage_describe_end(stage, &output, how, sizeof(how));
         job_end(job, OUTCOME_TASK, "the set-up command %.300s %s: %s", command, how,
                 stage_output_tail(&output, TAIL_MAX));
     }
     free(output.text);
-    return good && !sandbox_breach(room->sandbox);
+    return good && !sandbox_breach(stage->sandbox);
 }
 
-static bool set_up(struct job *job, struct stage_room *room)
+static bool set_up(struct job *job, struct stage_sandbox *stage)
 {
     const struct task *task = job->task;
     for (size_t i = 0; i < task->file_count; i++)
-        if (!write_file(job, room, &task->files[i]))
+        if (!write_file(job, stage, &task->files[i]))
             return false;
     for (size_t i = 0; i < task->setup_count; i++)
-        if (!run_setup(job, room, task->setup[i]))
+        if (!run_setup(job, stage, task->setup[i]))
             return false;
     return true;
 }
@@ -69,20 +69,20 @@ static bool set_up(struct job *job, struct stage_room *room)
  * Packs what `who` wrote, in a time of its own. What is packed late must not be scored without its
  * files.
  */
-static bool pack(struct job *job, struct stage_room *room, enum blame_who who)
+static bool pack(struct job *job, struct stage_sandbox *stage, enum blame_who who)
 {
     struct fail fail = {0};
-    fiber_lift_deadline(stage_closing_by(room));
-    int code = layer_pack(&job->context->layers, room->sandbox, &job->result.layer, &fail);
+    fiber_lift_deadline(stage_closing_by(stage));
+    int code = layer_pack(&job->context->layers, stage->sandbox, &job->result.layer, &fail);
     fiber_pop_deadline();
-    room->fault = job->result.layer.fault;
+    stage->fault = job->result.layer.fault;
     if (code == -ENAMETOOLONG || code == -EFBIG)
         job_end(job, blame_get(who, BLAME_TREE).outcome, "the files cannot be packed: %s", fail.text);
-    else if (code == -ETIMEDOUT && !sandbox_breach(room->sandbox))
-        job_fail(job, OUTCOME_INFRA, room->fault, "the files were not packed within %d s",
+    else if (code == -ETIMEDOUT && !sandbox_breach(stage->sandbox))
+        job_fail(job, OUTCOME_INFRA, stage->fault, "the files were not packed within %d s",
                  JOB_PACK_MS / 1000);
     else if (code < 0)
-        stage_end_failed(job, room, who, code, &fail);
+        stage_end_failed(job, stage, who, code, &fail);
     if (code < 0 && job->result.outcome == OUTCOME_AGENT)
         strcpy(job->result.layer.digest, LAYER_UNKNOWN); /* or what was there before would be scored */
     return code == 0;
@@ -90,21 +90,21 @@ static bool pack(struct job *job, struct stage_room *room, enum blame_who who)
 
 static void sandbox_init(struct job *job)
 {
-    struct stage_room room = {0};
+    struct stage_sandbox stage = {0};
     struct fail fail = {0};
     char limits[96];
     bool is_empty = job->task->file_count == 0 && job->task->setup_count == 0;
-    int code = is_empty ? stage_room_find_image(&room, job, &fail) : stage_room_open(&room, job, &fail);
+    int code = is_empty ? stage_sandbox_find_image(&stage, job, &fail) : stage_sandbox_open(&stage, job, &fail);
     job_begin_work(job);
     if (code < 0)
-        stage_end_failed(job, &room, BLAME_TASK, code, &fail);
-    else if (is_empty || (set_up(job, &room) && pack(job, &room, BLAME_TASK))) {
-        stage_describe_breaches(&room, limits, sizeof(limits));
+        stage_end_failed(job, &stage, BLAME_TASK, code, &fail);
+    else if (is_empty || (set_up(job, &stage) && pack(job, &stage, BLAME_TASK))) {
+        stage_describe_breaches(&stage, limits, sizeof(limits));
         job_end(job, OUTCOME_OK, "%zu files, %zu set-up commands%s", job->task->file_count,
                 job->task->setup_count, limits);
     }
-    stage_confirm(job, &room);
-    stage_room_close(&room);
+    stage_confirm(job, &stage);
+    stage_sandbox_close(&stage);
 }
 
 /* ---- run ---------------------------------------------------------------------------------- */
@@ -131,15 +131,15 @@ static bool wants_kernels(const struct task *task)
     return false;
 }
 
-static bool open_run_room(struct job *job, struct stage_room *room)
+static bool open_run_sandbox(struct job *job, struct stage_sandbox *stage)
 {
     struct fail fail = {0};
-    room->kernels = wants_kernels(job->task);
-    int code = stage_room_add_init(room, job, &fail);
+    stage->kernels = wants_kernels(job->task);
+    int code = stage_sandbox_add_init(stage, job, &fail);
     if (code == 0)
-        code = stage_room_open(room, job, &fail);
+        code = stage_sandbox_open(stage, job, &fail);
     if (code < 0)
-        stage_end_failed(job, room, BLAME_AGENT, code, &fail);
+        stage_end_failed(job, stage, BLAME_AGENT, code, &fail);
     return code == 0;
 }
 
@@ -193,11 +193,11 @@ static void say_breach(struct job *job, const struct agent_run *run, const char 
     say_end(job, run, blame_get(BLAME_AGENT, BLAME_LIMIT), words);
 }
 
-static void finish_run(struct job *job, struct stage_room *room, const struct agent_run *run,
+static void finish_run(struct job *job, struct stage_sandbox *stage, const struct agent_run *run,
                        enum outcome outcome)
 {
     const bool is_stale = outcome == OUTCOME_CANCELLED && run->fault == FAULT_STALE;
-    const char *breach = room->sandbox ? sandbox_breach(room->sandbox) : NULL;
+    const char *breach = stage->sandbox ? sandbox_breach(stage->sandbox) : NULL;
     bool is_late = fiber_is_late();
     if ((outcome == OUTCOME_CANCELLED && !is_stale) || fiber_is_cancelled()) {
         job_end(job, OUTCOME_CANCELLED, "cancelled");
@@ -205,17 +205,17 @@ static void finish_run(struct job *job, struct stage_room *room, const struct ag
     }
     if (breach && run->fault != FAULT_STALE)
         say_breach(job, run, breach);
-    else if (outcome == OUTCOME_TASK || outcome == OUTCOME_INFRA || is_stale || !room->sandbox ||
-             pack(job, room, BLAME_AGENT))
+    else if (outcome == OUTCOME_TASK || outcome == OUTCOME_INFRA || is_stale || !stage->sandbox ||
+             pack(job, stage, BLAME_AGENT))
         say_end(job, run, (struct blame){.outcome = outcome, .fault = run->fault}, run->detail);
-    if (stage_record_usage(room, is_late, run->record) && stage_record_touched(room, run->record))
+    if (stage_record_usage(stage, is_late, run->record) && stage_record_touched(stage, run->record))
         keep_record(job, run->record);
     else
         job_end(job, OUTCOME_INFRA, "the record cannot be written: out of memory");
 }
 
 static void run_agent(struct job *job, const struct agent *agent, struct engine *engine,
-                      struct stage_room *room)
+                      struct stage_sandbox *stage)
 {
     struct record record;
     record_init(&record);
@@ -223,28 +223,28 @@ static void run_agent(struct job *job, const struct agent *agent, struct engine 
                             .sample = job->start.sample,
                             .engine = engine,
                             .move = &job->move,
-                            .sandbox = room->sandbox,
+                            .sandbox = stage->sandbox,
                             .search = job->context->search,
                             .record = &record};
     job_begin_work(job);
     enum outcome outcome = agent->run(&run);
     job->result.answer = take_ptr(&run.answer);
-    finish_run(job, room, &run, outcome);
+    finish_run(job, stage, &run, outcome);
     record_finish(&record);
 }
 
 static void sandbox_run(struct job *job)
 {
-    struct stage_room room = {0};
+    struct stage_sandbox stage = {0};
     struct engine *engine = NULL;
     const struct agent *agent = agent_find(job->task->agent_kind);
     if (!agent)
         job_end(job, OUTCOME_TASK, "this worker knows no agent \"%s\"", job->task->agent_kind);
     else if ((!agent->needs_engine || find_engine(job, &engine)) &&
-             (!agent->needs_sandbox || open_run_room(job, &room)))
-        run_agent(job, agent, engine, &room);
-    stage_confirm(job, &room);
-    stage_room_close(&room);
+             (!agent->needs_sandbox || open_run_sandbox(job, &stage)))
+        run_agent(job, agent, engine, &stage);
+    stage_confirm(job, &stage);
+    stage_sandbox_close(&stage);
 }
 
 /* ---- eval --------------------------------------------------------------------------------- */

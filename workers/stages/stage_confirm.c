@@ -8,7 +8,7 @@
 #include "workers/service/cache_watch.h"
 #include "workers/runtime/fiber.h"
 #include "workers/files/held_dir.h"
-#include "workers/stages/stage_room.h"
+#include "workers/stages/stage_sandbox.h"
 #include "workers/runtime/offload.h"
 #include "workers/sandbox/process.h"
 
@@ -26,7 +26,7 @@ static bool is_image_there(const struct image_hold *image)
 
 struct look {
     const struct job *job;
-    const struct stage_room *room;
+    const struct stage_sandbox *stage;
     struct fail *fail;
 };
 
@@ -34,40 +34,40 @@ struct look {
 static int look_work(void *arg, const atomic_bool *stop)
 {
     const struct look *look = arg;
-    const struct stage_room *room = look->room;
+    const struct stage_sandbox *stage = look->stage;
     (void)stop;
     int code = cache_watch_look(look->job->context->cache_watch, look->fail);
-    for (size_t i = 0; i < room->layer_count && code == 0; i++)
-        if (!held_dir_is_at(room->layers[i].lock, room->layers[i].path))
-            code = fail_set(look->fail, -ENODEV, "the layer %s is not there any more, or is another one", room->layers[i].path);
-    if (code == 0 && room->image.path && strcmp(room->image.path, "host") != 0 && !is_image_there(&room->image))
-        code = fail_set(look->fail, -ENOMEDIUM, "the image %s is not there any more, or is another one", room->image.path);
+    for (size_t i = 0; i < stage->layer_count && code == 0; i++)
+        if (!held_dir_is_at(stage->layers[i].lock, stage->layers[i].path))
+            code = fail_set(look->fail, -ENODEV, "the layer %s is not there any more, or is another one", stage->layers[i].path);
+    if (code == 0 && stage->image.path && strcmp(stage->image.path, "host") != 0 && !is_image_there(&stage->image))
+        code = fail_set(look->fail, -ENOMEDIUM, "the image %s is not there any more, or is another one", stage->image.path);
     return code;
 }
 
-static int confirm(struct job *job, struct stage_room *room, struct fail *fail)
+static int confirm(struct job *job, struct stage_sandbox *stage, struct fail *fail)
 {
-    struct look look = {job, room, fail};
-    fiber_lift_deadline(stage_closing_by(room));
+    struct look look = {job, stage, fail};
+    fiber_lift_deadline(stage_closing_by(stage));
     int code = offload_run(look_work, &look, fail);
-    if (code == 0 && room->sandbox && !sandbox_breach(room->sandbox))
-        code = sandbox_confirm(room->sandbox, fail);
+    if (code == 0 && stage->sandbox && !sandbox_breach(stage->sandbox))
+        code = sandbox_confirm(stage->sandbox, fail);
     fiber_pop_deadline();
-    if (code == -EIO && room->sandbox && sandbox_breach(room->sandbox))
+    if (code == -EIO && stage->sandbox && sandbox_breach(stage->sandbox))
         return 0; /* met meanwhile, and too late to matter */
     if (code == -ETIMEDOUT)
         fail_set(fail, code, "its image, its layers or its first process did not answer any more");
     return code;
 }
 
-void stage_confirm(struct job *job, struct stage_room *room)
+void stage_confirm(struct job *job, struct stage_sandbox *stage)
 {
     struct fail fail = {0};
     char came_to[512];
     const enum outcome outcome = job->result.outcome;
-    if (!room->image.path || outcome == OUTCOME_INFRA || outcome == OUTCOME_CANCELLED)
+    if (!stage->image.path || outcome == OUTCOME_INFRA || outcome == OUTCOME_CANCELLED)
         return;
-    int code = confirm(job, room, &fail);
+    int code = confirm(job, stage, &fail);
     if (code == 0 || code == -ECANCELED)
         return;
     snprintf(came_to, sizeof(came_to), "%.400s", job->result.detail);

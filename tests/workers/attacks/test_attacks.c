@@ -154,7 +154,7 @@ FIBER_TEST(limits_are_not_raised_and_descriptors_end)
 /* An image of the task's own, with what its owner may: a program of root's with the setuid bit. */
 FIBER_TEST(a_setuid_program_of_the_image_gives_nothing_and_the_image_is_not_written)
 {
-    const bool can_write = fixture_tier != TIER_apptainer; /* to a room's own copy */
+    const bool can_write = fixture_tier != TIER_apptainer; /* to a container's own copy */
     const unsigned uid = inside_uid();
     char script[1024], image[128], who[128], *text;
     make_dir(image, sizeof(image), "image");

@@ -37,7 +37,7 @@ static void make_layer(char *ret, size_t size, const struct trick *trick, size_t
     assert_int_equal(symlink(trick->target, path), 0);
 }
 
-FIBER_TEST(links_in_place_of_directories_keep_no_room_shut_and_lead_nowhere_outside)
+FIBER_TEST(links_in_place_of_directories_keep_no_container_shut_and_lead_nowhere_outside)
 {
     write_host_file(directory, "secret", "of the worker", 0644);
     for (size_t i = 0; i < ROWS(tricks); i++) {
@@ -213,7 +213,7 @@ static int group(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(links_in_place_of_directories_keep_no_room_shut_and_lead_nowhere_outside),
+        TEST(links_in_place_of_directories_keep_no_container_shut_and_lead_nowhere_outside),
         TEST(a_working_directory_that_leads_elsewhere_leads_to_what_the_agent_has_anyway),
         TEST(a_link_swapped_in_between_leads_no_one_outside),
         TEST(a_directory_of_100000_names_is_listed_in_part_and_in_time),

@@ -85,7 +85,7 @@ FIBER_TEST(an_image_is_served_read_only_with_its_own_workspace)
 }
 
 /* Apptainer itself would run the first and read the second. */
-FIBER_TEST(no_script_of_an_image_runs_before_the_room_is_confined)
+FIBER_TEST(no_script_of_an_image_runs_before_the_container_is_confined)
 {
     char image[128], path[512];
     struct sandbox_plan plan = host_plan();
@@ -277,7 +277,7 @@ static int set_up_apptainer(void **state)
     return set_up(state);
 }
 
-#define ROOM_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_apptainer, tear_down_plain)
+#define CONTAINER_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_apptainer, tear_down_plain)
 
 static struct probe probe;
 
@@ -306,24 +306,24 @@ static int group(void)
     const struct CMUnitTest always[] = {
         cmocka_unit_test(where_it_is_not_in_path_no_sandbox_is_made_and_its_name_is_said),
     };
-    const struct CMUnitTest rooms[] = {
-        ROOM_TEST(commands_run_in_a_root_of_their_own_and_write_where_they_may),
-        ROOM_TEST(an_image_is_served_read_only_with_its_own_workspace),
-        ROOM_TEST(no_script_of_an_image_runs_before_the_room_is_confined),
-        ROOM_TEST(an_image_that_cannot_be_shown_is_blamed_and_one_that_is_not_there_is_the_tasks),
-        ROOM_TEST(a_layer_that_changes_more_than_the_workspace_is_refused_by_the_tiers_name),
-        ROOM_TEST(layers_go_from_stage_to_stage),
-        ROOM_TEST(terminals_and_granted_names_are_had),
-        ROOM_TEST(nothing_outlives_a_sandbox_that_is_closed),
-        ROOM_TEST(nothing_outlives_a_command),
-        ROOM_TEST(nothing_outlives_a_spawner_that_is_killed),
-        ROOM_TEST(memory_processes_and_disk_are_watched),
-        ROOM_TEST(the_hosts_processes_files_and_network_are_out_of_reach),
+    const struct CMUnitTest containers[] = {
+        CONTAINER_TEST(commands_run_in_a_root_of_their_own_and_write_where_they_may),
+        CONTAINER_TEST(an_image_is_served_read_only_with_its_own_workspace),
+        CONTAINER_TEST(no_script_of_an_image_runs_before_the_container_is_confined),
+        CONTAINER_TEST(an_image_that_cannot_be_shown_is_blamed_and_one_that_is_not_there_is_the_tasks),
+        CONTAINER_TEST(a_layer_that_changes_more_than_the_workspace_is_refused_by_the_tiers_name),
+        CONTAINER_TEST(layers_go_from_stage_to_stage),
+        CONTAINER_TEST(terminals_and_granted_names_are_had),
+        CONTAINER_TEST(nothing_outlives_a_sandbox_that_is_closed),
+        CONTAINER_TEST(nothing_outlives_a_command),
+        CONTAINER_TEST(nothing_outlives_a_spawner_that_is_killed),
+        CONTAINER_TEST(memory_processes_and_disk_are_watched),
+        CONTAINER_TEST(the_hosts_processes_files_and_network_are_out_of_reach),
     };
     int failed = cmocka_run_group_tests_name("apptainer", always, NULL, NULL);
     if (!has_apptainer())
         return failed | (is_needed("plain") || is_needed("setuid"));
-    return failed | cmocka_run_group_tests_name("apptainer_rooms", rooms, NULL, NULL);
+    return failed | cmocka_run_group_tests_name("apptainer_containers", containers, NULL, NULL);
 }
 
 /* ---- where user namespaces are forbidden ------------------------------------------------------ */

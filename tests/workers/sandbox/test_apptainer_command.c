@@ -45,7 +45,7 @@ static void a_path_that_would_be_two_arguments_is_refused_by_name(void **state)
     assert_int_equal(command.bind_count, 0);
 }
 
-static void more_mounts_than_there_is_room_for_are_refused(void **state)
+static void more_mounts_than_there_is_container_for_are_refused(void **state)
 {
     static struct apptainer_command command;
     static char points[APPTAINER_POINTS_SIZE];
@@ -188,7 +188,7 @@ static int group(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_command_asks_for_every_wall_and_binds_in_order),
         cmocka_unit_test(a_path_that_would_be_two_arguments_is_refused_by_name),
-        cmocka_unit_test(more_mounts_than_there_is_room_for_are_refused),
+        cmocka_unit_test(more_mounts_than_there_is_container_for_are_refused),
         cmocka_unit_test(nothing_of_the_workers_environment_reaches_apptainer),
         cmocka_unit_test(versions_are_read_and_other_programs_told_apart),
         cmocka_unit_test(the_reason_is_the_last_error_without_its_colours),

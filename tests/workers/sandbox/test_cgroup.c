@@ -33,7 +33,7 @@ struct slice spawner_program(void) { return is_old_kernel ? old_spawner() : usua
 /* ---- what is seen of groups --------------------------------------------------------- */
 
 /* The groups of sandboxes, and the last of their names: those that wait for a plan have no limit. */
-static size_t list_rooms(char *ret, size_t size)
+static size_t list_containers(char *ret, size_t size)
 {
     size_t count = 0;
     int again = openat(cgroups.ours, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -43,7 +43,7 @@ static size_t list_rooms(char *ret, size_t size)
     while ((entry = readdir(stream))) {
         char path[512], most[32];
         snprintf(path, sizeof(path), "%s/memory.max", entry->d_name);
-        if (strncmp(entry->d_name, "room-", 5) != 0 || !cgroup_read(cgroups.ours, path, most, sizeof(most)) ||
+        if (strncmp(entry->d_name, "container-", 5) != 0 || !cgroup_read(cgroups.ours, path, most, sizeof(most)) ||
             strcmp(most, "max\n") == 0)
             continue;
         snprintf(ret, size, "%s", entry->d_name);
@@ -53,33 +53,33 @@ static size_t list_rooms(char *ret, size_t size)
     return count;
 }
 
-static size_t count_rooms(void)
+static size_t count_containers(void)
 {
     char name[256];
-    return list_rooms(name, sizeof(name));
+    return list_containers(name, sizeof(name));
 }
 
 /* Of the only sandbox there is. */
-static void read_of_room(const char *file, char *ret, size_t size)
+static void read_of_container(const char *file, char *ret, size_t size)
 {
     char name[256], path[512];
-    assert_int_equal(list_rooms(name, sizeof(name)), 1);
+    assert_int_equal(list_containers(name, sizeof(name)), 1);
     snprintf(path, sizeof(path), "%s/%s", name, file);
     cgroup_read(cgroups.ours, path, ret, size);
     ret[strcspn(ret, "\n")] = '\0';
 }
 
-static void expect_of_room(const char *file, const char *expected)
+static void expect_of_container(const char *file, const char *expected)
 {
     char text[256];
-    read_of_room(file, text, sizeof(text));
+    read_of_container(file, text, sizeof(text));
     assert_string_equal(text, expected);
 }
 
-static void wait_until_rooms_are(size_t count)
+static void wait_until_containers_are(size_t count)
 {
     int64_t until_ms = clock_ms() + WAIT_MS;
-    while (count_rooms() != count) {
+    while (count_containers() != count) {
         assert_true(clock_ms() < until_ms);
         await_sleep(5);
     }
@@ -107,16 +107,16 @@ FIBER_TEST(each_sandbox_has_a_group_with_its_limits_and_takes_it_along)
     struct sandbox *sandbox = open_sandbox(&plan);
     uint64_t mib = 512 + 16 + (tier_is_on_disk(fixture_tier) && !cgroup_is_memory("/tmp") ? 0 : 64);
     snprintf(procs, sizeof(procs), "%llu", (unsigned long long)mib << 20);
-    expect_of_room("memory.max", procs);
-    expect_of_room("pids.max", "73");
-    expect_of_room("memory.oom.group", "1");
-    read_of_room("memory.swap.max", procs, sizeof(procs));
+    expect_of_container("memory.max", procs);
+    expect_of_container("pids.max", "73");
+    expect_of_container("memory.oom.group", "1");
+    read_of_container("memory.swap.max", procs, sizeof(procs));
     assert_true(strcmp(procs, "0") == 0 || strcmp(procs, "") == 0); /* a kernel without swap has no such file */
-    read_of_room("cgroup.procs", procs, sizeof(procs));
+    read_of_container("cgroup.procs", procs, sizeof(procs));
     assert_true(atoi(procs) > 0);
     expect_text(sandbox, "cat /proc/self/cgroup | grep ^0:", "0::/\n"); /* nothing is told of where that is */
     sandbox_close(&sandbox);
-    wait_until_rooms_are(0);
+    wait_until_containers_are(0);
 }
 
 FIBER_TEST(a_kernel_that_cannot_clone_into_a_group_has_it_moved)
@@ -134,11 +134,11 @@ FIBER_TEST(a_kernel_that_cannot_clone_into_a_group_has_it_moved)
     assert_true(spawner_attach(spawner, loop));
     struct sandbox *sandbox = open_host();
     char procs[64];
-    read_of_room("cgroup.procs", procs, sizeof(procs));
+    read_of_container("cgroup.procs", procs, sizeof(procs));
     assert_true(atoi(procs) > 0);
     expect_text(sandbox, "cat /proc/self/cgroup | grep ^0:", "0::/\n");
     sandbox_close(&sandbox);
-    wait_until_rooms_are(0);
+    wait_until_containers_are(0);
 }
 
 FIBER_TEST(many_sandboxes_leave_no_group)
@@ -150,7 +150,7 @@ FIBER_TEST(many_sandboxes_leave_no_group)
     }
     for (int i = 0; i < AT_ONCE; i++)
         sandbox_close(&open[i]);
-    wait_until_rooms_are(0);
+    wait_until_containers_are(0);
 }
 
 /* ---- memory ------------------------------------------------------------------------- */
@@ -177,7 +177,7 @@ static void expect_memory_held(uint64_t memory_mib, const char *python)
     sandbox_close(&sandbox);
     expect_text(neighbour, "echo fine", "fine\n");
     sandbox_close(&neighbour);
-    wait_until_rooms_are(0);
+    wait_until_containers_are(0);
 }
 
 FIBER_TEST(memory_of_one_process_is_held) { expect_memory_held(96, "x = bytearray(400 << 20)\nwhile 1: pass"); }
@@ -299,20 +299,20 @@ FIBER_TEST(a_forked_kernel_is_in_the_group)
     struct sandbox *sandbox = open_sandbox(&plan);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     AUTO_CLOSE int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    expect_of_room("pids.current", "1");
+    expect_of_container("pids.current", "1");
     if (sandbox_fork_kernel(sandbox, (int[]){ends[1], null}, &fail) < 0)
         fail_msg("%s", fail.text);
     for (int64_t until_ms = clock_ms() + WAIT_MS; atoi(count) < 2;) {
         assert_true(clock_ms() < until_ms);
         await_sleep(5);
-        read_of_room("pids.current", count, sizeof(count));
+        read_of_container("pids.current", count, sizeof(count));
         if (recv(ends[0], said, sizeof(said) - 1, MSG_DONTWAIT | MSG_PEEK) > 4 && strstr(said + 4, "error"))
             fail_msg("%s", said + 4);
     }
     close(ends[0]);
     close(ends[1]);
     sandbox_close(&sandbox);
-    wait_until_rooms_are(0);
+    wait_until_containers_are(0);
 }
 
 /* ---- all of them -------------------------------------------------------------------- */

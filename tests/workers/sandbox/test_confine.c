@@ -9,11 +9,11 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-#include "workers/sandbox/container/room.h"
+#include "workers/sandbox/container/container.h"
 
 static int *results; /* negative errno of each row, from the child */
 
-/* In a user namespace, whose rights room_confine gives up; by the bare call, since a sanitizer's
+/* In a user namespace, whose rights container_confine gives up; by the bare call, since a sanitizer's
  * own thread would stand in the way of unshare. */
 static void confine_and(void (*body)(void))
 {
@@ -23,10 +23,10 @@ static void confine_and(void (*body)(void))
     assert_true(results != MAP_FAILED);
     pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD | CLONE_NEWUSER, NULL, NULL, NULL, NULL);
     if (pid == 0) {
-        struct room_plan plan = {.wanted = {.processes = 100000}};
+        struct container_plan plan = {.wanted = {.processes = 100000}};
         struct fail fail = {0};
-        room_prepare_filter();
-        if (room_confine(&plan, &fail) < 0) {
+        container_prepare_filter();
+        if (container_confine(&plan, &fail) < 0) {
             fprintf(stderr, "%s\n", fail.text);
             _exit(2);
         }

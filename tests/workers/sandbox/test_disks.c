@@ -1,4 +1,4 @@
-/* The rooms' directories on a disk, and their keeper, beside one that does as a spawner does. */
+/* The containers' directories on a disk, and their keeper, beside one that does as a spawner does. */
 #include "tests/workers/sandbox/sandbox_fixture.h"
 
 #include <dirent.h>
@@ -14,13 +14,13 @@
 #include "workers/sandbox/proto/gauge.h"
 #include "workers/files/tree.h"
 
-/* ROOMS: more messages than a socket takes whose other end does not read (some 280). */
-enum { ROOMS = 320, ENDED = 10, END_MS = 30000, ALARM_S = 50 };
+/* CONTAINERS: more messages than a socket takes whose other end does not read (some 280). */
+enum { CONTAINERS = 320, ENDED = 10, END_MS = 30000, ALARM_S = 50 };
 
 static struct disks disks;
 static struct gauge *gauges;
 static int births[2]; /* read by nobody */
-static char parent[128], gate[128], rooms_gate[128];
+static char parent[128], gate[128], sandboxes_gate[128];
 
 bool __real_held_dir_remove(int dir, const char *path);
 bool __wrap_held_dir_remove(int dir, const char *path);
@@ -34,10 +34,10 @@ bool __wrap_held_dir_remove(int dir, const char *path)
     return lock >= 0 && flock(lock, LOCK_EX) == 0 && __real_held_dir_remove(dir, path);
 }
 
-/* And removing a room while that gate is. */
+/* And removing a container while that gate is. */
 int __wrap_tree_remove(const char *path)
 {
-    AUTO_CLOSE int lock = open(rooms_gate, O_RDONLY | O_CLOEXEC);
+    AUTO_CLOSE int lock = open(sandboxes_gate, O_RDONLY | O_CLOEXEC);
     if (lock >= 0)
         flock(lock, LOCK_EX);
     return __real_tree_remove(path);
@@ -57,8 +57,8 @@ static int set_up_disks(void **state)
     }
     write_host_file(directory, "gate", "", 0600);
     snprintf(gate, sizeof(gate), "%s/gate", directory);
-    write_host_file(directory, "rooms-gate", "", 0600);
-    snprintf(rooms_gate, sizeof(rooms_gate), "%s/rooms-gate", directory);
+    write_host_file(directory, "containers-gate", "", 0600);
+    snprintf(sandboxes_gate, sizeof(sandboxes_gate), "%s/containers-gate", directory);
     make_dir(parent, sizeof(parent), "disks");
     int fd;
     gauges = gauges_create(&fd);
@@ -81,23 +81,23 @@ static int tear_down_disks(void **state)
     return tree_remove(directory);
 }
 
-static int make_room(uint32_t id, struct fail *fail)
+static int make_container(uint32_t id, struct fail *fail)
 {
     char path[DISKS_PATH_MAX];
-    struct room_plan plan = {
+    struct container_plan plan = {
         .id = id, .wanted = {.disk_mib = 1}, .gauge = &gauges[id], .tier = TIER_overlay_disk};
     return disks_make(&disks, &plan, path, fail);
 }
 
-static void make_rooms(uint32_t count)
+static void make_containers(uint32_t count)
 {
     struct fail fail = {0};
     for (uint32_t id = 0; id < count; id++)
-        if (make_room(id, &fail) < 0)
+        if (make_container(id, &fail) < 0)
             fail_msg("disks_make: %s", fail.text);
 }
 
-static size_t count_rooms(void)
+static size_t count_containers(void)
 {
     size_t count = 0;
     DIR *stream = opendir(disks.path);
@@ -119,44 +119,44 @@ static void wait_until(bool (*holds)(void))
     }
 }
 
-static bool none_is_left(void) { return count_rooms() == 0; }
-static bool the_ended_are_gone(void) { return count_rooms() == ROOMS - ENDED; }
+static bool none_is_left(void) { return count_containers() == 0; }
+static bool the_ended_are_gone(void) { return count_containers() == CONTAINERS - ENDED; }
 
-static void a_keeper_that_stands_still_holds_up_no_room(void **state)
+static void a_keeper_that_stands_still_holds_up_no_container(void **state)
 {
     (void)state;
     assert_int_equal(kill(disks.keeper_pid, SIGSTOP), 0);
-    make_rooms(ROOMS);
+    make_containers(CONTAINERS);
     for (uint32_t id = 0; id < ENDED; id++)
         disks_remove(&disks, id);
     assert_true(disks_is_waiting(&disks));
-    assert_int_equal(count_rooms(), ROOMS);
+    assert_int_equal(count_containers(), CONTAINERS);
     assert_int_equal(kill(disks.keeper_pid, SIGCONT), 0);
     wait_until(the_ended_are_gone);
     assert_false(disks_is_waiting(&disks));
 }
 
-static void behind_more_orders_than_a_keeper_may_owe_no_room_is_made(void **state)
+static void behind_more_orders_than_a_keeper_may_owe_no_container_is_made(void **state)
 {
     struct fail fail = {0};
     uint32_t id = 0, ended;
     (void)state;
     assert_int_equal(kill(disks.keeper_pid, SIGSTOP), 0);
-    while (id < 2 * DISKS_WAITING_MAX && make_room(id, &fail) == 0)
+    while (id < 2 * DISKS_WAITING_MAX && make_container(id, &fail) == 0)
         id++;
     assert_int_equal(fail.code, -EBUSY);
     assert_string_equal(fail.text, "the keeper of disks has 4096 orders to take first");
-    assert_int_equal(count_rooms(), id);
+    assert_int_equal(count_containers(), id);
     for (ended = 0; ended < id; ended++) /* ends are never lost */
         disks_remove(&disks, ended);
     assert_int_equal(disks.waiting_count, DISKS_WAITING_MAX + id);
-    assert_int_equal(make_room(id, &fail), -EBUSY);
+    assert_int_equal(make_container(id, &fail), -EBUSY);
     assert_int_equal(kill(disks.keeper_pid, SIGKILL), 0);
 }
 
 static bool all_are_beyond(void)
 {
-    for (int id = 0; id < ROOMS; id++)
+    for (int id = 0; id < CONTAINERS; id++)
         if (atomic_load(&gauges[id].breaches[LIMIT_INODES]) == 0)
             return false;
     return true;
@@ -165,8 +165,8 @@ static bool all_are_beyond(void)
 static void breaches_that_nobody_reads_hold_up_neither_looks_nor_removals(void **state)
 {
     (void)state;
-    make_rooms(ROOMS);
-    for (int id = 0; id < ROOMS; id++) {
+    make_containers(CONTAINERS);
+    for (int id = 0; id < CONTAINERS; id++) {
         char upper[DISKS_PATH_MAX + 32];
         snprintf(upper, sizeof(upper), "%s/%d/upper", disks.path, id);
         assert_int_equal(rmdir(upper), 0);
@@ -179,7 +179,7 @@ static void breaches_that_nobody_reads_hold_up_neither_looks_nor_removals(void *
 }
 
 /* Those of before: one is there before the keeper is. */
-static void remains_that_take_long_to_remove_hold_up_no_room(void **state)
+static void remains_that_take_long_to_remove_hold_up_no_container(void **state)
 {
     char remains[256];
     struct fail fail;
@@ -191,7 +191,7 @@ static void remains_that_take_long_to_remove_hold_up_no_room(void **state)
     AUTO_CLOSE int lock = open(gate, O_RDONLY | O_CLOEXEC);
     assert_int_equal(flock(lock, LOCK_EX), 0);
     assert_int_equal(disks_open(&disks, TIER_overlay_disk, directory, parent, births[1], &fail), 0);
-    make_rooms(1);
+    make_containers(1);
     disks_remove(&disks, 0);
     wait_until(none_is_left);
     assert_int_equal(access(remains, F_OK), 0);
@@ -214,24 +214,24 @@ static size_t count_children(pid_t parent_pid)
 }
 
 static bool the_last_was_looked_at(void) { return atomic_load(&gauges[ENDED].inodes) > 0; }
-static bool only_the_last_is_left(void) { return count_rooms() == 1; }
+static bool only_the_last_is_left(void) { return count_containers() == 1; }
 
 /* What comes after the ends is looked at, so the keeper has heard of them. */
-static void however_many_rooms_end_at_once_a_keeper_has_two_removers(void **state)
+static void however_many_containers_end_at_once_a_keeper_has_two_removers(void **state)
 {
     struct fail fail;
     char file[DISKS_PATH_MAX + 32];
     (void)state;
-    make_rooms(ENDED);
-    AUTO_CLOSE int lock = open(rooms_gate, O_RDONLY | O_CLOEXEC);
+    make_containers(ENDED);
+    AUTO_CLOSE int lock = open(sandboxes_gate, O_RDONLY | O_CLOEXEC);
     assert_int_equal(flock(lock, LOCK_EX), 0);
     for (uint32_t id = 0; id < ENDED; id++)
         disks_remove(&disks, id);
-    assert_int_equal(make_room(ENDED, &fail), 0);
+    assert_int_equal(make_container(ENDED, &fail), 0);
     snprintf(file, sizeof(file), "%s/%d/upper/f", disks.path, ENDED);
     assert_int_equal(mknod(file, S_IFREG | 0600, 0), 0);
     wait_until(the_last_was_looked_at);
-    assert_int_equal(count_rooms(), ENDED + 1);
+    assert_int_equal(count_containers(), ENDED + 1);
     assert_int_equal(count_children(disks.keeper_pid), KEEPER_REMOVERS);
     assert_int_equal(flock(lock, LOCK_UN), 0);
     wait_until(only_the_last_is_left);
@@ -242,11 +242,11 @@ static void however_many_rooms_end_at_once_a_keeper_has_two_removers(void **stat
 static int group(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_keeper_that_stands_still_holds_up_no_room),
-        TEST(behind_more_orders_than_a_keeper_may_owe_no_room_is_made),
+        TEST(a_keeper_that_stands_still_holds_up_no_container),
+        TEST(behind_more_orders_than_a_keeper_may_owe_no_container_is_made),
         TEST(breaches_that_nobody_reads_hold_up_neither_looks_nor_removals),
-        TEST(remains_that_take_long_to_remove_hold_up_no_room),
-        TEST(however_many_rooms_end_at_once_a_keeper_has_two_removers),
+        TEST(remains_that_take_long_to_remove_hold_up_no_container),
+        TEST(however_many_containers_end_at_once_a_keeper_has_two_removers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

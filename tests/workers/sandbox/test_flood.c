@@ -159,7 +159,7 @@ static const char peer[] =
     "        >.local/share/jupyter/kernels/$how/kernel.json\n"
     "done\n";
 
-static struct sandbox *room;
+static struct sandbox *container;
 
 static void open_peer(const char *how)
 {
@@ -167,7 +167,7 @@ static void open_peer(const char *how)
     struct fail fail = {0};
     char words[64];
     snprintf(words, sizeof(words), "the Jupyter kernel %s does not answer", how);
-    assert_int_equal(jupyter_open(room, how, &jupyter, &fail), -EINVAL);
+    assert_int_equal(jupyter_open(container, how, &jupyter, &fail), -EINVAL);
     assert_string_equal(fail.text, words);
 }
 
@@ -179,11 +179,11 @@ FIBER_TEST(a_flood_by_a_jupyter_kernel_takes_neither_memory_nor_anybodys_turn)
 {
     void (*const floods[])(void) = {flood_without_the_last_frame, flood_with_short_messages,
                                     flood_with_long_messages};
-    room = open_host();
-    expect_status(room, peer, 0);
+    container = open_host();
+    expect_status(container, peer, 0);
     for (size_t i = 0; i < sizeof(floods) / sizeof(*floods); i++)
         beside_another(floods[i]);
-    sandbox_close(&room);
+    sandbox_close(&container);
 }
 
 static int group(void)

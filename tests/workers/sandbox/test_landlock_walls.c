@@ -30,7 +30,7 @@ static void expect_refused(struct sandbox *sandbox, const char *refusal, const c
 
 /* ---- files -------------------------------------------------------------------------------- */
 
-FIBER_TEST(files_beyond_the_image_and_the_room_are_out_of_reach)
+FIBER_TEST(files_beyond_the_image_and_the_container_are_out_of_reach)
 {
     struct sandbox *sandbox = open_host();
     write_host_file(directory, "id_rsa", "secret", 0644);
@@ -57,7 +57,7 @@ FIBER_TEST(files_beyond_the_image_and_the_room_are_out_of_reach)
     assert_int_equal(it.st_size, 6);
 }
 
-FIBER_TEST(another_room_is_out_of_reach)
+FIBER_TEST(another_container_is_out_of_reach)
 {
     struct sandbox *one = open_host(), *other = open_host();
     char *home;
@@ -106,7 +106,7 @@ FIBER_TEST(no_process_of_the_user_can_be_signalled_traced_or_slowed)
     pid_t stranger = start_stranger(), worker = getpid();
     expect_end(sandbox, 1, "kill -9 %d", stranger);
     expect_end(sandbox, 1, "kill -0 %d", worker);
-    expect_end(sandbox, 1, "kill -9 $PPID; kill -0 $PPID"); /* the room's first process */
+    expect_end(sandbox, 1, "kill -9 $PPID; kill -0 $PPID"); /* the container's first process */
     expect_end(sandbox, 1, "kill -9 %d", spawner_pid(spawner));
     expect_end(sandbox, 1, "cat /proc/%d/environ || cat /proc/%d/mem || readlink /proc/%d/fd/0", stranger, worker, worker);
     expect_end(sandbox, 1, "ls /proc/%d/root/ || echo x > /proc/%d/mem", stranger, worker);
@@ -188,8 +188,8 @@ FIBER_TEST(no_shared_memory_of_the_host_can_be_reached)
 static int group(void)
 {
     const struct CMUnitTest tests[] = {
-        PLAIN_TEST(files_beyond_the_image_and_the_room_are_out_of_reach),
-        PLAIN_TEST(another_room_is_out_of_reach),
+        PLAIN_TEST(files_beyond_the_image_and_the_container_are_out_of_reach),
+        PLAIN_TEST(another_container_is_out_of_reach),
         PLAIN_TEST(modes_owners_and_times_of_other_files_stay),
         PLAIN_TEST(no_process_of_the_user_can_be_signalled_traced_or_slowed),
         PLAIN_TEST(nobody_inside_has_a_right_or_can_gain_one),

@@ -136,7 +136,7 @@ FIBER_TEST(a_fork_bomb_is_bounded)
     sandbox_close(&sandbox);
 }
 
-/* For an ordinary user: the limit holds for those inside, and pid 1 keeps some room above it. */
+/* For an ordinary user: the limit holds for those inside, and pid 1 keeps some container above it. */
 FIBER_TEST(a_sandbox_full_of_processes_still_starts_one)
 {
     struct sandbox_plan plan = host_plan();

@@ -383,7 +383,7 @@ FIBER_TEST(symlinks_of_an_image_lead_nowhere_outside)
     sandbox_close(&sandbox);
 }
 
-FIBER_TEST(a_layer_that_has_files_for_our_directories_does_not_keep_the_room_shut)
+FIBER_TEST(a_layer_that_has_files_for_our_directories_does_not_keep_the_container_shut)
 {
     static const char *const names[] = {"workspace", "run", "proc", "dev", "tmp"};
     make_dir(image, sizeof(image), "image");
@@ -419,7 +419,7 @@ static int group(void)
         TEST(a_file_that_cannot_be_written_to_is_an_error),
         TEST(layers_lie_over_the_image_the_last_one_on_top),
         TEST(symlinks_of_an_image_lead_nowhere_outside),
-        TEST(a_layer_that_has_files_for_our_directories_does_not_keep_the_room_shut),
+        TEST(a_layer_that_has_files_for_our_directories_does_not_keep_the_container_shut),
     };
     return cmocka_run_group_tests_name("sandbox pack", tests, NULL, NULL);
 }

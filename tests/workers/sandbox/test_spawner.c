@@ -77,7 +77,7 @@ static void the_workers_files_are_not_its(void **state)
     assert_true(count_files() >= 3);
 }
 
-FIBER_TEST(rooms_that_cannot_be_leave_nothing)
+FIBER_TEST(containers_that_cannot_be_leave_nothing)
 {
     struct sandbox_plan plan = host_plan(), none = plan;
     none.image = "/nowhere";
@@ -308,7 +308,7 @@ static int group(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_workers_environment_is_not_its, set_up_with_secrets, tear_down),
         cmocka_unit_test_setup_teardown(the_workers_files_are_not_its, set_up_with_secrets, tear_down),
-        cmocka_unit_test_setup_teardown(rooms_that_cannot_be_leave_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(containers_that_cannot_be_leave_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_has_all_rights_in_its_namespaces_and_leaves_none_to_programs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_has_no_right_that_its_worker_has_not, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_ends_with_its_worker, set_up, tear_down),

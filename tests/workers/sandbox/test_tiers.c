@@ -232,17 +232,17 @@ FIBER_TEST(without_its_keeper_the_spawner_ends)
 /* More orders than a socket takes whose other end does not read: some 280. */
 FIBER_TEST(a_keeper_that_stands_still_stops_no_opening_and_is_told_all_later)
 {
-    enum { ROOMS = 160 };
+    enum { CONTAINERS = 160 };
     char disks[128], own[512] = "";
     struct sandbox *first = open_host();
     pid_t keeper = find_keeper();
     list_disks(disks, sizeof(disks), own, sizeof(own));
     assert_int_equal(kill(keeper, SIGSTOP), 0);
-    for (int i = 0; i < ROOMS; i++) {
+    for (int i = 0; i < CONTAINERS; i++) {
         struct sandbox *sandbox = open_host();
         sandbox_close(&sandbox);
     }
-    assert_int_equal(fixture_count_entries(own), 1 + ROOMS);
+    assert_int_equal(fixture_count_entries(own), 1 + CONTAINERS);
     sandbox_close(&first);
     assert_int_equal(kill(keeper, SIGCONT), 0);
     wait_until_empty(own);

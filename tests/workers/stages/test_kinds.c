@@ -173,7 +173,7 @@ FIBER_TEST(a_cancelled_run_returns_at_once)
  * ------------------------------------------------------------------------------------------------
  */
 
-FIBER_TEST(the_evaluator_sees_what_init_and_agent_left_in_a_fresh_room)
+FIBER_TEST(the_evaluator_sees_what_init_and_agent_left_in_a_fresh_container)
 {
     expect_reward(
         "{\"task\":\"t\",\"prompt\":\"rm b; echo run > c; setsid sleep 1000 & setsid cat < /dev/zero > /dev/null & echo x > /dev/shm/x\","
@@ -365,7 +365,7 @@ static int group(void)
         TEST(files_without_rights_are_packed_all_the_same),
         TEST(a_run_without_its_layer_or_engine_is_infra),
         TEST(a_cancelled_run_returns_at_once),
-        TEST(the_evaluator_sees_what_init_and_agent_left_in_a_fresh_room),
+        TEST(the_evaluator_sees_what_init_and_agent_left_in_a_fresh_container),
         TEST(the_agent_does_not_see_the_evaluators_files),
         TEST(what_an_agent_leaves_in_the_evaluators_places_decides_nothing),
         TEST(the_exit_status_is_the_reward_and_others_are_a_broken_evaluator),

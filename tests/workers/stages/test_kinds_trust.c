@@ -217,7 +217,7 @@ FIBER_TEST(a_trajectory_says_which_files_that_decide_what_runs_the_agent_touched
 
 /* The directories that every sandbox needs: /run cannot be moved away, and in place of /workspace the
  * evaluator's files lie all the same. */
-FIBER_TEST(no_link_that_the_agent_left_keeps_the_evaluators_room_shut)
+FIBER_TEST(no_link_that_the_agent_left_keeps_the_evaluators_container_shut)
 {
     char script[1024], json[1024];
     snprintf(script, sizeof(script),
@@ -278,7 +278,7 @@ static int group(void)
         TEST(an_evaluator_that_trusts_the_image_has_its_programs_whatever_the_agent_did_to_them),
         TEST(an_evaluator_that_trusts_the_image_has_the_agents_other_files_and_cannot_lose_its_own),
         TEST(a_trajectory_says_which_files_that_decide_what_runs_the_agent_touched),
-        TEST(no_link_that_the_agent_left_keeps_the_evaluators_room_shut),
+        TEST(no_link_that_the_agent_left_keeps_the_evaluators_container_shut),
         TEST(what_the_agent_left_holds_no_evaluator_up),
         TEST(an_isolated_python_runs_nothing_that_the_agent_left),
         TEST(what_an_evaluator_prints_steers_no_terminal),

@@ -3,31 +3,31 @@
 #include <signal.h>
 
 #include "workers/sandbox/backends/apptainer/apptainer.h"
-#include "workers/sandbox/backends/landlock/plain_room.h"
+#include "workers/sandbox/backends/landlock/landlock_container.h"
 
-static const struct room_way kernel_overlay = {.end_signal = SIGKILL,
-                                               .prepare = room_prepare,
-                                               .build = room_build,
-                                               .confine = room_confine,
+static const struct sandbox_backend kernel_overlay = {.end_signal = SIGKILL,
+                                               .prepare = container_prepare,
+                                               .build = container_build,
+                                               .confine = container_confine,
                                                .form = PACK_KERNEL,
                                                .has_terminals = true};
-static const struct room_way fuse_overlay = {.end_signal = SIGKILL,
-                                             .prepare = room_prepare,
-                                             .build = room_build,
-                                             .confine = room_confine,
+static const struct sandbox_backend fuse_overlay = {.end_signal = SIGKILL,
+                                             .prepare = container_prepare,
+                                             .build = container_build,
+                                             .confine = container_confine,
                                              .form = PACK_FUSE,
                                              .has_terminals = true};
-static const struct room_way plain = {.end_signal = SIGTERM,
-                                      .build = plain_room_build,
-                                      .confine = plain_room_confine,
-                                      .guard = plain_room_guard,
-                                      .meet = plain_room_meet,
+static const struct sandbox_backend plain = {.end_signal = SIGTERM,
+                                      .build = landlock_container_build,
+                                      .confine = landlock_container_confine,
+                                      .guard = landlock_container_guard,
+                                      .meet = landlock_container_meet,
                                       .form = PACK_WHOLE};
 
 /* What its first process does comes after, in that program (apptainer_main.c). */
-static const struct room_way by_apptainer = {.end_signal = SIGKILL, .build = apptainer_room_build};
+static const struct sandbox_backend by_apptainer = {.end_signal = SIGKILL, .build = apptainer_container_build};
 
-const struct room_way *room_way(enum tier tier)
+const struct sandbox_backend *sandbox_backend(enum tier tier)
 {
     switch (tier) {
     case TIER_landlock:

@@ -57,7 +57,7 @@ static uint64_t find_number(const char *text, const char *key)
     return 0;
 }
 
-static void name_room(char ret[32], uint32_t number) { snprintf(ret, 32, "room-%u", number); }
+static void name_container(char ret[32], uint32_t number) { snprintf(ret, 32, "sandbox-%u", number); }
 
 /* ---- its life ----------------------------------------------------------------------- */
 
@@ -91,7 +91,7 @@ int cgroup_bound(int group, const struct cgroup_limits *limits, struct fail *fai
 int cgroup_make(const struct cgroups *cgroups, uint32_t number, struct fail *fail)
 {
     char name[32];
-    name_room(name, number);
+    name_container(name, number);
     if (mkdirat(cgroups->ours, name, 0755) < 0)
         return fail_set(fail, -errno, "cgroup: %.200s/%s: %s", cgroups->path, name, strerror(errno));
     int group = openat(cgroups->ours, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -111,7 +111,7 @@ void cgroup_kill(int group)
 bool cgroup_remove(const struct cgroups *cgroups, uint32_t number)
 {
     char name[32];
-    name_room(name, number);
+    name_container(name, number);
     if (unlinkat(cgroups->ours, name, AT_REMOVEDIR) == 0 || errno != EBUSY)
         return true;
     AUTO_CLOSE int group = openat(cgroups->ours, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -3,7 +3,7 @@
  *
  *     BASE/sluice-XXXXXX/        this worker's
  *                        own/    the worker, its spawner and all that serves sandboxes
- *                        room-7/ one sandbox, from its first process's birth
+ *                        sandbox-7/ one sandbox, from its first process's birth
  *
  * BASE is the delegated group, or the one above where this process is in a leaf that systemd or Sluice made for
  * programs. No process but this one is ever moved, and nothing is made where other processes are in BASE: the kernel
@@ -42,9 +42,9 @@ bool cgroups_open(struct cgroups *ret);
 /* The same without trying: `word` says why. */
 void cgroups_refuse(struct cgroups *ret, const char *word);
 static inline bool cgroups_are_there(const struct cgroups *cgroups) { return cgroups && cgroups->ours >= 0; }
-/* Kills what is left in rooms; back to where this process was, where that can be, and nothing of ours is left there. */
+/* Kills what is left in containers; back to where this process was, where that can be, and nothing of ours is left there. */
 void cgroups_close(struct cgroups *cgroups);
-/* Kills and removes every room, as after a spawner that was killed. */
+/* Kills and removes every container, as after a spawner that was killed. */
 void cgroups_clear(const struct cgroups *cgroups);
 
 struct cgroup_limits {
@@ -60,7 +60,7 @@ int cgroup_bound(int group, const struct cgroup_limits *limits, struct fail *fai
 /* Kills all that is in it and removes it. False: something is still ending. */
 bool cgroup_remove(const struct cgroups *cgroups, uint32_t number);
 /* Removes all groups that have no process (any more); how many are left. */
-size_t cgroups_sweep_rooms(const struct cgroups *cgroups);
+size_t cgroups_sweep_containers(const struct cgroups *cgroups);
 void cgroup_kill(int group);
 
 /* clone3 of a child that is in `group` from its birth, in a cgroup namespace that begins there. */

@@ -129,7 +129,7 @@ static int find_base(char point[PATH_MAX], char own[PATH_MAX], struct fail *fail
 
 /* ---- what dead workers left --------------------------------------------------------- */
 
-static size_t visit_rooms(int ours, bool is_to_die)
+static size_t visit_containers(int ours, bool is_to_die)
 {
     size_t left = 0;
     int again = open_dir(ours, ".");
@@ -137,7 +137,7 @@ static size_t visit_rooms(int ours, bool is_to_die)
     const struct dirent *entry;
     while (stream && (entry = readdir(stream))) {
         unsigned number;
-        if (sscanf(entry->d_name, "room-%u", &number) != 1 || unlinkat(ours, entry->d_name, AT_REMOVEDIR) == 0)
+        if (sscanf(entry->d_name, "sandbox-%u", &number) != 1 || unlinkat(ours, entry->d_name, AT_REMOVEDIR) == 0)
             continue;
         left++;
         for (int i = 0; is_to_die && i < TRIES && !cgroup_remove(&(struct cgroups){.ours = ours}, number); i++)
@@ -156,7 +156,7 @@ static void sweep_one(int base, const char *name)
     AUTO_CLOSE int dir = open_dir(base, name);
     if (dir < 0 || (unlinkat(dir, own_leaf, AT_REMOVEDIR) < 0 && errno != ENOENT))
         return;
-    visit_rooms(dir, true);
+    visit_containers(dir, true);
     unlinkat(base, name, AT_REMOVEDIR);
 }
 
@@ -255,17 +255,17 @@ void cgroups_refuse(struct cgroups *ret, const char *word)
 void cgroups_clear(const struct cgroups *cgroups)
 {
     if (cgroups_are_there(cgroups))
-        visit_rooms(cgroups->ours, true);
+        visit_containers(cgroups->ours, true);
 }
 
-size_t cgroups_sweep_rooms(const struct cgroups *cgroups) { return visit_rooms(cgroups->ours, false); }
+size_t cgroups_sweep_containers(const struct cgroups *cgroups) { return visit_containers(cgroups->ours, false); }
 
 /* The controllers are let go of only where they are ours and no other worker uses them; then this process fits into
  * base again. */
 void cgroups_close(struct cgroups *cgroups)
 {
     if (cgroups->ours >= 0) {
-        visit_rooms(cgroups->ours, true);
+        visit_containers(cgroups->ours, true);
         cgroup_write(cgroups->ours, "cgroup.subtree_control", "-memory -pids");
         if (cgroups->is_first)
             cgroup_write(cgroups->base, "cgroup.subtree_control", "-memory -pids");

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
-#include "workers/sandbox/container/room.h"
+#include "workers/sandbox/container/container.h"
 #include "workers/sandbox/spawner/shelf.h"
 
 /* ---- who we are --------------------------------------------------------------------- */
@@ -32,11 +32,11 @@ int apart_take_identity(uid_t uid, gid_t gid, struct fail *fail)
 {
     char map[64];
     int code = write_own("/proc/self/setgroups", "deny", "", fail);
-    snprintf(map, sizeof(map), "%d %lu 1\n", ROOM_UID, (unsigned long)uid);
+    snprintf(map, sizeof(map), "%d %lu 1\n", CONTAINER_UID, (unsigned long)uid);
     if (code == 0)
         code = write_own("/proc/self/uid_map", map,
                          " (are user namespaces restricted on this machine?)", fail);
-    snprintf(map, sizeof(map), "%d %lu 1\n", ROOM_UID, (unsigned long)gid);
+    snprintf(map, sizeof(map), "%d %lu 1\n", CONTAINER_UID, (unsigned long)gid);
     return code == 0 ? write_own("/proc/self/gid_map", map, "", fail) : code;
 }
 
@@ -48,7 +48,7 @@ pid_t apart_clone(unsigned how, int keeps, int cgroup, int *ret_pidfd)
     struct clone_args args = {
         .flags = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP |
                  CLONE_NEWNET | CLONE_PIDFD | (is_sibling ? CLONE_PARENT : 0) |
-                 (how & APART_ROOM ? CLONE_NEWUSER : 0),
+                 (how & APART_CONTAINER ? CLONE_NEWUSER : 0),
         .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
         .exit_signal = is_sibling ? 0 : SIGCHLD,
     };

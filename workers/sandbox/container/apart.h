@@ -1,6 +1,6 @@
 /*
  * apart.h - a child process in a user, mount and pid namespace of its own, where this user is
- * ROOM_UID and may make namespaces below; it has no right on the host that the user has not.
+ * CONTAINER_UID and may make namespaces below; it has no right on the host that the user has not.
  * Whoever holds its uid in that user namespace owns the ones made in it, and one signal to it
  * ends every process below.
  */
@@ -12,11 +12,11 @@
 
 #include "common/base/fail.h"
 
-/* "deny" to setgroups, and ROOM_UID of the new user namespace we are in for uid, gid outside. */
+/* "deny" to setgroups, and CONTAINER_UID of the new user namespace we are in for uid, gid outside. */
 int apart_take_identity(uid_t uid, gid_t gid, struct fail *fail);
 
 enum {
-    APART_ROOM = 1,   /* all namespaces that a sandbox has */
+    APART_CONTAINER = 1,   /* all namespaces that a sandbox has */
     APART_FLOOR = 2,  /* the same but for the user namespace: floor.h */
     APART_SIBLING = 4 /* a child of our parent */
 };

@@ -14,7 +14,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/sandbox/container/filter.h"
-#include "workers/sandbox/container/room.h"
+#include "workers/sandbox/container/container.h"
 
 enum { PROCESSES_SPARE = 8 };
 
@@ -28,31 +28,31 @@ static void limit(int what, uint64_t most)
     setrlimit((__rlimit_resource_t)what, &(struct rlimit){most, most});
 }
 
-struct room_limits room_limits(const struct room_plan *plan)
+struct container_limits container_limits(const struct container_plan *plan)
 {
     bool is_watched = tier_is_on_disk(plan->tier) && plan->wanted.disk_mib < plan->wanted.file_mib;
-    return (struct room_limits){
+    return (struct container_limits){
         .each = {{RLIMIT_CORE, 0},
-                 {RLIMIT_NOFILE, ROOM_FILES_MAX},
+                 {RLIMIT_NOFILE, CONTAINER_FILES_MAX},
                  /* holes count: data is bounded by the disk too, or watched and better bounded here */
                  {RLIMIT_FSIZE, (is_watched ? plan->wanted.disk_mib : plan->wanted.file_mib) << 20},
                  /* where the sandbox has a user namespace, of it alone (Linux 5.14) */
-                 {RLIMIT_SIGPENDING, ROOM_SIGNALS_MAX},
-                 {RLIMIT_MSGQUEUE, ROOM_QUEUES_MAX},
+                 {RLIMIT_SIGPENDING, CONTAINER_SIGNALS_MAX},
+                 {RLIMIT_MSGQUEUE, CONTAINER_QUEUES_MAX},
                  {RLIMIT_NPROC, plan->wanted.processes + 1}}, /* pid 1 counts too */
         /* without a namespace of its own, all processes of the user would count */
         .count = tier_is_apart(plan->tier) ? 6 : 3,
     };
 }
 
-void room_limit(const struct room_plan *plan)
+void container_limit(const struct container_plan *plan)
 {
-    struct room_limits limits = room_limits(plan);
+    struct container_limits limits = container_limits(plan);
     for (size_t i = 0; i < limits.count; i++)
         limit(limits.each[i].what, limits.each[i].most);
 }
 
-int room_offer_to_killer(struct fail *fail)
+int container_offer_to_killer(struct fail *fail)
 {
     AUTO_CLOSE int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     return fd < 0 || write(fd, "1000", 4) < 0 ? fail_set(fail, -errno, "oom_score_adj: %s", strerror(errno)) : 0;
@@ -137,7 +137,7 @@ static const struct filter_argument shared_rules[] = {
      SOL_SOCKET},
 };
 
-/* Made once, for all rooms: room_prepare_filter. */
+/* Made once, for all containers: container_prepare_filter. */
 static struct filter filter;
 
 /* What a fork server of kernels needs all the same. */
@@ -146,7 +146,7 @@ static bool is_of_servers(uint32_t call)
     return call == __NR_setns || call == __NR_sched_setaffinity;
 }
 
-void room_deny_calls(struct filter_rules *rules, bool is_server)
+void container_deny_calls(struct filter_rules *rules, bool is_server)
 {
     for (size_t i = 0; i < COUNT(denied_calls); i++)
         if (!is_server || !is_of_servers(denied_calls[i]))
@@ -158,23 +158,23 @@ void room_deny_calls(struct filter_rules *rules, bool is_server)
 static void make_filter(bool is_server)
 {
     struct filter_rules rules = {.count = 0};
-    room_deny_calls(&rules, is_server);
+    container_deny_calls(&rules, is_server);
     filter_add_arguments(&rules, argument_rules, COUNT(argument_rules));
     filter_make(&filter, &rules);
 }
 
-void room_prepare_filter(void) { make_filter(false); }
+void container_prepare_filter(void) { make_filter(false); }
 
-int room_apply_filter(struct fail *fail) { return filter_apply(&filter, 0, fail); }
+int container_apply_filter(struct fail *fail) { return filter_apply(&filter, 0, fail); }
 
-struct slice room_filter(void)
+struct slice container_filter(void)
 {
     return slice_of((const uint8_t *)filter.code, filter.len * sizeof(*filter.code));
 }
 
 /* ---- rights ------------------------------------------------------------------------- */
 
-int room_set_rights(uint32_t kept, struct fail *fail)
+int container_set_rights(uint32_t kept, struct fail *fail)
 {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
     struct __user_cap_data_struct rights[2] = {0};
@@ -185,7 +185,7 @@ int room_set_rights(uint32_t kept, struct fail *fail)
     return 0;
 }
 
-int room_drop_bounds(struct fail *fail)
+int container_drop_bounds(struct fail *fail)
 {
     int right = 0;
     while (prctl(PR_CAPBSET_DROP, right, 0, 0, 0) == 0)
@@ -195,29 +195,29 @@ int room_drop_bounds(struct fail *fail)
     return 0;
 }
 
-int room_drop_rights(uint32_t kept, struct fail *fail)
+int container_drop_rights(uint32_t kept, struct fail *fail)
 {
-    int code = room_drop_bounds(fail);
-    return code < 0 ? code : room_set_rights(kept, fail);
+    int code = container_drop_bounds(fail);
+    return code < 0 ? code : container_set_rights(kept, fail);
 }
 
-int room_confine(const struct room_plan *plan, struct fail *fail)
+int container_confine(const struct container_plan *plan, struct fail *fail)
 {
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_NPROC, plan->wanted.processes + 1 + PROCESSES_SPARE); /* pid 1 can always start one */
     /* It keeps what lets it read files whose owner took the permission away; what it executes has none. */
-    int code = room_set_rights(1u << CAP_DAC_OVERRIDE, fail);
+    int code = container_set_rights(1u << CAP_DAC_OVERRIDE, fail);
     if (code == 0)
-        code = room_apply_filter(fail);
+        code = container_apply_filter(fail);
     if (code == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         code = fail_set(fail, -errno, "dumpable: %s", strerror(errno));
     return code;
 }
 
-int room_confine_server(struct fail *fail)
+int container_confine_server(struct fail *fail)
 {
     limit(RLIMIT_CORE, 0);
     make_filter(true); /* of this process alone */
-    int code = room_drop_rights(0, fail);
+    int code = container_drop_rights(0, fail);
     return code < 0 ? code : filter_apply(&filter, 0, fail);
 }

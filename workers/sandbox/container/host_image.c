@@ -15,7 +15,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/sandbox/backends/landlock/landlock.h"
-#include "workers/sandbox/container/room.h"
+#include "workers/sandbox/container/container.h"
 #include "workers/sandbox/container/secrets.h"
 #include "workers/files/tree.h"
 
@@ -81,7 +81,7 @@ int host_image_prepare(int top, int skeleton, struct fail *fail)
 static bool is_what_it_was(int root, const char *path, bool is_dir)
 {
     struct stat it;
-    AUTO_CLOSE int there = room_open(root, path, O_PATH | O_NOFOLLOW, 0);
+    AUTO_CLOSE int there = container_open(root, path, O_PATH | O_NOFOLLOW, 0);
     return there >= 0 && fstat(there, &it) == 0 && (is_dir ? S_ISDIR(it.st_mode) : S_ISREG(it.st_mode) || S_ISSOCK(it.st_mode));
 }
 
@@ -95,7 +95,7 @@ static int hide_secrets(int stock, int root, const char *dir, struct fail *fail)
             continue;
         const char *path = secret.path + len + (len > 0);
         if (is_what_it_was(root, path, secret.is_dir) &&
-            room_attach_clone(stock, secret.is_dir ? "empty" : "nothing", MOUNT_ATTR_RDONLY, root, path) < 0)
+            container_attach_clone(stock, secret.is_dir ? "empty" : "nothing", MOUNT_ATTR_RDONLY, root, path) < 0)
             return refuse(fail, secret.path);
     }
     return 0;
@@ -147,7 +147,7 @@ static int mount_one(int stock, int tree, const char *name)
         return 0;
     if (mkdirat(tree, name, 0755) < 0)
         return -1;
-    return mount_apart(stock, host, place) ? 0 : room_attach_clone(AT_FDCWD, host, attributes, tree, name);
+    return mount_apart(stock, host, place) ? 0 : container_attach_clone(AT_FDCWD, host, attributes, tree, name);
 }
 
 int host_image_mount(int stock, struct fail *fail)

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Each is a mount in each room. */
+/* Each is a mount in each container. */
 enum { SECRETS_MAX = 256, SEEN_MAX = 2000000 };
 
 static const char directory = 'd', file = 'f';

@@ -1,5 +1,5 @@
 /*
- * secrets.h - files and directories of the host that those inside may not read, covered in all sandboxes (room.c,
+ * secrets.h - files and directories of the host that those inside may not read, covered in all sandboxes (container.c,
  * host_image.c): what the worker was told of its own (keys, ledger, store, cache), whoever runs it, since who is inside is
  * the same user; and where root does, what only root may read. They are looked for once, before any sandbox. The worker
  * finds them; the spawner, which has no right to look everywhere, is told.

@@ -13,7 +13,7 @@
 #include <sys/vfs.h>
 
 #include "common/base/cleanup.h"
-#include "workers/sandbox/container/room.h"
+#include "workers/sandbox/container/container.h"
 
 static const uint64_t file_flags =
     O_ACCMODE | O_CREAT | O_EXCL | O_TRUNC | O_APPEND | O_DIRECTORY | O_NOFOLLOW;
@@ -46,7 +46,7 @@ static int make_parents(int root, const char *path)
         return -ENOMEM;
     if (slash)
         *slash = '\0';
-    return slash && *parent ? room_make_dirs(root, parent, 0755) : 0;
+    return slash && *parent ? container_make_dirs(root, parent, 0755) : 0;
 }
 
 static int open_it(const char *path, uint64_t flags, mode_t mode, struct fail *fail)
@@ -55,7 +55,7 @@ static int open_it(const char *path, uint64_t flags, mode_t mode, struct fail *f
     int made = flags & O_CREAT ? make_parents(root, path) : 0;
     if (made < 0)
         return say(fail, made, path);
-    int fd = room_open(root, path, (flags & file_flags) | O_NONBLOCK | O_NOCTTY, mode);
+    int fd = container_open(root, path, (flags & file_flags) | O_NONBLOCK | O_NOCTTY, mode);
     return fd < 0 ? say(fail, -errno, path) : fd;
 }
 
@@ -93,7 +93,7 @@ static int open_parent(const char *path, const char **ret_name)
     const char *slash = strrchr(path, '/');
     *ret_name = slash + 1;
     snprintf(parent, sizeof(parent), "%.*s/", (int)(slash - path), path);
-    return room_open(root, parent, O_PATH | O_DIRECTORY, 0);
+    return container_open(root, parent, O_PATH | O_DIRECTORY, 0);
 }
 
 static int rename_it(const char *from, const char *to)
@@ -129,7 +129,7 @@ static bool is_gone(int error)
     return false;
 }
 
-/* Who serves it is asked for its room, and all its layers for a name. 0, or the errno. */
+/* Who serves it is asked for its container, and all its layers for a name. 0, or the errno. */
 static int ask_directory(const char *path, uint64_t number)
 {
     struct statfs on;

@@ -20,7 +20,7 @@ int files_rename(const char *from, const char *to, struct fail *fail);
 /* A new terminal: its master's fd, and N of /dev/pts/N. */
 int files_open_terminal(int *ret_number, struct fail *fail);
 /*
- * Whether the file systems that the room is made of still answer, and what was written, open as `upper` (or -1),
+ * Whether the file systems that the container is made of still answer, and what was written, open as `upper` (or -1),
  * was not removed. `number` is another each time: a name made of it is in no cache. Only what a file system says
  * that is gone or failing counts, and no errno that those inside can bring about.
  */

@@ -57,31 +57,31 @@ static void serve(struct init *init)
 
 /* ---- its life ----------------------------------------------------------------------- */
 
-/* Leaves descriptors 0 to 2, and those that are ours from 3 on (room.h). */
+/* Leaves descriptors 0 to 2, and those that are ours from 3 on (container.h). */
 static void keep_ours(struct init *init, int *control, int *births)
 {
-    int *ours[2 + ROOM_BROUGHT_MAX] = {control, births};
+    int *ours[2 + CONTAINER_BROUGHT_MAX] = {control, births};
     size_t count = 2;
     for (size_t i = 0; i < init->plan.brought_count; i++)
         ours[count++] = &init->plan.brought[i];
     for (size_t i = 0; i < count; i++) /* out of each other's way */
         *ours[i] = fcntl(*ours[i], F_DUPFD_CLOEXEC, 16);
     for (size_t i = 0; i < count; i++) {
-        if (dup3(*ours[i], ROOM_CONTROL_FD + (int)i, O_CLOEXEC) < 0)
+        if (dup3(*ours[i], CONTAINER_CONTROL_FD + (int)i, O_CLOEXEC) < 0)
             _exit(1);
-        *ours[i] = ROOM_CONTROL_FD + (int)i;
+        *ours[i] = CONTAINER_CONTROL_FD + (int)i;
     }
-    close_range(ROOM_CONTROL_FD + (unsigned)count, ~0U, 0);
+    close_range(CONTAINER_CONTROL_FD + (unsigned)count, ~0U, 0);
 }
 
 static void open_own(const struct init *init, int own[OWN_COUNT])
 {
-    const int proc = init->room.proc;
+    const int proc = init->container.proc;
     const enum tier tier = init->plan.tier;
     own[OWN_PROC] = openat(proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    own[OWN_DISK] = init->room.disk < 0 ? -1 : fcntl(init->room.disk, F_DUPFD_CLOEXEC, 0);
+    own[OWN_DISK] = init->container.disk < 0 ? -1 : fcntl(init->container.disk, F_DUPFD_CLOEXEC, 0);
     own[OWN_SEGMENTS] = openat(proc, "sysvipc/shm", O_RDONLY | O_CLOEXEC);
-    own[OWN_OUTPUTS] = tier_is_apart(tier) ? fcntl(init->room.outputs, F_DUPFD_CLOEXEC, 0) : -1;
+    own[OWN_OUTPUTS] = tier_is_apart(tier) ? fcntl(init->container.outputs, F_DUPFD_CLOEXEC, 0) : -1;
     own[OWN_SOCKETS] = tier_has_root(tier) ? openat(proc, "net/sockstat", O_RDONLY | O_CLOEXEC) : -1;
     own[OWN_ASK] = tier_has_root(tier) ? socket_memory_open() : -1;
 }
@@ -108,15 +108,15 @@ static void say_born(const struct init *init, int births)
 /* Descriptors for the worker: the tools' directories, then the listeners. */
 static int make_listeners(struct init *init, int *fds, struct fail *fail)
 {
-    fds[0] = init->room.commands;
-    fds[1] = init->room.outputs;
+    fds[0] = init->container.commands;
+    fds[1] = init->container.outputs;
     for (size_t i = 0; i < init->plan.wanted.listener_count; i++) {
-        fds[2 + i] = listener_make(&init->plan.wanted.listeners[i], init->room.commands,
-                                   init->room.variables[i], fail);
+        fds[2 + i] = listener_make(&init->plan.wanted.listeners[i], init->container.commands,
+                                   init->container.variables[i], fail);
         if (fds[2 + i] < 0)
             return fail->code;
     }
-    return listener_tell(init->room.commands, init->room.variables, init->plan.wanted.listener_count, fail);
+    return listener_tell(init->container.commands, init->container.variables, init->plan.wanted.listener_count, fail);
 }
 
 /* Before the walls: a signal that comes earlier waits. */
@@ -136,14 +136,14 @@ static int listen_to_signals(struct init *init, struct fail *fail)
 static int prepare(struct init *init, struct fail *fail)
 {
     int code = listen_to_signals(init, fail);
-    return code == 0 && init->way->prepare ? init->way->prepare(&init->plan, &init->room, fail) : code;
+    return code == 0 && init->way->prepare ? init->way->prepare(&init->plan, &init->container, fail) : code;
 }
 
-/* Its strings stay where they were received: they are there until the room is. */
+/* Its strings stay where they were received: they are there until the container is. */
 static void await_plan(struct init *init, const struct init_setup *setup)
 {
     static char disk[DISKS_PATH_MAX];
-    const struct room_plan shared = init->plan;
+    const struct container_plan shared = init->plan;
     if (wire_receive(init->control, &init->message) != 1 || !plan_read(&init->plan, &init->message, setup->spawner))
         _exit(0); /* the spawner is gone */
     init->plan.disk = disks_path(setup->disks, init->plan.id, disk);
@@ -155,13 +155,13 @@ static void await_plan(struct init *init, const struct init_setup *setup)
 
 static int become_ready(struct init *init, int births, int *fds, struct fail *fail)
 {
-    int code = init->way->build(&init->plan, &init->room, fail);
+    int code = init->way->build(&init->plan, &init->container, fail);
     if (code < 0)
         return code;
     code = make_listeners(init, fds, fail);
     if (code < 0)
         return code;
-    gauge_start_disk(init->plan.gauge, init->room.disk);
+    gauge_start_disk(init->plan.gauge, init->container.disk);
     say_born(init, births);
     return init->way->confine(&init->plan, fail);
 }
@@ -177,7 +177,7 @@ static bool read_signals(struct init *init)
     return is_end;
 }
 
-/* What building the room took of it, which waiting does not: a sandbox lives longer than it is built. */
+/* What building the container took of it, which waiting does not: a sandbox lives longer than it is built. */
 static void forget_stack(void)
 {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), here = (uintptr_t)__builtin_frame_address(0);
@@ -192,20 +192,20 @@ static _Noreturn void live(struct init *init)
         on[1] = (struct pollfd){init->signals, POLLIN, 0};
         size_t under_way = starts_poll(&init->starts, on + 2);
         struct pollfd *asking = on + 2 + under_way;
-        size_t asking_count = petition_poll(&init->room.petitions, asking, PETITIONERS_MAX);
+        size_t asking_count = petition_poll(&init->container.petitions, asking, PETITIONERS_MAX);
         poll(on, 2 + under_way + asking_count, starts_left_ms(&init->starts));
         init_settle(init);
         if (on[1].revents && read_signals(init))
             init_end(init);
-        petition_serve(&init->room.petitions, asking, asking_count);
+        petition_serve(&init->container.petitions, asking, asking_count);
         if (on[0].revents)
             serve(init);
     }
 }
 
-static void begin(struct init *init, const struct room_plan *plan, int *control, int *births)
+static void begin(struct init *init, const struct container_plan *plan, int *control, int *births)
 {
-    init->way = room_way(plan->tier);
+    init->way = sandbox_backend(plan->tier);
     init->pid = getpid();
     prctl(PR_SET_PDEATHSIG, init->way->end_signal);
     prctl(PR_SET_NAME, "sluice-init");
@@ -231,7 +231,7 @@ static _Noreturn void go_on(struct init *init, int births, int code, struct fail
 
 static _Alignas(4096) struct init the_one; /* in as few pages as can be: there are as many as sandboxes */
 
-_Noreturn void init_main(const struct room_plan *plan, int control, int births)
+_Noreturn void init_main(const struct container_plan *plan, int control, int births)
 {
     struct fail fail = {0};
     begin(&the_one, plan, &control, &births);
@@ -241,7 +241,7 @@ _Noreturn void init_main(const struct room_plan *plan, int control, int births)
 _Noreturn void init_wait(const struct init_setup *setup, int control)
 {
     const struct spawner_setup *spawner = setup->spawner;
-    const struct room_plan shared = {.tier = spawner->tier,
+    const struct container_plan shared = {.tier = spawner->tier,
                                      .scratch = spawner->scratch,
                                      .uid = setup->uid,
                                      .gid = setup->gid,

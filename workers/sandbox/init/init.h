@@ -1,5 +1,5 @@
 /*
- * init.h - pid 1 of a sandbox: waits for its plan, builds its room, then starts processes, reaps them, opens files
+ * init.h - pid 1 of a sandbox: waits for its plan, builds its container, then starts processes, reaps them, opens files
  * and packs what was written, as the worker asks. It is our own code, never
  * executes anything itself, is not dumpable and ignores the signals of those inside.
  */
@@ -13,13 +13,13 @@
 struct init_setup {
     const struct spawner_setup *spawner;
     const struct disks *disks;
-    uid_t uid; /* the spawner's, in its own user namespace; ROOM_UID inside */
+    uid_t uid; /* the spawner's, in its own user namespace; CONTAINER_UID inside */
     gid_t gid;
     int births; /* tells the spawner of our /proc */
 };
-/* In the clone. `control`: a WIRE_ROOM comes from the spawner, which then gives the other end to the worker. */
+/* In the clone. `control`: a WIRE_CONTAINER comes from the spawner, which then gives the other end to the worker. */
 _Noreturn void init_wait(const struct init_setup *setup, int control);
 /* Where the plan is there. `control` is the wire to the worker, `births` tells the spawner of our /proc. */
-_Noreturn void init_main(const struct room_plan *plan, int control, int births);
+_Noreturn void init_main(const struct container_plan *plan, int control, int births);
 
 #endif

@@ -27,7 +27,7 @@ static void see_usage(const struct init *init)
                          (uint64_t)(ended.ru_utime.tv_usec + ended.ru_stime.tv_usec));
         gauge_peak(&gauge->memory_kib, (uint64_t)ended.ru_maxrss);
     }
-    gauge_see_disk(gauge, init->room.disk);
+    gauge_see_disk(gauge, init->container.disk);
 }
 
 /* ---- beginnings ----------------------------------------------------------------------- */
@@ -86,7 +86,7 @@ struct pass {
 /* One signal to every living process but ours and the spared. */
 static void kill_once(const struct init *init, const struct proc_spared *spared, struct pass *pass)
 {
-    pass->count = proc_others(init->room.proc, init->pid, spared, pass->pids, PROC_SEEN_MAX);
+    pass->count = proc_others(init->container.proc, init->pid, spared, pass->pids, PROC_SEEN_MAX);
     for (size_t i = 0; i < pass->count; i++)
         kill(pass->pids[i], SIGKILL);
 }
@@ -120,7 +120,7 @@ static void kill_all(struct init *init)
         reap(init, 0);
     }
     while (has_children()) {
-        proc_signal_tree(init->room.proc, init->pid, init->pid, SIGKILL);
+        proc_signal_tree(init->container.proc, init->pid, init->pid, SIGKILL);
         init_reap(init);
         pause_briefly();
     }

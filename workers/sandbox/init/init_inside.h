@@ -6,7 +6,7 @@
 #define SLUICE_WORKERS_SANDBOX_INIT_INIT_INSIDE_H
 
 #include "workers/sandbox/init/proc.h"
-#include "workers/sandbox/container/room.h"
+#include "workers/sandbox/container/container.h"
 #include "workers/sandbox/init/starts.h"
 #include "workers/sandbox/backends/way.h"
 #include "workers/sandbox/proto/wire.h"
@@ -16,9 +16,9 @@ enum { INIT_POLLED_MAX = 2 + STARTS_MAX + PETITIONERS_MAX };
 struct init {
     int control, signals; /* signalfd */
     pid_t pid;            /* ours, as those inside know it */
-    struct room_plan plan;
-    const struct room_way *way;
-    struct room room;
+    struct container_plan plan;
+    const struct sandbox_backend *way;
+    struct container container;
     struct pollfd polled[INIT_POLLED_MAX]; /* of which few are used, as of what follows */
     struct starts starts; /* whose ends the worker hears of */
     _Alignas(4096) struct wire_message message; /* its beginning is all that is used of most */

@@ -18,7 +18,7 @@ static void serve_start(struct init *init)
     int report = -1;
     pid_t pid = starts_check(&init->starts, &fail);
     if (pid == 0)
-        pid = launch(&init->plan, init->way, &init->room, &init->message, &report, &fail);
+        pid = launch(&init->plan, init->way, &init->container, &init->message, &report, &fail);
     if (pid < 0)
         init_refuse(init, &fail);
     else
@@ -59,7 +59,7 @@ static void serve_signal(struct init *init)
 {
     pid_t root = (pid_t)init->message.head.number[0];
     if (root > 1)
-        proc_signal_tree(init->room.proc, root, 0, (int)init->message.head.number[1]);
+        proc_signal_tree(init->container.proc, root, 0, (int)init->message.head.number[1]);
     init_answer(init, 0, NULL, 0);
 }
 
@@ -80,7 +80,7 @@ static void serve_adopt(struct init *init)
 static bool read_path(const struct init *init, size_t *from, char path[PATH_MAX], struct fail *fail)
 {
     const char *asked = wire_next_string(&init->message, from);
-    if (asked && room_path(&init->room, asked, path, PATH_MAX) == 0)
+    if (asked && container_path(&init->container, asked, path, PATH_MAX) == 0)
         return true;
     fail_set(fail, -ENAMETOOLONG, "a path of more than %d bytes", PATH_MAX - 1);
     return false;
@@ -158,7 +158,7 @@ static void serve_inside(struct init *init)
     while (count < COUNT) {
         char path[32];
         snprintf(path, sizeof(path), "self/ns/%s", names[count]);
-        fds[count] = openat(init->room.proc, path, O_RDONLY | O_CLOEXEC);
+        fds[count] = openat(init->container.proc, path, O_RDONLY | O_CLOEXEC);
         if (fds[count] < 0)
             break;
         count++;
@@ -201,7 +201,7 @@ static void serve_pack(struct init *init)
         fail_set(&fail, -EINVAL, "no file to pack into");
     else {
         init_kill_others(init, 0);
-        pack_upper(init->room.upper, init->message.fds[0], form_of(init), &bytes, &touched, &fail);
+        pack_upper(init->container.upper, init->message.fds[0], form_of(init), &bytes, &touched, &fail);
     }
     if (fail.code == 0)
         tell_touched(init, &touched, &fail);
@@ -214,7 +214,7 @@ static void serve_pack(struct init *init)
 static void serve_confirm(struct init *init)
 {
     struct fail fail = {0};
-    if (files_confirm(init->room.upper, (uint64_t)init->message.head.number[0], &fail) < 0)
+    if (files_confirm(init->container.upper, (uint64_t)init->message.head.number[0], &fail) < 0)
         init_refuse(init, &fail);
     else
         init_answer(init, 0, NULL, 0);

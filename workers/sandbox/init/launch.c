@@ -23,7 +23,7 @@ const char *const launch_environment[] = {
 enum { FIXED_COUNT = sizeof(launch_environment) / sizeof(*launch_environment) - 1 };
 
 struct program {
-    const char *environ[FIXED_COUNT + ROOM_SETTINGS_MAX + LISTENERS_MAX + 1];
+    const char *environ[FIXED_COUNT + CONTAINER_SETTINGS_MAX + LISTENERS_MAX + 1];
     const char *argv[LAUNCH_ARGS_MAX + 1];
     int32_t targets[WIRE_FDS_MAX];
     int fds[WIRE_FDS_MAX];
@@ -39,7 +39,7 @@ static int read_program(const struct wire_message *message, struct program *ret,
     memcpy(ret->fds, message->fds, message->fd_count * sizeof(int));
     ret->fd_count = message->fd_count;
     for (size_t i = 0; i < ret->fd_count; i++)
-        if (ret->targets[i] < 0 || ret->targets[i] >= ROOM_FILES_MAX)
+        if (ret->targets[i] < 0 || ret->targets[i] >= CONTAINER_FILES_MAX)
             return fail_set(fail, -EINVAL, "descriptor number %d", ret->targets[i]);
     while ((ret->argv[count] = wire_next_string(message, &from)))
         if (++count > LAUNCH_ARGS_MAX)
@@ -92,32 +92,32 @@ static int drop_last_right(void)
     return (int)syscall(SYS_capset, &header, none);
 }
 
-/* Whether the room has its own word on the variable. */
-static bool is_set(const struct room *room, const char *variable)
+/* Whether the container has its own word on the variable. */
+static bool is_set(const struct container *container, const char *variable)
 {
     size_t len = strcspn(variable, "=") + 1;
-    for (size_t i = 0; i < room->setting_count; i++)
-        if (strncmp(room->settings[i], variable, len) == 0)
+    for (size_t i = 0; i < container->setting_count; i++)
+        if (strncmp(container->settings[i], variable, len) == 0)
             return true;
     return false;
 }
 
-static void set_environment(const struct room_plan *plan, const struct room *room,
+static void set_environment(const struct container_plan *plan, const struct container *container,
                             struct program *program)
 {
     size_t count = 0;
     for (size_t i = 0; i < FIXED_COUNT; i++)
-        if (!is_set(room, launch_environment[i]))
+        if (!is_set(container, launch_environment[i]))
             program->environ[count++] = launch_environment[i];
-    for (size_t i = 0; i < room->setting_count; i++)
-        program->environ[count++] = room->settings[i];
+    for (size_t i = 0; i < container->setting_count; i++)
+        program->environ[count++] = container->settings[i];
     for (size_t i = 0; i < plan->wanted.listener_count; i++)
-        program->environ[count++] = room->variables[i];
+        program->environ[count++] = container->variables[i];
     program->environ[count] = NULL;
 }
 
 /* In the child; comes back only when it failed: -errno of the program's, or errno of what we lack. */
-static int become(const struct room_plan *plan, const struct room_way *way, const char *workspace, int tell,
+static int become(const struct container_plan *plan, const struct sandbox_backend *way, const char *workspace, int tell,
                   struct program *program)
 {
     struct fail fail;
@@ -127,7 +127,7 @@ static int become(const struct room_plan *plan, const struct room_way *way, cons
         return errno;
     if (place_fds(program) < 0 || drop_last_right() < 0)
         return errno;
-    room_limit(plan);
+    container_limit(plan);
     int code = way->guard ? way->guard(tell, &fail) : 0;
     if (code < 0)
         return -code;
@@ -137,18 +137,18 @@ static int become(const struct room_plan *plan, const struct room_way *way, cons
 }
 
 /* The report's other end is closed by what is executed; else it says why not. */
-static _Noreturn void be_child(const struct room_plan *plan, const struct room_way *way, const struct room *room,
+static _Noreturn void be_child(const struct container_plan *plan, const struct sandbox_backend *way, const struct container *container,
                                struct program *program, int tell)
 {
     struct fail fail = {0};
     tell = move_up(program, tell);
-    int error = become(plan, way, room->workspace, tell, program);
+    int error = become(plan, way, container->workspace, tell, program);
     fail_set(&fail, error < 0 ? -ENOEXEC : -error, "cannot execute %s: %s", program->argv[0],
              strerror(error < 0 ? -error : error));
     _exit(write(tell, &fail, sizeof(fail)) < 0 ? 126 : 127);
 }
 
-pid_t launch(const struct room_plan *plan, const struct room_way *way, struct room *room,
+pid_t launch(const struct container_plan *plan, const struct sandbox_backend *way, struct container *container,
              const struct wire_message *message, int *ret_report, struct fail *fail)
 {
     struct program program;
@@ -156,19 +156,19 @@ pid_t launch(const struct room_plan *plan, const struct room_way *way, struct ro
     int code = read_program(message, &program, fail);
     if (code < 0)
         return code;
-    set_environment(plan, room, &program);
+    set_environment(plan, container, &program);
     if ((way->meet ? socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, report)
                    : pipe2(report, O_CLOEXEC | O_NONBLOCK)) < 0)
         return fail_set(fail, -errno, "a report: %s", strerror(errno));
     AUTO_CLOSE int told = report[0];
     pid_t pid = fork();
     if (pid == 0)
-        be_child(plan, way, room, &program, report[1]);
+        be_child(plan, way, container, &program, report[1]);
     int error = errno;
     close(report[1]);
     if (pid < 0)
         return fail_set(fail, -error, "fork: %s", strerror(error));
-    code = way->meet ? way->meet(room, told, fail) : 0; /* until then it is out of the reach of those inside */
+    code = way->meet ? way->meet(container, told, fail) : 0; /* until then it is out of the reach of those inside */
     if (code == 0 && fcntl(told, F_SETFL, O_NONBLOCK) < 0)
         code = fail_set(fail, -errno, "a report: %s", strerror(errno));
     if (code < 0)

@@ -1,4 +1,4 @@
-/* Whether apptainer makes rooms here: one is made, as the spawner makes them, and ended. */
+/* Whether apptainer makes containers here: one is made, as the spawner makes them, and ended. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -20,19 +20,19 @@
 #include "workers/sandbox/init/proc.h"
 #include "workers/sandbox/proto/wire.h"
 
-enum { ROOM_MS = 10000, SAID_MAX = 1024 };
+enum { CONTAINER_MS = 10000, SAID_MAX = 1024 };
 
 static int refuse(struct fail *fail, const char *what)
 {
     return fail_set(fail, -errno, "%s: %s", what, strerror(errno));
 }
 
-/* ---- one room ------------------------------------------------------------------------- */
+/* ---- one container ------------------------------------------------------------------------- */
 
 struct trial {
     int control[2], births[2], gauges, said[2];
     struct gauge *gauge;
-    char disk[ROOM_PATH_SIZE - 128];
+    char disk[CONTAINER_PATH_SIZE - 128];
 };
 
 static int open_trial(const struct probe_place *place, struct trial *ret, struct fail *fail)
@@ -42,16 +42,16 @@ static int open_trial(const struct probe_place *place, struct trial *ret, struct
     if (!ret->gauge || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ret->control) < 0 ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ret->births) < 0 || pipe2(ret->said, O_CLOEXEC) < 0)
         return refuse(fail, "descriptors");
-    snprintf(ret->disk, sizeof(ret->disk), "%s/room", place->path);
+    snprintf(ret->disk, sizeof(ret->disk), "%s/container", place->path);
     if (mkdir(ret->disk, 0700) < 0)
         return refuse(fail, ret->disk);
     AUTO_CLOSE int program = program_open(apptainer_program(), "sluice-apptainer-init", place->path, fail);
     return program < 0 ? program : apptainer_prepare(place->path, program, fail);
 }
 
-static _Noreturn void be_room(const struct trial *trial)
+static _Noreturn void be_container(const struct trial *trial)
 {
-    const struct room_plan plan = {.id = 1,
+    const struct container_plan plan = {.id = 1,
                                    .image = "host",
                                    .wanted = {.memory_mib = 64, .disk_mib = 16, .processes = 16, .file_mib = 16},
                                    .gauge = trial->gauge,
@@ -88,11 +88,11 @@ static int blame_apptainer(const struct trial *trial, struct fail *fail)
     return fail_set(fail, -EIO, "apptainer ended: %.160s", probe_apptainer_reason(said));
 }
 
-static int await_room(const struct trial *trial, struct fail *fail)
+static int await_container(const struct trial *trial, struct fail *fail)
 {
     static struct wire_message message;
-    if (poll(&(struct pollfd){trial->control[0], POLLIN, 0}, 1, ROOM_MS) <= 0)
-        return fail_set(fail, -ETIMEDOUT, "no sandbox within %d s", ROOM_MS / 1000);
+    if (poll(&(struct pollfd){trial->control[0], POLLIN, 0}, 1, CONTAINER_MS) <= 0)
+        return fail_set(fail, -ETIMEDOUT, "no sandbox within %d s", CONTAINER_MS / 1000);
     if (wire_receive(trial->control[0], &message) <= 0)
         return blame_apptainer(trial, fail);
     wire_close_fds(&message);
@@ -110,7 +110,7 @@ static void end_all(void)
     while (waitpid(-1, NULL, 0) > 0);
 }
 
-static int try_room(const struct probe_place *place, struct fail *fail)
+static int try_container(const struct probe_place *place, struct fail *fail)
 {
     struct trial trial;
     int code = open_trial(place, &trial, fail);
@@ -118,11 +118,11 @@ static int try_room(const struct probe_place *place, struct fail *fail)
         return code;
     pid_t pid = fork();
     if (pid == 0)
-        be_room(&trial);
+        be_container(&trial);
     close(trial.control[1]);
     close(trial.births[1]);
     close(trial.said[1]);
-    return pid < 0 ? refuse(fail, "fork") : await_room(&trial, fail);
+    return pid < 0 ? refuse(fail, "fork") : await_container(&trial, fail);
 }
 
 static int learn_version(unsigned *major, unsigned *minor, struct fail *fail)
@@ -147,7 +147,7 @@ int probe_try_apptainer(const struct probe_place *place, struct fail *fail)
         return refuse(fail, "subreaper");
     code = learn_version(&major, &minor, fail);
     if (code == 0)
-        code = try_room(place, fail);
+        code = try_container(place, fail);
     end_all();
     if (code == 0)
         fail_set(fail, 0, "version %u.%u", major, minor);

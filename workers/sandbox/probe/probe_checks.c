@@ -15,7 +15,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/sandbox/probe/probe.h"
-#include "workers/sandbox/container/room.h"
+#include "workers/sandbox/container/container.h"
 
 static int refuse(struct fail *fail, const char *what)
 {
@@ -33,10 +33,10 @@ static int write_text(const char *path, const char *text)
 static int take_identity(const struct probe_place *place, struct fail *fail)
 {
     char map[64];
-    snprintf(map, sizeof(map), "%d %lu 1\n", ROOM_UID, (unsigned long)place->uid);
+    snprintf(map, sizeof(map), "%d %lu 1\n", CONTAINER_UID, (unsigned long)place->uid);
     if (write_text("/proc/self/setgroups", "deny") < 0 || write_text("/proc/self/uid_map", map) < 0)
         return refuse(fail, "uid_map");
-    snprintf(map, sizeof(map), "%d %lu 1\n", ROOM_UID, (unsigned long)place->gid);
+    snprintf(map, sizeof(map), "%d %lu 1\n", CONTAINER_UID, (unsigned long)place->gid);
     return write_text("/proc/self/gid_map", map) < 0 ? refuse(fail, "gid_map") : 0;
 }
 
@@ -88,7 +88,7 @@ int probe_try_mounts(const struct probe_place *place, struct fail *fail)
     if (code < 0)
         return code;
     if (mkdir("usr", 0755) < 0 ||
-        room_attach_clone(AT_FDCWD, "/usr", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID, AT_FDCWD, "usr") < 0)
+        container_attach_clone(AT_FDCWD, "/usr", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID, AT_FDCWD, "usr") < 0)
         return refuse(fail, "a read-only clone of /usr");
     if (mkdir("old", 0755) < 0 || syscall(SYS_pivot_root, ".", "old") < 0)
         return refuse(fail, "pivot_root");
@@ -180,8 +180,8 @@ int probe_try_fuse(const struct probe_place *place, struct fail *fail)
     AUTO_CLOSE int device = open("/dev/fuse", O_RDWR | O_CLOEXEC);
     if (device < 0)
         return refuse(fail, "/dev/fuse");
-    snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=%d,group_id=%d", device, ROOM_UID,
-             ROOM_UID);
+    snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=%d,group_id=%d", device, CONTAINER_UID,
+             CONTAINER_UID);
     if (mkdir("merged", 0755) < 0 ||
         mount("fuse", "merged", "fuse", MS_NOSUID | MS_NODEV, options) < 0)
         return refuse(fail, "mounting one");

@@ -85,8 +85,8 @@ void gauge_start_disk(struct gauge *gauge, int dir)
     uint64_t bytes, inodes;
     if (!read_disk(dir, &disk, &bytes, &inodes))
         return;
-    atomic_store(&gauge->room_bytes, bytes);
-    atomic_store(&gauge->room_inodes, inodes);
+    atomic_store(&gauge->container_bytes, bytes);
+    atomic_store(&gauge->container_inodes, inodes);
 }
 
 void gauge_see_disk(struct gauge *gauge, int dir)
@@ -96,9 +96,9 @@ void gauge_see_disk(struct gauge *gauge, int dir)
     if (!read_disk(dir, &disk, &bytes, &inodes))
         return;
     atomic_store(&gauge->disk_now, bytes);
-    uint64_t room_bytes = atomic_load(&gauge->room_bytes), room = atomic_load(&gauge->room_inodes);
-    gauge_peak(&gauge->disk_bytes, bytes > room_bytes ? bytes - room_bytes : 0);
-    gauge_peak(&gauge->inodes, inodes > room ? inodes - room : 0);
+    uint64_t container_bytes = atomic_load(&gauge->container_bytes), container = atomic_load(&gauge->container_inodes);
+    gauge_peak(&gauge->disk_bytes, bytes > container_bytes ? bytes - container_bytes : 0);
+    gauge_peak(&gauge->inodes, inodes > container ? inodes - container : 0);
     gauge_see(gauge, LIMIT_DISK, disk.f_bfree == 0);
     gauge_see(gauge, LIMIT_INODES, disk.f_ffree == 0);
 }

@@ -17,8 +17,8 @@ enum { GAUGE_COUNT = 65536 }; /* sandboxes of one worker at one time */
 struct gauge {
     bool taken; /* the worker's alone */
     _Atomic uint64_t memory_kib, processes, disk_bytes, inodes; /* the most that was seen */
-    _Atomic uint64_t room_bytes, room_inodes;                   /* of the room itself, not counted */
-    _Atomic uint64_t disk_now;                                  /* bytes, the room's own too */
+    _Atomic uint64_t container_bytes, container_inodes;                   /* of the container itself, not counted */
+    _Atomic uint64_t disk_now;                                  /* bytes, the container's own too */
     _Atomic uint64_t kernel_peak, aside;                        /* of the last look: cgroup.c */
     _Atomic uint64_t cpu_us;                                    /* of processes that have ended */
     _Atomic uint32_t breaches[LIMIT_COUNT];
@@ -40,7 +40,7 @@ void gauge_peak(_Atomic uint64_t *peak, uint64_t seen);
 void gauge_see(struct gauge *gauge, enum limit_id limit, bool is_beyond);
 /* The file system that the sandbox writes to, when that is its own; `dir` is open there. */
 void gauge_see_disk(struct gauge *gauge, int dir);
-/* What is written now is the room's own. */
+/* What is written now is the container's own. */
 void gauge_start_disk(struct gauge *gauge, int dir);
 
 #endif

@@ -4,12 +4,12 @@
 
 #include "workers/sandbox/proto/gauge.h"
 
-bool plan_read(struct room_plan *ret, const struct wire_message *message, const struct spawner_setup *setup)
+bool plan_read(struct container_plan *ret, const struct wire_message *message, const struct spawner_setup *setup)
 {
     size_t from = sizeof(ret->wanted);
-    if (message->head.verb != WIRE_ROOM || message->text_len < from)
+    if (message->head.verb != WIRE_CONTAINER || message->text_len < from)
         return false;
-    *ret = (struct room_plan){.id = message->head.id,
+    *ret = (struct container_plan){.id = message->head.id,
                               .image = wire_next_string(message, &from),
                               .tier = setup->tier,
                               .scratch = setup->scratch,
@@ -19,7 +19,7 @@ bool plan_read(struct room_plan *ret, const struct wire_message *message, const 
     ret->wanted.kernels &= setup->is_apart;
     const char *layer;
     while ((layer = wire_next_string(message, &from))) {
-        if (ret->layer_count == ROOM_LAYERS_MAX)
+        if (ret->layer_count == CONTAINER_LAYERS_MAX)
             return false;
         ret->layers[ret->layer_count++] = layer;
     }

@@ -16,8 +16,8 @@ enum { WIRE_TEXT_MAX = 65536, WIRE_FDS_MAX = 16 };
 
 enum wire_verb {
     WIRE_SETUP = 1, /* worker -> spawner, before all else: text a struct spawner_setup, then secrets_list(); see there for descriptors */
-    WIRE_ROOM,     /* worker -> spawner: text a struct wire_room, then image\0layer\0... */
-    WIRE_KERNEL,   /* worker -> spawner: number[0] the `id` of a room; a kernel's channel, its output, then what WIRE_INSIDE gave */
+    WIRE_CONTAINER,     /* worker -> spawner: text a struct wire_container, then image\0layer\0... */
+    WIRE_KERNEL,   /* worker -> spawner: number[0] the `id` of a container; a kernel's channel, its output, then what WIRE_INSIDE gave */
     WIRE_START,    /* worker -> pid 1: text int32 targets[fds], then argv\0...; answers the pid */
     WIRE_KILL_ALL, /* number[0] the pid to spare, or 0 */
     WIRE_SIGNAL,   /* numbers a pid, a signal for it and all its descendants; SIGKILL freezes them first */
@@ -27,8 +27,8 @@ enum wire_verb {
     WIRE_INSIDE,   /* worker -> pid 1: answers with its namespaces, the user namespace first */
     WIRE_DONE,     /* the answer to `id`: numbers code (0 or negative errno), result; text a sentence */
     WIRE_EXITED,   /* pid 1 -> worker: `id` of the start, number[0] status (0..255, 256 + signal) */
-    WIRE_BREACH,   /* spawner -> worker: `id` of the room, text the limit's name */
-    WIRE_BORN,     /* a new pid 1 -> spawner: `id` of the room; number[0] bits 1 << enum wire_own, a descriptor each */
+    WIRE_BREACH,   /* spawner -> worker: `id` of the container, text the limit's name */
+    WIRE_BORN,     /* a new pid 1 -> spawner: `id` of the container; number[0] bits 1 << enum wire_own, a descriptor each */
     WIRE_RENAME,   /* worker -> pid 1: number[0] 1: text from\0to\0; 0: text path\0, which is removed */
     WIRE_STATE,    /* worker -> pid 1: one file's descriptor, number[0] an enum wire_state, number[1] a mode; answers its value */
     WIRE_KILL_COMMAND, /* worker -> pid 1: numbers a shell's pid, ticks since boot: sandbox_kill_command */
@@ -50,10 +50,10 @@ enum wire_own {
 
 enum wire_state { STATE_MODE, STATE_SIZE, STATE_LINKS, STATE_CHANGE_MODE };
 
-/* The id under which a new pid 1 says unasked that the room is ready, or why it is not. */
+/* The id under which a new pid 1 says unasked that the container is ready, or why it is not. */
 enum { WIRE_READY_ID = 1 };
 
-struct wire_room {
+struct wire_container {
     uint64_t memory_mib, disk_mib, processes, inodes, file_mib;
     uint64_t cpus;    /* to be bound to; 0: all */
     uint64_t gauge;   /* its place among all */

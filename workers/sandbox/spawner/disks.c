@@ -88,10 +88,10 @@ void disks_send(struct disks *disks)
     memmove(disks->waiting, disks->waiting + sent, disks->waiting_count * sizeof(*disks->waiting));
 }
 
-/* Of one more room: for its beginning now, and for its end and those of all others whenever they come. */
+/* Of one more container: for its beginning now, and for its end and those of all others whenever they come. */
 static int reserve_orders(struct disks *disks, struct fail *fail)
 {
-    size_t needed = disks->waiting_count + disks->rooms + 2;
+    size_t needed = disks->waiting_count + disks->containers + 2;
     if (disks->waiting_count >= DISKS_WAITING_MAX)
         return fail_set(fail, -EBUSY, "the keeper of disks has %zu orders to take first", disks->waiting_count);
     if (needed <= disks->waiting_capacity)
@@ -110,7 +110,7 @@ static void order(struct disks *disks, const struct keeper_order *order)
     disks_send(disks);
 }
 
-/* ---- one room's ---------------------------------------------------------------------- */
+/* ---- one container's ---------------------------------------------------------------------- */
 
 static int make_dirs(const char *path, struct fail *fail)
 {
@@ -122,11 +122,11 @@ static int make_dirs(const char *path, struct fail *fail)
     return 0;
 }
 
-static int make_on_tmpfs(struct room_plan *plan, const char *path, struct fail *fail)
+static int make_on_tmpfs(struct container_plan *plan, const char *path, struct fail *fail)
 {
     char options[96];
     snprintf(options, sizeof(options), "mode=0755,size=%lum,nr_inodes=%lu", (unsigned long)plan->wanted.disk_mib,
-             (unsigned long)room_disk_inodes(plan));
+             (unsigned long)container_disk_inodes(plan));
     if (mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV, options) < 0)
         return refuse(fail, "tmpfs");
     int code = make_dirs(path, fail);
@@ -139,7 +139,7 @@ const char *disks_path(const struct disks *disks, uint32_t id, char path[DISKS_P
     return len < DISKS_PATH_MAX ? path : NULL;
 }
 
-int disks_make(struct disks *disks, struct room_plan *plan, char path[DISKS_PATH_MAX], struct fail *fail)
+int disks_make(struct disks *disks, struct container_plan *plan, char path[DISKS_PATH_MAX], struct fail *fail)
 {
     if (!disks->path[0])
         return 0;
@@ -149,7 +149,7 @@ int disks_make(struct disks *disks, struct room_plan *plan, char path[DISKS_PATH
         return fail->code;
     if (mkdir(path, 0700) < 0)
         return refuse(fail, path);
-    disks->rooms++;
+    disks->containers++;
     plan->disk = path;
     int code = disks->tier == TIER_fuse_overlayfs ? make_on_tmpfs(plan, path, fail)
                                                   : make_dirs(path, fail);
@@ -159,7 +159,7 @@ int disks_make(struct disks *disks, struct room_plan *plan, char path[DISKS_PATH
         order(disks, &(struct keeper_order){.id = plan->id,
                                             .is_whole = !tier_is_apart(disks->tier),
                                             .bytes = plan->wanted.disk_mib << 20,
-                                            .inodes = room_disk_inodes(plan),
+                                            .inodes = container_disk_inodes(plan),
                                             .gauge = plan->gauge});
     return code;
 }
@@ -170,7 +170,7 @@ void disks_remove(struct disks *disks, uint32_t id)
     char path[DISKS_PATH_MAX + 16], merged[DISKS_PATH_MAX + 32];
     if (!disks->path[0])
         return;
-    disks->rooms--;
+    disks->containers--;
     if (disks->keeper >= 0)
         order(disks, &(struct keeper_order){.id = id, .is_end = true});
     if (disks->tier != TIER_fuse_overlayfs)

@@ -1,14 +1,14 @@
 /*
- * disks.h - the spawner's part of tiers whose rooms do not write to a tmpfs of their own mount
- * namespace: for each room a directory <id>/ with upper/ and work/.
+ * disks.h - the spawner's part of tiers whose containers do not write to a tmpfs of their own mount
+ * namespace: for each container a directory <id>/ with upper/ and work/.
  *
  * overlay-disk: below the cache, held by a lock; what killed spawners left there is removed by the
- * next. A process beside the spawner, the *keeper*, looks at how much each room has written, tells
+ * next. A process beside the spawner, the *keeper*, looks at how much each container has written, tells
  * the spawner of who wrote too much, and removes what is no longer needed. Neither waits for the other:
- * orders wait in the spawner, so many that no more rooms are made, and a breach that finds no place
+ * orders wait in the spawner, so many that no more containers are made, and a breach that finds no place
  * is told again after the next look.
  *
- * apptainer, landlock: the same; the room itself is there.
+ * apptainer, landlock: the same; the container itself is there.
  *
  * fuse-overlayfs: a tmpfs for each in the spawner's mount namespace, so that its limits are the
  * kernel's, with the program fuse-overlayfs over it on merged/.
@@ -18,7 +18,7 @@
 #ifndef SLUICE_WORKERS_SANDBOX_SPAWNER_DISKS_H
 #define SLUICE_WORKERS_SANDBOX_SPAWNER_DISKS_H
 
-#include "workers/sandbox/container/room.h"
+#include "workers/sandbox/container/container.h"
 
 enum { DISKS_PATH_MAX = 512 };
 
@@ -27,7 +27,7 @@ struct disks {
     char path[DISKS_PATH_MAX];
     int lock, keeper; /* descriptors, or -1 */
     pid_t keeper_pid;
-    size_t rooms;
+    size_t containers;
     struct keeper_order *waiting; /* orders that the keeper has not had time for */
     size_t waiting_count, waiting_capacity;
 };
@@ -38,13 +38,13 @@ int disks_open(struct disks *disks, enum tier tier, const char *scratch, const c
 /* Whether `keeper` is to be polled for POLLOUT, and then disks_send called. */
 bool disks_is_waiting(const struct disks *disks);
 void disks_send(struct disks *disks);
-/* Where the room's is, or NULL where there is none; in `path`. */
+/* Where the container's is, or NULL where there is none; in `path`. */
 const char *disks_path(const struct disks *disks, uint32_t id, char path[DISKS_PATH_MAX]);
-/* Makes the room's and sets plan->disk to `path`, which it writes. */
-int disks_make(struct disks *disks, struct room_plan *plan, char path[DISKS_PATH_MAX], struct fail *fail);
-/* Its room has ended. */
+/* Makes the container's and sets plan->disk to `path`, which it writes. */
+int disks_make(struct disks *disks, struct container_plan *plan, char path[DISKS_PATH_MAX], struct fail *fail);
+/* Its container has ended. */
 void disks_remove(struct disks *disks, uint32_t id);
-/* All rooms have ended: waits until everything is removed. */
+/* All containers have ended: waits until everything is removed. */
 void disks_close(struct disks *disks);
 
 /* ---- parts ------------------------------------------------------------ */
@@ -57,13 +57,13 @@ enum {
 /* keeper.c: in the process of its own; ends when `orders` does. */
 struct keeper_order {
     uint32_t id;
-    bool is_end, is_whole; /* all that is in the room's directory counts, not upper/ alone */
+    bool is_end, is_whole; /* all that is in the container's directory counts, not upper/ alone */
     uint64_t bytes, inodes; /* at most */
     struct gauge *gauge;
 };
 _Noreturn void keeper_run(const char *path, const char *parent, int orders, int births);
 
 /* fuse.c: a mount on <plan->disk>/merged, served by plan->server, a process that ends with it. */
-int fuse_mount(struct room_plan *plan, const char *scratch, struct fail *fail);
+int fuse_mount(struct container_plan *plan, const char *scratch, struct fail *fail);
 
 #endif

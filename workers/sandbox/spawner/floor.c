@@ -48,7 +48,7 @@ static int write_files(int dir)
 {
     return write_file(dir, "ipython_driver.py", slice_of(ipython_driver_py, ipython_driver_py_len)) |
            write_file(dir, "ipython_zygote.py", slice_of(ipython_zygote_py, ipython_zygote_py_len)) |
-           write_file(dir, "filter", room_filter());
+           write_file(dir, "filter", container_filter());
 }
 
 static _Noreturn void become_server(int socket)
@@ -64,7 +64,7 @@ static _Noreturn void become_server(int socket)
     dup2(socket, SERVER_FD);
     close_range(3, SERVER_FD - 1, 0);
     close_range(SERVER_FD + 1, ~0U, 0);
-    if (chdir("/workspace") < 0 || room_confine_server(&fail) < 0)
+    if (chdir("/workspace") < 0 || container_confine_server(&fail) < 0)
         _exit(1);
     for (size_t i = 0; i < sizeof(interpreters) / sizeof(*interpreters); i++) {
         const char *argv[] = {interpreters[i], server_path, number, NULL};
@@ -91,9 +91,9 @@ static void look_after(int proc)
 }
 
 /* Never ends by itself: with it would all sandboxes of the image. */
-static _Noreturn void floor_main(const struct room_plan *plan, int socket)
+static _Noreturn void floor_main(const struct container_plan *plan, int socket)
 {
-    struct room room = {.proc = -1};
+    struct container container = {.proc = -1};
     struct fail fail;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NAME, "sluice-floor");
@@ -103,12 +103,12 @@ static _Noreturn void floor_main(const struct room_plan *plan, int socket)
     int pids = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
     wire_send(3, &(struct wire_head){0}, (struct slice){0}, &pids, pids >= 0);
     close(pids);
-    bool is_ready = room_prepare(plan, &room, &fail) == 0 && room_build(plan, &room, &fail) == 0 &&
-                    write_files(room.commands) == 0;
+    bool is_ready = container_prepare(plan, &container, &fail) == 0 && container_build(plan, &container, &fail) == 0 &&
+                    write_files(container.commands) == 0;
     if (is_ready && fork() == 0)
         become_server(3);
     close(3);
-    room_confine_server(&fail);
+    container_confine_server(&fail);
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     sigset_t child;
     sigemptyset(&child);
@@ -117,7 +117,7 @@ static _Noreturn void floor_main(const struct room_plan *plan, int socket)
         while (waitpid(-1, NULL, WNOHANG) > 0)
             ;
         if (is_ready)
-            look_after(room.proc);
+            look_after(container.proc);
         sigtimedwait(&child, NULL, &(struct timespec){0, LOOK_EVERY_MS * 1000000l});
     }
 }
@@ -133,10 +133,10 @@ static int receive_pids(int server)
     return take_fd(&said.fds[0]);
 }
 
-static int open_floor(const struct room_plan *like, struct floor *ret)
+static int open_floor(const struct container_plan *like, struct floor *ret)
 {
     int ends[2], pidfd = -1;
-    struct room_plan plan = {.image = like->image,
+    struct container_plan plan = {.image = like->image,
                              .wanted = {.disk_mib = DISK_MIB, .processes = SERVER_PROCESSES_MAX},
                              .scratch = like->scratch,
                              .tier = like->tier,
@@ -187,12 +187,12 @@ static struct floor *find_place(struct floors *floors)
 }
 
 /* The other tiers have files outside. */
-static bool can_stand(const struct room_plan *plan)
+static bool can_stand(const struct container_plan *plan)
 {
     return plan->wanted.kernels && plan->tier == TIER_overlay_tmpfs;
 }
 
-struct floor *floors_join(struct floors *floors, const struct room_plan *plan)
+struct floor *floors_join(struct floors *floors, const struct container_plan *plan)
 {
     struct floor *floor = NULL;
     if (!can_stand(plan))
@@ -265,7 +265,7 @@ static pid_t read_pid(int pidfd)
 static pid_t step_in(int keeps, int cgroup, int tell)
 {
     int pidfd = -1;
-    pid_t pid = apart_clone(APART_ROOM | APART_SIBLING, keeps, cgroup, &pidfd);
+    pid_t pid = apart_clone(APART_CONTAINER | APART_SIBLING, keeps, cgroup, &pidfd);
     if (pid == 0)
         return 0;
     int said = pid < 0 ? -errno : pidfd;
@@ -304,11 +304,11 @@ pid_t floor_clone(const struct floor *floor, int keeps, int cgroup, int *ret_pid
     return pid;
 }
 
-int floor_fork_kernel(struct floor *floor, const struct room_plan *limits, int cgroup, const int *fds,
+int floor_fork_kernel(struct floor *floor, const struct container_plan *limits, int cgroup, const int *fds,
                       size_t fd_count)
 {
     char text[512];
-    struct room_limits most = room_limits(limits);
+    struct container_limits most = container_limits(limits);
     int len = snprintf(text, sizeof(text), "[");
     for (size_t i = 0; i < most.count; i++)
         len += snprintf(text + len, sizeof(text) - (size_t)len, "%s[%d,%llu]", i ? "," : "",

@@ -13,7 +13,7 @@
 #ifndef SLUICE_WORKERS_SANDBOX_SPAWNER_FLOOR_H
 #define SLUICE_WORKERS_SANDBOX_SPAWNER_FLOOR_H
 
-#include "workers/sandbox/container/room.h"
+#include "workers/sandbox/container/container.h"
 #include "workers/sandbox/spawner/spare.h"
 
 enum { FLOORS_MAX = 16 };
@@ -34,7 +34,7 @@ struct floors {
 
 /* The floor of the plan's image, made if need be, with one sandbox more on it. NULL where it is to have none, or none
  * can be had: its kernels start slowly then. */
-struct floor *floors_join(struct floors *floors, const struct room_plan *plan);
+struct floor *floors_join(struct floors *floors, const struct container_plan *plan);
 /* Clones pid 1 of a sandbox on it, in that group (-1: none), a child of the caller: 0 in it, else its pid and pidfd, or
  * negative errno. `keeps` as for shelf_clone (shelf.h). */
 pid_t floor_clone(const struct floor *floor, int keeps, int cgroup, int *ret_pidfd);
@@ -49,7 +49,7 @@ void floors_forget(struct floors *floors, pid_t pid);
  * Asks for a kernel; its channel, its output and the namespaces of its sandbox (WIRE_INSIDE) in
  * `fds`; it is to be in `cgroup` (-1: none). 0: it was asked; -ENOENT: there is no fork server.
  */
-int floor_fork_kernel(struct floor *floor, const struct room_plan *limits, int cgroup, const int *fds,
+int floor_fork_kernel(struct floor *floor, const struct container_plan *limits, int cgroup, const int *fds,
                       size_t fd_count);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The keeper of rooms on a disk that is not theirs alone: it adds up what each has written, since
- * no file system limit does, and removes what they leave. Small files of many rooms cost time to
+ * The keeper of containers on a disk that is not theirs alone: it adds up what each has written, since
+ * no file system limit does, and removes what they leave. Small files of many containers cost time to
  * look at: it spends at most a tenth of a core.
  */
 #include <dirent.h>
@@ -34,9 +34,9 @@ enum {
 struct keeper {
     const char *path;
     int orders, births;
-    int removers;     /* a pipe of rooms to be removed; -1 */
-    int64_t in_hand; /* a room that has no place in it; -1: none */
-    struct keeper_order *rooms;
+    int removers;     /* a pipe of containers to be removed; -1 */
+    int64_t in_hand; /* a container that has no place in it; -1: none */
+    struct keeper_order *containers;
     size_t count, capacity;
 };
 
@@ -83,40 +83,40 @@ static void add_entry(struct written *written, int dir, const char *name, uint64
         add_dir(written, dir, name, it.st_mode, inodes_max);
 }
 
-static void look_at(const struct keeper *keeper, struct keeper_order *room)
+static void look_at(const struct keeper *keeper, struct keeper_order *container)
 {
     char path[DISKS_PATH_MAX + 32];
     struct written written = {0};
-    uint64_t room_bytes = atomic_load(&room->gauge->room_bytes), room_inodes = atomic_load(&room->gauge->room_inodes);
-    snprintf(path, sizeof(path), "%s/%u%s", keeper->path, room->id, room->is_whole ? "" : "/upper");
-    add_dir(&written, AT_FDCWD, path, S_IFDIR | 0700, room->inodes + room_inodes);
-    written.bytes -= room_bytes < written.bytes ? room_bytes : written.bytes;
-    written.inodes -= room_inodes < written.inodes ? room_inodes : written.inodes;
-    atomic_store(&room->gauge->disk_now, written.bytes);
-    gauge_peak(&room->gauge->disk_bytes, written.bytes);
-    gauge_peak(&room->gauge->inodes, written.inodes);
-    bool is_full = written.bytes > room->bytes + SLACK_BYTES, is_many = written.inodes > room->inodes;
-    gauge_see(room->gauge, LIMIT_DISK, is_full);
-    gauge_see(room->gauge, LIMIT_INODES, is_many);
+    uint64_t container_bytes = atomic_load(&container->gauge->container_bytes), container_inodes = atomic_load(&container->gauge->container_inodes);
+    snprintf(path, sizeof(path), "%s/%u%s", keeper->path, container->id, container->is_whole ? "" : "/upper");
+    add_dir(&written, AT_FDCWD, path, S_IFDIR | 0700, container->inodes + container_inodes);
+    written.bytes -= container_bytes < written.bytes ? container_bytes : written.bytes;
+    written.inodes -= container_inodes < written.inodes ? container_inodes : written.inodes;
+    atomic_store(&container->gauge->disk_now, written.bytes);
+    gauge_peak(&container->gauge->disk_bytes, written.bytes);
+    gauge_peak(&container->gauge->inodes, written.inodes);
+    bool is_full = written.bytes > container->bytes + SLACK_BYTES, is_many = written.inodes > container->inodes;
+    gauge_see(container->gauge, LIMIT_DISK, is_full);
+    gauge_see(container->gauge, LIMIT_INODES, is_many);
     if (is_full || is_many) {
-        struct wire_head head = {.verb = WIRE_BREACH, .id = room->id, .number = {is_full ? LIMIT_DISK : LIMIT_INODES}};
+        struct wire_head head = {.verb = WIRE_BREACH, .id = container->id, .number = {is_full ? LIMIT_DISK : LIMIT_INODES}};
         wire_try_send(keeper->births, &head); /* the next look says it again */
     }
 }
 
 /* ---- orders --------------------------------------------------------------------------- */
 
-static void add_room(struct keeper *keeper, const struct keeper_order *order)
+static void add_container(struct keeper *keeper, const struct keeper_order *order)
 {
     if (keeper->count == keeper->capacity) {
         size_t capacity = keeper->capacity ? keeper->capacity * 2 : 64;
-        struct keeper_order *more = realloc(keeper->rooms, capacity * sizeof(*more));
+        struct keeper_order *more = realloc(keeper->containers, capacity * sizeof(*more));
         if (!more)
-            _exit(1); /* the spawner cannot watch this room: it ends, too */
-        keeper->rooms = more;
+            _exit(1); /* the spawner cannot watch this container: it ends, too */
+        keeper->containers = more;
         keeper->capacity = capacity;
     }
-    keeper->rooms[keeper->count++] = *order;
+    keeper->containers[keeper->count++] = *order;
 }
 
 static void remove_one(const struct keeper *keeper, uint32_t id)
@@ -127,13 +127,13 @@ static void remove_one(const struct keeper *keeper, uint32_t id)
 }
 
 /* Until the keeper has no more for anybody. */
-static _Noreturn void be_remover(const struct keeper *keeper, int rooms)
+static _Noreturn void be_remover(const struct keeper *keeper, int containers)
 {
     uint32_t id;
     close(keeper->orders);
     close(keeper->births);
     close(keeper->removers);
-    while (read(rooms, &id, sizeof(id)) == sizeof(id))
+    while (read(containers, &id, sizeof(id)) == sizeof(id))
         remove_one(keeper, id);
     _exit(0);
 }
@@ -172,11 +172,11 @@ static void hand_on(struct keeper *keeper)
     keeper->in_hand = -1;
 }
 
-static void remove_room(struct keeper *keeper, uint32_t id)
+static void remove_container(struct keeper *keeper, uint32_t id)
 {
     for (size_t i = 0; i < keeper->count; i++)
-        if (keeper->rooms[i].id == id)
-            keeper->rooms[i--] = keeper->rooms[--keeper->count];
+        if (keeper->containers[i].id == id)
+            keeper->containers[i--] = keeper->containers[--keeper->count];
     keeper->in_hand = id;
     hand_on(keeper);
 }
@@ -190,9 +190,9 @@ static bool take_order(struct keeper *keeper)
     if (got != sizeof(order))
         return false;
     if (order.is_end)
-        remove_room(keeper, order.id);
+        remove_container(keeper, order.id);
     else
-        add_room(keeper, &order);
+        add_container(keeper, &order);
     return true;
 }
 
@@ -230,7 +230,7 @@ static void look(struct keeper *keeper, int64_t *ret_next_ms)
 {
     int64_t began_ms = clock_ms();
     for (size_t i = 0; i < keeper->count; i++)
-        look_at(keeper, &keeper->rooms[i]);
+        look_at(keeper, &keeper->containers[i]);
     int64_t pause_ms = LOOK_SHARE * (clock_ms() - began_ms);
     *ret_next_ms = began_ms + (pause_ms > LOOK_EVERY_MS ? pause_ms : LOOK_EVERY_MS);
 }

@@ -9,15 +9,15 @@
 #include "workers/sandbox/cgroup/cgroup.h"
 #include "workers/sandbox/spawner/floor.h"
 #include "workers/sandbox/init/init.h"
-#include "workers/sandbox/backends/landlock/plain_room.h"
+#include "workers/sandbox/backends/landlock/landlock_container.h"
 #include "workers/sandbox/spawner/shelf.h"
 
 static pid_t clone_one(const struct floor *floor, const struct init_setup *setup, int keeps, int cgroup, int *ret_pidfd)
 {
     if (floor)
         return floor_clone(floor, keeps, cgroup, ret_pidfd);
-    pid_t pid = tier_is_apart(setup->spawner->tier) ? apart_clone(APART_ROOM, keeps, cgroup, ret_pidfd)
-                                                    : plain_room_fork(keeps, cgroup, ret_pidfd);
+    pid_t pid = tier_is_apart(setup->spawner->tier) ? apart_clone(APART_CONTAINER, keeps, cgroup, ret_pidfd)
+                                                    : landlock_container_fork(keeps, cgroup, ret_pidfd);
     return pid < 0 ? -errno : pid;
 }
 

@@ -16,7 +16,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "workers/sandbox/backends/apptainer/apptainer.h"
-#include "workers/sandbox/backends/landlock/plain_room.h"
+#include "workers/sandbox/backends/landlock/landlock_container.h"
 #include "workers/sandbox/init/proc.h"
 #include "workers/sandbox/spawner/shelf.h"
 #include "workers/sandbox/spawner/spawner_inside.h"
@@ -34,13 +34,13 @@ struct init_setup spawner_init;
 
 /* ---- one ahead ------------------------------------------------------------------------ */
 
-/* fuse-overlayfs: a room's mounts come with its namespace, so that it is made after them. */
+/* fuse-overlayfs: a container's mounts come with its namespace, so that it is made after them. */
 static bool makes_spares(const struct spawner_state *state)
 {
     return tier_is_apart(state->setup->tier) && state->setup->tier != TIER_fuse_overlayfs;
 }
 
-/* Of those to make, one whose rooms are all built: a new one would hold up their building. */
+/* Of those to make, one whose containers are all built: a new one would hold up their building. */
 static struct spare *find_wanted(struct spawner_state *state, const struct floor **ret_floor)
 {
     for (size_t i = 0; i < state->count; i++)
@@ -247,7 +247,7 @@ static int prepare(struct spawner_state *state, struct fail *fail)
     prctl(PR_SET_NAME, "sluice-spawner");
     setsid();
     set_signals(state);
-    room_prepare_filter();
+    container_prepare_filter();
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
         setrlimit(RLIMIT_NOFILE, &files);
@@ -276,7 +276,7 @@ static void serve_worker(struct spawner_state *state)
         end(state);
     if (got < 0)
         return;
-    int said = state->asked.head.verb == WIRE_ROOM     ? spawner_open_room(state)
+    int said = state->asked.head.verb == WIRE_CONTAINER     ? spawner_open_container(state)
                : state->asked.head.verb == WIRE_KERNEL ? spawner_fork_kernel(state)
                                                         : 0;
     if (said == -EPIPE)
@@ -301,7 +301,7 @@ static void sweep_groups(struct spawner_state *state)
     size_t living = state->count + (state->spare.pid > 0);
     for (size_t i = 0; i < FLOORS_MAX; i++)
         living += state->floors.each[i].spare.pid > 0;
-    state->is_unswept = cgroups_are_there(&state->setup->cgroups) && cgroups_sweep_rooms(&state->setup->cgroups) > living;
+    state->is_unswept = cgroups_are_there(&state->setup->cgroups) && cgroups_sweep_containers(&state->setup->cgroups) > living;
 }
 
 /* Who loses his parent is ours to end. */
@@ -312,7 +312,7 @@ static void prepare_plain(struct spawner_state *state)
         fail_set(&state->stock, -errno, "the spawner: %s", strerror(errno));
 }
 
-static void prepare_rooms(struct spawner_state *state)
+static void prepare_containers(struct spawner_state *state)
 {
     const struct spawner_setup *setup = state->setup;
     if (setup->tier == TIER_landlock)
@@ -346,11 +346,11 @@ _Noreturn void spawner_run(int socket, const struct spawner_setup *setup)
     struct spawner_state *state = make_state();
     state->worker = socket;
     state->setup = setup;
-    state->way = room_way(setup->tier);
+    state->way = sandbox_backend(setup->tier);
     spawner_disks.keeper = state->host_proc = -1;
     prepare(state, &fail);
     say_ready(state, &fail);
-    prepare_rooms(state);
+    prepare_containers(state);
     for (;;) {
         int keeper = disks_is_waiting(&spawner_disks) ? spawner_disks.keeper : -1;
         struct pollfd on[] = {{state->worker, POLLIN, 0},

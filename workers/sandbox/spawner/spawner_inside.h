@@ -1,6 +1,6 @@
 /*
  * spawner_inside.h - the spawner's own side, shared by spawner.c (its life, and its eye on those that live)
- * and spawner_rooms.c (new ones). Nobody else includes it.
+ * and spawner_containers.c (new ones). Nobody else includes it.
  */
 #ifndef SLUICE_WORKERS_SANDBOX_SPAWNER_SPAWNER_INSIDE_H
 #define SLUICE_WORKERS_SANDBOX_SPAWNER_SPAWNER_INSIDE_H
@@ -18,12 +18,12 @@
 
 /* In pages that no child gets: each would keep a copy of those that are written after it was made. */
 struct spawner_state {
-    const struct room_way *way;
+    const struct sandbox_backend *way;
     int worker;       /* wire to the worker */
     int births[2];    /* new pid 1s write to [1] */
     int children;     /* signalfd of SIGCHLD */
     const struct spawner_setup *setup;
-    struct fail stock; /* why there is none, and so no rooms */
+    struct fail stock; /* why there is none, and so no containers */
     int host_proc; /* /proc, where there are no pid namespaces; -1 */
     struct cpus cpus;
     struct floors floors;
@@ -37,13 +37,13 @@ struct spawner_state {
     struct tenant tenants[GAUGE_COUNT];
 };
 
-/* Beside it, for children: the message that asks for a room, where they read its strings; and this. */
+/* Beside it, for children: the message that asks for a container, where they read its strings; and this. */
 extern struct wire_message spawner_shown;
 extern struct disks spawner_disks;
 extern struct init_setup spawner_init;
 
-/* spawner_rooms.c: what was asked for. The worker is answered; 0, or negative errno where the answer cannot be sent. */
-int spawner_open_room(struct spawner_state *state);
+/* spawner_containers.c: what was asked for. The worker is answered; 0, or negative errno where the answer cannot be sent. */
+int spawner_open_container(struct spawner_state *state);
 /* By the fork server under the sandbox. */
 int spawner_fork_kernel(struct spawner_state *state);
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "common/base/cleanup.h"
-#include "workers/sandbox/container/room.h"
+#include "workers/sandbox/container/container.h"
 
 #define COUNT(table) (sizeof(table) / sizeof(*(table)))
 
@@ -22,7 +22,7 @@ struct dir {
 };
 
 static const struct dir stock_dirs[] = {
-    {"skeleton", 0755}, {"top", 0755}, {"dev", 0755}, {"empty", 0555}, {"tree", 0755}, {"room", 0755},
+    {"skeleton", 0755}, {"top", 0755}, {"dev", 0755}, {"empty", 0555}, {"tree", 0755}, {"container", 0755},
     {"disks", 0700},
 };
 
@@ -67,12 +67,12 @@ static int make_device(int dev, const char *name, struct fail *fail)
     snprintf(host, sizeof(host), "/dev/%s", name);
     AUTO_CLOSE int made = openat(dev, name, O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
     if (made < 0 ||
-        room_attach_clone(AT_FDCWD, host, MOUNT_ATTR_NOSUID | MOUNT_ATTR_RDONLY, dev, name) < 0)
+        container_attach_clone(AT_FDCWD, host, MOUNT_ATTR_NOSUID | MOUNT_ATTR_RDONLY, dev, name) < 0)
         return refuse(fail, host);
     return 0;
 }
 
-/* Read-only once it is whole: it is one for all rooms. */
+/* Read-only once it is whole: it is one for all containers. */
 static int make_devices(int stock, struct fail *fail)
 {
     struct mount_attr read_only = {.attr_set = MOUNT_ATTR_RDONLY};

@@ -1,6 +1,6 @@
 /*
- * stock.h - what all rooms have in common, made once by the spawner in its own mount namespace
- * and read-only to every room, whose mount namespace begins as a copy of that: a tmpfs on the
+ * stock.h - what all containers have in common, made once by the spawner in its own mount namespace
+ * and read-only to every container, whose mount namespace begins as a copy of that: a tmpfs on the
  * scratch directory, seen nowhere else, with
  *
  *   skeleton/  what every root has, under whatever the image has
@@ -9,8 +9,8 @@
  *   empty/     to cover directories with, and
  *   nothing    to cover files with
  *   tree/      the host's system directories, read-only and without secrets, and its links
- *   room/      where each room mounts its disk
- *   disks/     what rooms write by fuse-overlayfs (disks.h); the spawner's
+ *   container/      where each container mounts its disk
+ *   disks/     what containers write by fuse-overlayfs (disks.h); the spawner's
  */
 #ifndef SLUICE_WORKERS_SANDBOX_SPAWNER_STOCK_H
 #define SLUICE_WORKERS_SANDBOX_SPAWNER_STOCK_H

@@ -29,7 +29,7 @@ struct tenant {
     struct cgroup_limits limits; /* whoever holds them */
 };
 
-/* Room for a look at all tenants. */
+/* Container for a look at all tenants. */
 struct tenant_sight {
     struct proc_census host; /* taken before it, where there are no pid namespaces */
     pid_t inside[PROC_SEEN_MAX];

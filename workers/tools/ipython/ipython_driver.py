@@ -107,7 +107,7 @@ ourselves = sys.modules[__name__]  # which a shell's own __main__ takes the plac
 
 
 def ipython_dir():
-    """In memory; in a room whose /dev/shm cannot be written, among its temporary files."""
+    """In memory; in a container whose /dev/shm cannot be written, among its temporary files."""
     try:
         os.makedirs("/dev/shm/.ipython/profile_default", exist_ok=True)
         return "/dev/shm/.ipython"

@@ -1,13 +1,13 @@
 /*
- * apptainer.h - rooms made by an installed program `apptainer` (tier apptainer), for machines that forbid
+ * apptainer.h - containers made by an installed program `apptainer` (tier apptainer), for machines that forbid
  * user namespaces to us and not to it: its starter has the set-user-ID bit, or an AppArmor profile.
  *
- *     spawner -- fork --> apptainer_room_build: directories, then execs
+ *     spawner -- fork --> apptainer_container_build: directories, then execs
  *                         apptainer exec ... ROOT /.sluice/init
- *                           `-- pid 1 of the room: apptainer_main, init.c as in every room
+ *                           `-- pid 1 of the container: apptainer_main, init.c as in every container
  *
  * ROOT is a skeleton of ours: a mount point for each name at the top of the image, bound read-only. So
- * nothing of an image is read, and none of its scripts run, before the room's own pid 1 is confined. That
+ * nothing of an image is read, and none of its scripts run, before the container's own pid 1 is confined. That
  * is a program of its own, linked statically, whose bytes are part of this one: the image's libraries
  * may be any.
  *
@@ -23,22 +23,22 @@
 
 #include <limits.h>
 
-#include "workers/sandbox/container/room.h"
+#include "workers/sandbox/container/container.h"
 
 enum {
     APPTAINER_BINDS_MAX = 128,
     APPTAINER_POINTS_SIZE = 16384,
     APPTAINER_NAMESPACES = 5,
-    /* what the program finds open beside control and births: the room's upper, commands, outputs; then */
-    APPTAINER_GAUGES_FD = ROOM_BROUGHT_FD + 3,
+    /* what the program finds open beside control and births: the container's upper, commands, outputs; then */
+    APPTAINER_GAUGES_FD = CONTAINER_BROUGHT_FD + 3,
     APPTAINER_HANDOVER_FD /* a struct apptainer_handover can be read from it */
 };
 
-/* What pid 1 of the room is told: written into a pipe before the program is executed. */
+/* What pid 1 of the container is told: written into a pipe before the program is executed. */
 struct apptainer_handover {
     uint64_t size; /* of this */
     uint32_t id;
-    struct wire_room room; /* its gauge's place is among those of APPTAINER_GAUGES_FD */
+    struct wire_container container; /* its gauge's place is among those of APPTAINER_GAUGES_FD */
     uint64_t layer_count;
     uint64_t outside[APPTAINER_NAMESPACES]; /* apptainer_namespaces(), of who must not be ours */
     char points[APPTAINER_POINTS_SIZE];     /* "r/usr\0w/tmp\0\0": what is mounted where, for reading or writing */
@@ -47,7 +47,7 @@ struct apptainer_handover {
 /* ---- the command (apptainer.c) ----------------------------------------------------- */
 
 struct apptainer_bind {
-    char from[ROOM_PATH_SIZE];
+    char from[CONTAINER_PATH_SIZE];
     char to[NAME_MAX + 16];
     bool is_writable;
 };
@@ -55,7 +55,7 @@ struct apptainer_bind {
 struct apptainer_command {
     struct apptainer_bind binds[APPTAINER_BINDS_MAX];
     size_t bind_count;
-    char root[ROOM_PATH_SIZE];
+    char root[CONTAINER_PATH_SIZE];
 };
 
 /* -EINVAL for a path that cannot stand in an argument of apptainer's, -E2BIG for one too many. */
@@ -90,9 +90,9 @@ int apptainer_check_mount(const char *line, const char *points, struct fail *fai
 
 /* ---- both ends ----------------------------------------------------------------------- */
 
-/* Where rooms will be, each in a directory of its own; once, before any. `program`: the file of apptainer_main.c's. */
+/* Where containers will be, each in a directory of its own; once, before any. `program`: the file of apptainer_main.c's. */
 int apptainer_prepare(const char *directory, int program, struct fail *fail);
 /* The way's build, in the process that becomes apptainer: comes back only when that failed. */
-int apptainer_room_build(const struct room_plan *plan, struct room *ret, struct fail *fail);
+int apptainer_container_build(const struct container_plan *plan, struct container *ret, struct fail *fail);
 
 #endif

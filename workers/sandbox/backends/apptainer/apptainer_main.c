@@ -1,6 +1,6 @@
 /*
- * apptainer_main.c - the program that apptainer executes: pid 1 of a room of the tier apptainer. It looks
- * at what it was given, builds what is left to build, confines itself, and is then as in every other room
+ * apptainer_main.c - the program that apptainer executes: pid 1 of a container of the tier apptainer. It looks
+ * at what it was given, builds what is left to build, confines itself, and is then as in every other container
  * (init.c). Statically linked: nothing of an image is needed or loaded.
  */
 #include <errno.h>
@@ -46,15 +46,15 @@ static int look_around(int proc, struct fail *fail)
     if (code == 0)
         code = apptainer_check_namespaces(told.outside, inside, fail);
     if (code == 0 && getpid() != 1)
-        code = fail_set(fail, -EPROTO, "apptainer made us process %d of the room, not its first", getpid());
+        code = fail_set(fail, -EPROTO, "apptainer made us process %d of the container, not its first", getpid());
     return code == 0 ? look_at_mounts(fail) : code;
 }
 
 /* ---- the way ------------------------------------------------------------------------------- */
 
-static int build(const struct room_plan *plan, struct room *ret, struct fail *fail)
+static int build(const struct container_plan *plan, struct container *ret, struct fail *fail)
 {
-    *ret = (struct room){.upper = plan->brought[0],
+    *ret = (struct container){.upper = plan->brought[0],
                          .disk = -1,
                          .commands = plan->brought[1],
                          .outputs = plan->brought[2],
@@ -82,15 +82,15 @@ static int keep_own_share(struct fail *fail)
 }
 
 /* Processes are the user's of the host, and counted among all of those: they are watched instead. */
-static int confine(const struct room_plan *plan, struct fail *fail)
+static int confine(const struct container_plan *plan, struct fail *fail)
 {
     (void)plan;
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-    int code = room_offer_to_killer(fail);
+    int code = container_offer_to_killer(fail);
     if (code == 0)
-        code = room_set_rights(0, fail);
+        code = container_set_rights(0, fail);
     if (code == 0)
-        code = room_apply_filter(fail);
+        code = container_apply_filter(fail);
     if (code == 0)
         code = keep_own_share(fail);
     if (code == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
@@ -99,9 +99,9 @@ static int confine(const struct room_plan *plan, struct fail *fail)
 }
 
 /* In this program there is no other. */
-const struct room_way *room_way(enum tier tier)
+const struct sandbox_backend *sandbox_backend(enum tier tier)
 {
-    static const struct room_way way = {.end_signal = SIGKILL,
+    static const struct sandbox_backend way = {.end_signal = SIGKILL,
                                         .build = build,
                                         .confine = confine,
                                         .form = PACK_WHOLE,
@@ -120,23 +120,23 @@ static bool read_told(void)
         more = read(APPTAINER_HANDOVER_FD, (char *)&told + got, sizeof(told) - got);
         got += more > 0 ? (size_t)more : 0;
     } while (more > 0 && got < sizeof(told));
-    return got == sizeof(told) && told.size == sizeof(told) && told.room.listener_count <= LISTENERS_MAX;
+    return got == sizeof(told) && told.size == sizeof(told) && told.container.listener_count <= LISTENERS_MAX;
 }
 
 int main(void)
 {
-    struct gauge *gauges = read_told() && told.room.gauge < GAUGE_COUNT ? gauges_map(APPTAINER_GAUGES_FD, NULL) : NULL;
+    struct gauge *gauges = read_told() && told.container.gauge < GAUGE_COUNT ? gauges_map(APPTAINER_GAUGES_FD, NULL) : NULL;
     if (!gauges)
         return 1; /* who runs us by hand */
-    struct room_plan plan = {.id = told.id,
+    struct container_plan plan = {.id = told.id,
                              .image = "",
                              .layer_count = told.layer_count,
-                             .wanted = told.room,
-                             .gauge = &gauges[told.room.gauge],
-                             .brought = {ROOM_BROUGHT_FD, ROOM_BROUGHT_FD + 1, ROOM_BROUGHT_FD + 2},
+                             .wanted = told.container,
+                             .gauge = &gauges[told.container.gauge],
+                             .brought = {CONTAINER_BROUGHT_FD, CONTAINER_BROUGHT_FD + 1, CONTAINER_BROUGHT_FD + 2},
                              .brought_count = 3,
                              .tier = TIER_apptainer};
     signal(SIGPIPE, SIG_IGN);
-    room_prepare_filter();
-    init_main(&plan, ROOM_CONTROL_FD, ROOM_BIRTHS_FD);
+    container_prepare_filter();
+    init_main(&plan, CONTAINER_CONTROL_FD, CONTAINER_BIRTHS_FD);
 }

@@ -1,4 +1,4 @@
-/* What a room by apptainer shows of an image, or of the host: a mount point and a mount for each name. */
+/* What a container by apptainer shows of an image, or of the host: a mount point and a mount for each name. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@ static int refuse(struct fail *fail, const char *what)
 
 /* ---- the image ---------------------------------------------------------------------------- */
 
-/* Names at the top that are the room's own, or apptainer's, whatever an image has there. */
+/* Names at the top that are the container's own, or apptainer's, whatever an image has there. */
 static bool is_own_name(const char *name)
 {
     static const char *const names[] = {".", "..", "proc", "sys", "dev", "run", "tmp", "workspace", ".sluice",
@@ -42,13 +42,13 @@ static int copy_symlink(struct site *site, int image, const char *name, struct f
 /* Read-only, whatever it holds. `name` is relative to the image, and to the skeleton. */
 static int bind_one(struct site *site, const char *path, const char *name, mode_t mode, struct fail *fail)
 {
-    char from[ROOM_PATH_SIZE], to[NAME_MAX + 16];
+    char from[CONTAINER_PATH_SIZE], to[NAME_MAX + 16];
     int code = S_ISDIR(mode) ? site_make_dir(site->root, name, 0755, fail)
                              : site_make_file(site->root, name, 0644, (struct slice){0}, fail);
     if (code == 0 && (snprintf(from, sizeof(from), "%s/%s", path, name) >= (int)sizeof(from) ||
                       snprintf(to, sizeof(to), "/%s", name) >= (int)sizeof(to)))
         code = fail_set(fail, -ENAMETOOLONG, "a path is too long: %.200s/%s", path, name);
-    atomic_fetch_add(&site->plan->gauge->room_inodes, 1);
+    atomic_fetch_add(&site->plan->gauge->container_inodes, 1);
     return code == 0 ? apptainer_bind(&site->command, from, to, false, fail) : code;
 }
 
@@ -77,14 +77,14 @@ static bool is_secret(const char *path)
 }
 
 /* All but where apptainer mounts what it works with, since mounts bring those below them with them; and but
- * where the rooms are, whose owner is who is inside. */
+ * where the containers are, whose owner is who is inside. */
 static int show_of_host(struct site *site, int host, const char *name, struct fail *fail)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof(path), "/%s", name);
-    if (strcmp(path, site->session) == 0 || strcmp(path, site->rooms) == 0 || is_secret(path))
+    if (strcmp(path, site->session) == 0 || strcmp(path, site->containers) == 0 || is_secret(path))
         return 0;
-    bool is_above = apptainer_is_below(site->session, path) || apptainer_is_below(site->rooms, path);
+    bool is_above = apptainer_is_below(site->session, path) || apptainer_is_below(site->containers, path);
     return is_above ? show_in_parts(site, host, name, fail) : show(site, host, "", name, fail);
 }
 
@@ -128,7 +128,7 @@ static int show_mounts_of_host(struct site *site, struct fail *fail)
 /* Over what is shown by now. */
 static int cover_secrets(struct site *site, struct fail *fail)
 {
-    char empty[ROOM_PATH_SIZE], nothing[ROOM_PATH_SIZE], path[PATH_MAX];
+    char empty[CONTAINER_PATH_SIZE], nothing[CONTAINER_PATH_SIZE], path[PATH_MAX];
     struct secret secret;
     int code = site_make_dir(site->disk, "empty", 0555, fail);
     if (code == 0)

@@ -1,5 +1,5 @@
 /*
- * apptainer_site.h - a room by apptainer while it is made, from outside: shared by apptainer_room.c (its
+ * apptainer_site.h - a container by apptainer while it is made, from outside: shared by apptainer_container.c (its
  * directories, and becoming apptainer) and apptainer_show.c (what of an image is mounted). Nobody else
  * includes it.
  */
@@ -8,11 +8,11 @@
 
 #include "workers/sandbox/backends/apptainer/apptainer.h"
 
-struct site { /* where all of one room lies */
-    const struct room_plan *plan;
-    char path[ROOM_PATH_SIZE - 64]; /* of plan->disk, absolute */
+struct site { /* where all of one container lies */
+    const struct container_plan *plan;
+    char path[CONTAINER_PATH_SIZE - 64]; /* of plan->disk, absolute */
     const char *session;              /* where apptainer mounts what it works with ... */
-    char rooms[ROOM_PATH_SIZE - 64];  /* ... and where all rooms of this cache are: never shown */
+    char containers[CONTAINER_PATH_SIZE - 64];  /* ... and where all containers of this cache are: never shown */
     int disk, root;
     struct apptainer_command command;
 };

@@ -33,7 +33,7 @@ static void add_stock(struct buffer *options, const char *scratch, const char *n
     add_lower(options, path);
 }
 
-static char *list_options(const struct room_plan *plan, const char *scratch)
+static char *list_options(const struct container_plan *plan, const char *scratch)
 {
     struct buffer options = {0};
     if (host_image_is(plan->image))
@@ -60,7 +60,7 @@ static void keep_one_right(void)
 }
 
 /* In the child: from the directory that holds upper and work, whose path needs no escaping so. */
-static _Noreturn void serve(const struct room_plan *plan, const char *scratch, int device)
+static _Noreturn void serve(const struct container_plan *plan, const char *scratch, int device)
 {
     static char name[] = "fuse-overlayfs", foreground[] = "-f", option[] = "-o", target[] = "/dev/fd/3";
     sigset_t none;
@@ -80,7 +80,7 @@ static _Noreturn void serve(const struct room_plan *plan, const char *scratch, i
     _exit(1);
 }
 
-int fuse_mount(struct room_plan *plan, const char *scratch, struct fail *fail)
+int fuse_mount(struct container_plan *plan, const char *scratch, struct fail *fail)
 {
     char options[128], merged[DISKS_PATH_MAX + 16];
     AUTO_CLOSE int device = open("/dev/fuse", O_RDWR | O_CLOEXEC);
@@ -88,7 +88,7 @@ int fuse_mount(struct room_plan *plan, const char *scratch, struct fail *fail)
         return fail_set(fail, -errno, "/dev/fuse: %s", strerror(errno));
     snprintf(merged, sizeof(merged), "%s/merged", plan->disk);
     snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=%d,group_id=%d,default_permissions,allow_other", device,
-             ROOM_UID, ROOM_UID);
+             CONTAINER_UID, CONTAINER_UID);
     if (mount("fuse-overlayfs", merged, "fuse", MS_NOSUID | MS_NODEV, options) < 0)
         return fail_set(fail, -errno, "mounting with FUSE: %s", strerror(errno));
     plan->server = fork();

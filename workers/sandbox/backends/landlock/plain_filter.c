@@ -11,7 +11,7 @@
 #include "common/base/cleanup.h"
 #include "workers/sandbox/backends/landlock/landlock.h"
 #include "workers/sandbox/backends/landlock/petition.h"
-#include "workers/sandbox/backends/landlock/plain_room.h"
+#include "workers/sandbox/backends/landlock/landlock_container.h"
 #include "workers/sandbox/proto/wire.h"
 
 #ifndef FS_IOC_ENABLE_VERITY
@@ -76,7 +76,7 @@ static struct filter filter;
 void plain_filter_prepare(void)
 {
     struct filter_rules rules = {.count = 0};
-    room_deny_calls(&rules, false);
+    container_deny_calls(&rules, false);
     filter_add(&rules, refused, COUNT(refused), DENY);
     filter_add(&rules, unknown, COUNT(unknown), SECCOMP_RET_ERRNO | ENOSYS);
     filter_add(&rules, unsupported, COUNT(unsupported), SECCOMP_RET_ERRNO | EOPNOTSUPP);
@@ -85,7 +85,7 @@ void plain_filter_prepare(void)
     filter_make(&filter, &rules);
 }
 
-int plain_room_guard(int tell, struct fail *fail)
+int landlock_container_guard(int tell, struct fail *fail)
 {
     int code = landlock_seclude(fail);
     AUTO_CLOSE int listener = code < 0 ? -1 : filter_apply(&filter, SECCOMP_FILTER_FLAG_NEW_LISTENER, fail);

@@ -10,7 +10,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/sandbox/proto/gauge.h"
-#include "workers/sandbox/backends/landlock/plain_room.h"
+#include "workers/sandbox/backends/landlock/landlock_container.h"
 #include "workers/files/tree.h"
 
 enum { BLOCK_BYTES = 512, COPY_MAX = 1 << 30 };
@@ -130,12 +130,12 @@ static int copy_subdir(struct copy *copy, int from, int to, const char *name, co
     return code;
 }
 
-/* What it takes is the room's own before it is written. */
+/* What it takes is the container's own before it is written. */
 static void note(const struct copy *copy, const struct stat *it)
 {
-    atomic_fetch_add(&copy->gauge->room_inodes, 1);
+    atomic_fetch_add(&copy->gauge->container_inodes, 1);
     if (!S_ISDIR(it->st_mode))
-        atomic_fetch_add(&copy->gauge->room_bytes, (uint64_t)it->st_blocks * BLOCK_BYTES);
+        atomic_fetch_add(&copy->gauge->container_bytes, (uint64_t)it->st_blocks * BLOCK_BYTES);
 }
 
 static int copy_one(struct copy *copy, int from, int to, const char *name)
@@ -179,7 +179,7 @@ static int copy_dir(struct copy *copy, int from, int to)
     return code;
 }
 
-/* 0, or -ENOTSUP with the first name that has no place in a plain room. */
+/* 0, or -ENOTSUP with the first name that has no place in a container of Landlock's. */
 static int check_top(const char *layer, int from, enum tier tier, struct fail *fail)
 {
     int own = openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), code = 0;

@@ -1,5 +1,5 @@
 /*
- * plain_room.h - a room without namespaces, for machines that forbid them (tier landlock): a directory of
+ * landlock_container.h - a container without namespaces, for machines that forbid them (tier landlock): a directory of
  * its own, walls of Landlock around its processes (landlock.h), and a system call filter for what those
  * do not hold back: sockets, System V memory, ptrace, other processes' priorities, and the modes, owners
  * and times of files (petition.h).
@@ -9,29 +9,29 @@
  *     <plan->disk>/run               the commands, which those inside can only read
  *     <plan->disk>/run/out           their outputs
  *
- * The room's first process is inside the walls, too, and its children are in walls of their own within: it
+ * The container's first process is inside the walls, too, and its children are in walls of their own within: it
  * can end them, they cannot touch it. It is the reaper of all that come from it.
  */
-#ifndef SLUICE_WORKERS_SANDBOX_BACKENDS_LANDLOCK_PLAIN_ROOM_H
-#define SLUICE_WORKERS_SANDBOX_BACKENDS_LANDLOCK_PLAIN_ROOM_H
+#ifndef SLUICE_WORKERS_SANDBOX_BACKENDS_LANDLOCK_LANDLOCK_CONTAINER_H
+#define SLUICE_WORKERS_SANDBOX_BACKENDS_LANDLOCK_LANDLOCK_CONTAINER_H
 
-#include "workers/sandbox/container/room.h"
+#include "workers/sandbox/container/container.h"
 
-/* Makes the filter of all rooms; once, before any. */
+/* Makes the filter of all containers; once, before any. */
 void plain_filter_prepare(void);
 /* As fork(2), with a pidfd; `keeps` as for shelf_clone (shelf.h); born in `cgroup` (cgroup.h) where that is not -1. */
-pid_t plain_room_fork(int keeps, int cgroup, int *ret_pidfd);
-int plain_room_build(const struct room_plan *plan, struct room *ret, struct fail *fail);
+pid_t landlock_container_fork(int keeps, int cgroup, int *ret_pidfd);
+int landlock_container_build(const struct container_plan *plan, struct container *ret, struct fail *fail);
 /* The first process: walls and rights. */
-int plain_room_confine(const struct room_plan *plan, struct fail *fail);
+int landlock_container_confine(const struct container_plan *plan, struct fail *fail);
 
 /* A process about to be executed: walls of its own and the filter, whose listener goes to `tell` ... */
-int plain_room_guard(int tell, struct fail *fail);
+int landlock_container_guard(int tell, struct fail *fail);
 /* ... where the first process takes it. */
-int plain_room_meet(struct room *room, int told, struct fail *fail);
+int landlock_container_meet(struct container *container, int told, struct fail *fail);
 
 /* plain_layers.c: copies what is in `layer`, a lower directory, over what `upper` has; noted in the gauge as
- * the room's own. -ENOTSUP where it changes more than workspace and tmp. */
+ * the container's own. -ENOTSUP where it changes more than workspace and tmp. */
 int plain_layers_copy(const char *layer, int upper, enum tier tier, struct gauge *gauge, struct fail *fail);
 /* The same of any directory, whatever it has at its top. */
 int plain_layers_copy_dir(const char *path, int to, struct gauge *gauge, struct fail *fail);

@@ -1,4 +1,4 @@
-#include "workers/stages/stage_room.h"
+#include "workers/stages/stage_sandbox.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,51 +15,51 @@ enum { COMMAND_RESERVE_MS = 500 };
 /* ---- layers and sandbox ------------------------------------------------------------------- */
 
 /* Whether the evaluator's sandbox has the image's programs, whatever the agent left (eval.trust). */
-static bool trusts_image(const struct stage_room *room, const struct job *job)
+static bool trusts_image(const struct stage_sandbox *stage, const struct job *job)
 {
-    return room->is_evaluators && strcmp(job->task->eval_trust, "image") == 0;
+    return stage->is_evaluators && strcmp(job->task->eval_trust, "image") == 0;
 }
 
-static int add_layer(struct stage_room *room, const struct job *job, struct slice digest,
+static int add_layer(struct stage_sandbox *stage, const struct job *job, struct slice digest,
                      struct slice inlined, bool keep, struct fail *fail)
 {
     /* `keep` is of init's, which is not the agent's */
-    const bool is_plain = !keep && trusts_image(room, job);
+    const bool is_plain = !keep && trusts_image(stage, job);
     char name[DIGEST_SIZE + 1];
     if (digest.len == 0)
         return 0;
     snprintf(name, sizeof(name), "%.*s", SLICE_ARG(digest));
-    struct layer_dir *at = &room->layers[room->layer_count];
+    struct layer_dir *at = &stage->layers[stage->layer_count];
     int code = is_plain ? layer_dir_hold_plain(&job->context->layers, name, inlined, at, fail)
                         : layer_dir_hold(&job->context->layers, name, inlined, at, fail);
     if (code < 0)
-        room->fault = layer_fault(code);
+        stage->fault = layer_fault(code);
     if (code < 0)
         return code == -EINVAL ? fail_set(fail, -EBADMSG, "%s is no digest", name) : code;
-    room->keeps[room->layer_count++] = keep;
+    stage->keeps[stage->layer_count++] = keep;
     return 0;
 }
 
-int stage_room_add_init(struct stage_room *room, const struct job *job, struct fail *fail)
+int stage_sandbox_add_init(struct stage_sandbox *stage, const struct job *job, struct fail *fail)
 {
-    return add_layer(room, job, job->start.init_layer_digest, job->start.init_layer, true, fail);
+    return add_layer(stage, job, job->start.init_layer_digest, job->start.init_layer, true, fail);
 }
 
-int stage_room_add_run(struct stage_room *room, const struct job *job, struct fail *fail)
+int stage_sandbox_add_run(struct stage_sandbox *stage, const struct job *job, struct fail *fail)
 {
-    return add_layer(room, job, job->start.run_layer_digest, job->start.run_layer, false, fail);
+    return add_layer(stage, job, job->start.run_layer_digest, job->start.run_layer, false, fail);
 }
 
-int stage_room_add_own(struct stage_room *room, const struct job *job, const char **ret_path,
+int stage_sandbox_add_own(struct stage_sandbox *stage, const struct job *job, const char **ret_path,
                        struct fail *fail)
 {
-    int code = layer_dir_make(job->context->layers.cache, &room->layers[room->layer_count], fail);
+    int code = layer_dir_make(job->context->layers.cache, &stage->layers[stage->layer_count], fail);
     if (code < 0) {
-        room->fault = FAULT_NODE;
+        stage->fault = FAULT_NODE;
         return code;
     }
-    room->keeps[room->layer_count] = false;
-    *ret_path = room->layers[room->layer_count++].path;
+    stage->keeps[stage->layer_count] = false;
+    *ret_path = stage->layers[stage->layer_count++].path;
     return 0;
 }
 
@@ -71,12 +71,12 @@ struct reach {
     size_t count;
 };
 
-static int find_grants(const struct stage_room *room, const struct job *job, struct reach *ret,
+static int find_grants(const struct stage_sandbox *stage, const struct job *job, struct reach *ret,
                        struct fail *fail)
 {
     const struct task *task = job->task;
-    char *const *names = room->is_evaluators ? task->eval_grants : task->grants;
-    size_t count = room->is_evaluators ? task->eval_grant_count : task->grant_count;
+    char *const *names = stage->is_evaluators ? task->eval_grants : task->grants;
+    size_t count = stage->is_evaluators ? task->eval_grant_count : task->grant_count;
     for (ret->count = 0; ret->count < count; ret->count++) {
         const char *name = names[ret->count];
         const struct grant *grant = grants_find(job->context->grants, name);
@@ -94,15 +94,15 @@ static int find_grants(const struct stage_room *room, const struct job *job, str
     return 0;
 }
 
-static int open_gates(struct stage_room *room, const struct job *job, const struct reach *reach,
+static int open_gates(struct stage_sandbox *stage, const struct job *job, const struct reach *reach,
                       struct fail *fail)
 {
     for (size_t i = 0; i < reach->count; i++) {
-        struct gate *gate = gate_open(job->context->loop, sandbox_take_listener(room->sandbox, i),
+        struct gate *gate = gate_open(job->context->loop, sandbox_take_listener(stage->sandbox, i),
                                       reach->grants[i]);
         if (!gate)
             return fail_set(fail, -ENOMEM, "out of memory");
-        room->gates[room->gate_count++] = gate;
+        stage->gates[stage->gate_count++] = gate;
     }
     return 0;
 }
@@ -113,86 +113,86 @@ static enum fault image_fault(int code)
     return code == -EINVAL || code == -ENOMEDIUM ? FAULT_IMAGE : FAULT_NODE;
 }
 
-int stage_room_find_image(struct stage_room *room, const struct job *job, struct fail *fail)
+int stage_sandbox_find_image(struct stage_sandbox *stage, const struct job *job, struct fail *fail)
 {
-    if (room->image.path)
+    if (stage->image.path)
         return 0;
-    int code = images_hold(job->context->images, job->task->image, &room->image, fail);
+    int code = images_hold(job->context->images, job->task->image, &stage->image, fail);
     if (code < 0)
-        room->fault = image_fault(code);
+        stage->fault = image_fault(code);
     return code;
 }
 
-int stage_room_open(struct stage_room *room, const struct job *job, struct fail *fail)
+int stage_sandbox_open(struct stage_sandbox *stage, const struct job *job, struct fail *fail)
 {
     const struct task *task = job->task;
     struct reach reach;
-    int code = find_grants(room, job, &reach, fail);
+    int code = find_grants(stage, job, &reach, fail);
     if (code == 0)
-        code = stage_room_find_image(room, job, fail);
+        code = stage_sandbox_find_image(stage, job, fail);
     if (code < 0)
         return code;
     const char *layers[STAGE_LAYERS_MAX];
-    for (size_t i = 0; i < room->layer_count; i++)
-        layers[i] = room->layers[i].path;
-    struct sandbox_plan plan = {.image = room->image.path,
+    for (size_t i = 0; i < stage->layer_count; i++)
+        layers[i] = stage->layers[i].path;
+    struct sandbox_plan plan = {.image = stage->image.path,
                                 .layers = layers,
-                                .layer_count = room->layer_count,
+                                .layer_count = stage->layer_count,
                                 .memory_mib = task->limits.memory_mib,
                                 .disk_mib = task->limits.disk_mib,
                                 .processes = task->limits.processes,
                                 .inodes = task->limits.inodes,
                                 .file_mib = task->limits.file_mib,
                                 .cpus = task->limits.cpus,
-                                .kernels = room->kernels,
-                                .is_sealed = trusts_image(room, job),
+                                .kernels = stage->kernels,
+                                .is_sealed = trusts_image(stage, job),
                                 .listeners = reach.listeners,
                                 .listener_count = reach.count};
-    code = sandbox_open(job->context->spawner, &plan, &room->sandbox, fail);
+    code = sandbox_open(job->context->spawner, &plan, &stage->sandbox, fail);
     if (code < 0)
-        room->fault = image_fault(code);
-    return code < 0 ? code : open_gates(room, job, &reach, fail);
+        stage->fault = image_fault(code);
+    return code < 0 ? code : open_gates(stage, job, &reach, fail);
 }
 
-int64_t stage_closing_by(struct stage_room *room)
+int64_t stage_closing_by(struct stage_sandbox *stage)
 {
-    if (room->closing_by_ms == 0)
-        room->closing_by_ms = clock_ms() + JOB_PACK_MS;
-    return room->closing_by_ms;
+    if (stage->closing_by_ms == 0)
+        stage->closing_by_ms = clock_ms() + JOB_PACK_MS;
+    return stage->closing_by_ms;
 }
 
-void stage_room_close(struct stage_room *room)
+void stage_sandbox_close(struct stage_sandbox *stage)
 {
-    while (room->gate_count > 0)
-        gate_close(&room->gates[--room->gate_count]);
-    sandbox_close(&room->sandbox);
-    for (size_t i = 0; i < room->layer_count; i++)
-        if (room->keeps[i])
-            layer_dir_release(&room->layers[i]);
+    while (stage->gate_count > 0)
+        gate_close(&stage->gates[--stage->gate_count]);
+    sandbox_close(&stage->sandbox);
+    for (size_t i = 0; i < stage->layer_count; i++)
+        if (stage->keeps[i])
+            layer_dir_release(&stage->layers[i]);
         else
-            layer_dir_discard(&room->layers[i]);
-    room->layer_count = 0;
-    image_hold_release(&room->image);
+            layer_dir_discard(&stage->layers[i]);
+    stage->layer_count = 0;
+    image_hold_release(&stage->image);
 }
 
 /* ---- endings ------------------------------------------------------------------------------ */
 
-void stage_end_failed(struct job *job, const struct stage_room *room, enum blame_who who, int code,
+void stage_end_failed(struct job *job, const struct stage_sandbox *stage, enum blame_who who, int code,
                       const struct fail *fail)
 {
-    if (!room->sandbox)
+    if (!stage->sandbox)
         who = BLAME_NOBODY;
-    const enum blame_what what = blame_what(code, room->sandbox);
+    const enum blame_what what = blame_what(code, stage->sandbox);
     const struct blame blame = blame_get(who, what);
-    const bool is_rooms = room->fault && (blame.outcome == OUTCOME_INFRA || what == BLAME_REQUEST);
-    const enum fault fault = is_rooms ? room->fault : blame.fault;
+    const bool is_sandboxes = stage->fault && (blame.outcome == OUTCOME_INFRA || what == BLAME_REQUEST);
+    const enum fault fault = is_sandboxes ? stage->fault : blame.fault;
     if (what == BLAME_CANCEL)
         job_fail(job, blame.outcome, fault, "cancelled");
     else if (what == BLAME_LIMIT)
-        job_fail(job, blame.outcome, fault, "%s limit", sandbox_breach(room->sandbox));
+        job_fail(job, blame.outcome, fault, "%s limit", sandbox_breach(stage->sandbox));
     else if (what == BLAME_TIME)
         job_fail(job, blame.outcome, fault, "%s",
-                 room->sandbox ? "the time of the stage is up"
+                 stage->sandbox ? "the time of the stage is up"
                                : "no sandbox was ready within the time of the stage");
     else
         job_fail(job, blame.outcome, fault, "%s", fail->text);
@@ -229,11 +229,11 @@ const char *stage_output_tail(const struct sandbox_output *output, size_t max)
     return line && line[1] ? line + 1 : tail;
 }
 
-void stage_describe_end(const struct stage_room *room, const struct sandbox_output *output,
+void stage_describe_end(const struct stage_sandbox *stage, const struct sandbox_output *output,
                         char *text, size_t size)
 {
     char limits[96];
-    stage_describe_breaches(room, limits, sizeof(limits));
+    stage_describe_breaches(stage, limits, sizeof(limits));
     if (output->timed_out)
         snprintf(text, size, "was stopped after %.1f s%s", output->seconds, limits);
     else if (output->status >= 256)
@@ -250,14 +250,14 @@ static bool is_worth_telling(const struct sandbox_usage *usage, unsigned limit)
     return usage->breaches[limit] > 0 && limit != LIMIT_COMMAND_TIME && limit != LIMIT_OUTPUT;
 }
 
-void stage_describe_breaches(const struct stage_room *room, char *text, size_t size)
+void stage_describe_breaches(const struct stage_sandbox *stage, char *text, size_t size)
 {
     struct sandbox_usage usage;
     size_t len = 0;
     text[0] = '\0';
-    if (!room->sandbox)
+    if (!stage->sandbox)
         return;
-    sandbox_get_usage(room->sandbox, &usage);
+    sandbox_get_usage(stage->sandbox, &usage);
     for (unsigned i = 0; i < LIMIT_COUNT && len < size; i++)
         if (is_worth_telling(&usage, i))
             len += (size_t)snprintf(text + len, size - len, "%s%s", len ? ", " : " (limits reached: ",
@@ -266,29 +266,29 @@ void stage_describe_breaches(const struct stage_room *room, char *text, size_t s
         snprintf(text + len, size - len, ")");
 }
 
-bool stage_record_touched(const struct stage_room *room, struct record *record)
+bool stage_record_touched(const struct stage_sandbox *stage, struct record *record)
 {
-    const uint64_t count = room->sandbox ? sandbox_touched(room->sandbox) : 0;
+    const uint64_t count = stage->sandbox ? sandbox_touched(stage->sandbox) : 0;
     const char *what, *path;
     struct record_tamper *tamper = count ? record_add_tamper(record) : NULL;
     if (!tamper)
         return count == 0;
     tamper->count = count;
-    for (size_t at = 0; sandbox_next_touched(room->sandbox, &at, &what, &path);)
+    for (size_t at = 0; sandbox_next_touched(stage->sandbox, &at, &what, &path);)
         if (!record_add_touched(tamper, what, path))
             return false;
     return true;
 }
 
-bool stage_record_usage(const struct stage_room *room, bool is_late, struct record *record)
+bool stage_record_usage(const struct stage_sandbox *stage, bool is_late, struct record *record)
 {
     struct sandbox_usage usage;
-    if (!room->sandbox)
+    if (!stage->sandbox)
         return true;
     struct record_sandbox *into = record_add_sandbox(record);
     if (!into)
         return false;
-    sandbox_get_usage(room->sandbox, &usage);
+    sandbox_get_usage(stage->sandbox, &usage);
     usage.breaches[LIMIT_STAGE_TIME] += is_late;
     into->peak_memory_kib = usage.peak_memory_kib;
     into->peak_processes = (uint32_t)usage.peak_processes;

@@ -1,4 +1,4 @@
-/* A room by apptainer, from outside: its directories, then this process becomes that program. */
+/* A container by apptainer, from outside: its directories, then this process becomes that program. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -12,7 +12,7 @@
 #include "workers/sandbox/backends/apptainer/apptainer_site.h"
 #include "workers/sandbox/proto/gauge.h"
 #include "workers/sandbox/init/launch.h"
-#include "workers/sandbox/backends/landlock/plain_room.h"
+#include "workers/sandbox/backends/landlock/landlock_container.h"
 
 static int refuse(struct fail *fail, const char *what)
 {
@@ -88,7 +88,7 @@ int apptainer_prepare(const char *directory, int program, struct fail *fail)
 /* The image's own /workspace and /tmp, as directories that nobody shares. */
 static int copy_from_image(struct site *site, int upper, const char *name, struct fail *fail)
 {
-    char path[ROOM_PATH_SIZE];
+    char path[CONTAINER_PATH_SIZE];
     struct stat it;
     if (host_image_is(site->plan->image))
         return 0;
@@ -103,7 +103,7 @@ static int copy_from_image(struct site *site, int upper, const char *name, struc
 static int fill_upper(struct site *site, int upper, struct fail *fail)
 {
     static const char *const names[] = {"workspace", "tmp"};
-    const struct room_plan *plan = site->plan;
+    const struct container_plan *plan = site->plan;
     int code = 0;
     for (size_t i = 0; i < 2 && code == 0; i++) {
         code = plain_need_dir(upper, names[i], fail);
@@ -130,7 +130,7 @@ static int bind_own(struct site *site, struct fail *fail)
                {"../init", "/.sluice/init", false}};
     int code = 0;
     for (size_t i = 0; i < sizeof(own) / sizeof(*own) && code == 0; i++) {
-        char from[ROOM_PATH_SIZE];
+        char from[CONTAINER_PATH_SIZE];
         snprintf(from, sizeof(from), "%s/%s", site->path, own[i].from);
         code = apptainer_bind(&site->command, from, own[i].to, own[i].is_writable, fail);
     }
@@ -143,12 +143,12 @@ static int bind_own(struct site *site, struct fail *fail)
 static int write_handover(const struct site *site, struct fail *fail)
 {
     static struct apptainer_handover it; /* all zero, and so its padding */
-    const struct room_plan *plan = site->plan;
+    const struct container_plan *plan = site->plan;
     int ends[2];
     it.size = sizeof(it);
     it.id = plan->id;
     it.layer_count = plan->layer_count;
-    it.room = plan->wanted;
+    it.container = plan->wanted;
     AUTO_CLOSE int proc = site_open_dir(AT_FDCWD, "/proc", fail);
     int code = proc < 0 ? proc : apptainer_namespaces(proc, it.outside, fail);
     if (code == 0)
@@ -168,7 +168,7 @@ static int write_handover(const struct site *site, struct fail *fail)
 /* What the program finds open, in the order of apptainer.h, and nothing else but 0 to 2. */
 static int place_fds(const struct site *site, int upper, int handover, struct fail *fail)
 {
-    int fds[] = {ROOM_CONTROL_FD, ROOM_BIRTHS_FD, upper, -1, -1, site->plan->brought[0], handover};
+    int fds[] = {CONTAINER_CONTROL_FD, CONTAINER_BIRTHS_FD, upper, -1, -1, site->plan->brought[0], handover};
     enum { COUNT = sizeof(fds) / sizeof(*fds) };
     fds[3] = site_open_dir(site->disk, "run", fail);
     fds[4] = site_open_dir(site->disk, "run/out", fail);
@@ -176,9 +176,9 @@ static int place_fds(const struct site *site, int upper, int handover, struct fa
         if (fds[i] < 0 || (fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 32)) < 0)
             return refuse(fail, "descriptors");
     for (size_t i = 0; i < COUNT; i++)
-        if (dup2(fds[i], ROOM_CONTROL_FD + (int)i) < 0)
+        if (dup2(fds[i], CONTAINER_CONTROL_FD + (int)i) < 0)
             return refuse(fail, "descriptors");
-    return close_range(ROOM_CONTROL_FD + COUNT, ~0U, CLOSE_RANGE_CLOEXEC) < 0 ? refuse(fail, "descriptors") : 0;
+    return close_range(CONTAINER_CONTROL_FD + COUNT, ~0U, CLOSE_RANGE_CLOEXEC) < 0 ? refuse(fail, "descriptors") : 0;
 }
 
 /* Only when it is not there. */
@@ -204,21 +204,21 @@ static int open_site(struct site *site, struct fail *fail)
     site->disk = open(site->plan->disk, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (site->disk < 0)
         return refuse(fail, site->plan->disk);
-    int code = room_name_of(site->disk, site->path, sizeof(site->path));
+    int code = container_name_of(site->disk, site->path, sizeof(site->path));
     if (code < 0)
         return fail_set(fail, code, "the cache's path: %s", strerror(-code));
     site->session = session;
-    snprintf(site->rooms, sizeof(site->rooms), "%s", site->path);
-    for (int up = 0; up < 2 && strrchr(site->rooms, '/'); up++) /* <rooms>/<of one spawner>/<of one room> */
-        *strrchr(site->rooms, '/') = '\0';
+    snprintf(site->containers, sizeof(site->containers), "%s", site->path);
+    for (int up = 0; up < 2 && strrchr(site->containers, '/'); up++) /* <containers>/<of one spawner>/<of one container> */
+        *strrchr(site->containers, '/') = '\0';
     snprintf(site->command.root, sizeof(site->command.root), "%s/root", site->path);
     return 0;
 }
 
-int apptainer_room_build(const struct room_plan *plan, struct room *ret, struct fail *fail)
+int apptainer_container_build(const struct container_plan *plan, struct container *ret, struct fail *fail)
 {
     static struct site site;
-    *ret = (struct room){.upper = -1, .disk = -1, .commands = -1, .outputs = -1, .proc = -1};
+    *ret = (struct container){.upper = -1, .disk = -1, .commands = -1, .outputs = -1, .proc = -1};
     site = (struct site){.plan = plan, .disk = -1, .root = -1};
     umask(0);
     int code = open_site(&site, fail);

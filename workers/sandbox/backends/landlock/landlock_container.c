@@ -1,4 +1,4 @@
-#include "workers/sandbox/backends/landlock/plain_room.h"
+#include "workers/sandbox/backends/landlock/landlock_container.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@ static int refuse(struct fail *fail, const char *what)
     return fail_set(fail, -errno, "%s: %s", what, strerror(errno));
 }
 
-pid_t plain_room_fork(int keeps, int cgroup, int *ret_pidfd)
+pid_t landlock_container_fork(int keeps, int cgroup, int *ret_pidfd)
 {
     struct clone_args args = {
         .flags = CLONE_PIDFD, .pidfd = (uint64_t)(uintptr_t)ret_pidfd, .exit_signal = SIGCHLD};
@@ -32,7 +32,7 @@ pid_t plain_room_fork(int keeps, int cgroup, int *ret_pidfd)
 /* ---- what there is none of ---------------------------------------------------------- */
 
 /* -ENOTSUP: another worker may have it. */
-static int check_plan(const struct room_plan *plan, struct fail *fail)
+static int check_plan(const struct container_plan *plan, struct fail *fail)
 {
     static const char cure[] = "workers with user namespaces do (sluice doctor)";
     if (!host_image_is(plan->image))
@@ -51,7 +51,7 @@ static int open_dir(int at, const char *name, int *ret, struct fail *fail)
     return *ret < 0 ? refuse(fail, name) : 0;
 }
 
-static int fill_upper(const struct room_plan *plan, int upper, struct fail *fail)
+static int fill_upper(const struct container_plan *plan, int upper, struct fail *fail)
 {
     int code = 0;
     for (size_t i = 0; i < plan->layer_count && code == 0; i++)
@@ -61,63 +61,63 @@ static int fill_upper(const struct room_plan *plan, int upper, struct fail *fail
     return code == 0 ? plain_need_dir(upper, "tmp", fail) : code;
 }
 
-static int make_dirs(const struct room_plan *plan, struct room *room, struct fail *fail)
+static int make_dirs(const struct container_plan *plan, struct container *container, struct fail *fail)
 {
     AUTO_CLOSE int disk = open(plan->disk, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (disk < 0)
         return refuse(fail, plan->disk);
-    int code = open_dir(disk, "upper", &room->upper, fail);
+    int code = open_dir(disk, "upper", &container->upper, fail);
     if (code == 0)
-        code = fill_upper(plan, room->upper, fail);
+        code = fill_upper(plan, container->upper, fail);
     if (code == 0 && mkdirat(disk, "run", 0700) < 0)
         code = refuse(fail, "run");
     if (code == 0)
-        code = open_dir(disk, "run", &room->commands, fail);
-    if (code == 0 && mkdirat(room->commands, "out", 0700) < 0)
+        code = open_dir(disk, "run", &container->commands, fail);
+    if (code == 0 && mkdirat(container->commands, "out", 0700) < 0)
         code = refuse(fail, "out");
-    return code == 0 ? open_dir(room->commands, "out", &room->outputs, fail) : code;
+    return code == 0 ? open_dir(container->commands, "out", &container->outputs, fail) : code;
 }
 
 /* ---- names, as those inside and the kernel have them -------------------------------- */
 
-static struct { /* one room in a process */
-    char upper[ROOM_PATH_SIZE], run[ROOM_PATH_SIZE], out[ROOM_PATH_SIZE], workspace[ROOM_PATH_SIZE];
-    char settings[ROOM_SETTINGS_MAX][ROOM_PATH_SIZE + 32];
+static struct { /* one container in a process */
+    char upper[CONTAINER_PATH_SIZE], run[CONTAINER_PATH_SIZE], out[CONTAINER_PATH_SIZE], workspace[CONTAINER_PATH_SIZE];
+    char settings[CONTAINER_SETTINGS_MAX][CONTAINER_PATH_SIZE + 32];
 } places;
 
-static int read_name(int fd, const char *after, char ret[ROOM_PATH_SIZE], struct fail *fail)
+static int read_name(int fd, const char *after, char ret[CONTAINER_PATH_SIZE], struct fail *fail)
 {
-    int code = room_name_of(fd, ret, ROOM_PATH_SIZE - 16);
+    int code = container_name_of(fd, ret, CONTAINER_PATH_SIZE - 16);
     if (code < 0)
         return fail_set(fail, code, "the cache's path: %s", strerror(-code));
     strcat(ret, after);
     return 0;
 }
 
-static void set_settings(struct room *room)
+static void set_settings(struct container *container)
 {
     const size_t size = sizeof(places.settings[0]);
-    snprintf(places.workspace, sizeof(places.workspace), "%.*sworkspace", ROOM_PATH_SIZE - 16, places.upper);
+    snprintf(places.workspace, sizeof(places.workspace), "%.*sworkspace", CONTAINER_PATH_SIZE - 16, places.upper);
     snprintf(places.settings[0], size, "HOME=%s", places.workspace);
     snprintf(places.settings[1], size, "SLUICE_WORKSPACE=%s", places.workspace);
     snprintf(places.settings[2], size, "TMPDIR=%stmp", places.upper);
-    room->workspace = places.workspace;
-    for (; room->setting_count < ROOM_SETTINGS_MAX; room->setting_count++)
-        room->settings[room->setting_count] = places.settings[room->setting_count];
+    container->workspace = places.workspace;
+    for (; container->setting_count < CONTAINER_SETTINGS_MAX; container->setting_count++)
+        container->settings[container->setting_count] = places.settings[container->setting_count];
 }
 
-static int learn_names(struct room *room, struct fail *fail)
+static int learn_names(struct container *container, struct fail *fail)
 {
-    int code = read_name(room->upper, "/", places.upper, fail);
+    int code = read_name(container->upper, "/", places.upper, fail);
     if (code == 0)
-        code = read_name(room->commands, "", places.run, fail);
+        code = read_name(container->commands, "", places.run, fail);
     if (code == 0)
-        code = read_name(room->outputs, "/", places.out, fail);
+        code = read_name(container->outputs, "/", places.out, fail);
     if (code < 0)
         return code;
-    set_settings(room);
-    room->petitions.places[0] = places.upper;
-    room->petitions.places[1] = places.out;
+    set_settings(container);
+    container->petitions.places[0] = places.upper;
+    container->petitions.places[1] = places.out;
     return 0;
 }
 
@@ -138,7 +138,7 @@ static int allow_devices(int rules, struct fail *fail)
 /* Only what is below these two: that the worker can open them is not for those inside to change. */
 static int allow_own(int rules, struct fail *fail)
 {
-    char path[ROOM_PATH_SIZE + 16];
+    char path[CONTAINER_PATH_SIZE + 16];
     static const char *const names[] = {"workspace", "tmp"};
     int code = landlock_allow(rules, places.run, LANDLOCK_READ, fail);
     if (code == 0)
@@ -167,10 +167,10 @@ static int raise_walls(struct fail *fail)
 
 /* ---- in order ----------------------------------------------------------------------- */
 
-int plain_room_build(const struct room_plan *plan, struct room *ret, struct fail *fail)
+int landlock_container_build(const struct container_plan *plan, struct container *ret, struct fail *fail)
 {
     int code = check_plan(plan, fail);
-    *ret = (struct room){.upper = -1, .disk = -1, .commands = -1, .outputs = -1, .proc = -1};
+    *ret = (struct container){.upper = -1, .disk = -1, .commands = -1, .outputs = -1, .proc = -1};
     if (code < 0)
         return code;
     umask(0);
@@ -185,13 +185,13 @@ int plain_room_build(const struct room_plan *plan, struct room *ret, struct fail
     return code;
 }
 
-int plain_room_confine(const struct room_plan *plan, struct fail *fail)
+int landlock_container_confine(const struct container_plan *plan, struct fail *fail)
 {
     (void)plan;
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-    int code = room_offer_to_killer(fail);
+    int code = container_offer_to_killer(fail);
     if (code == 0)
-        code = geteuid() == 0 ? room_drop_rights(0, fail) : room_set_rights(0, fail);
+        code = geteuid() == 0 ? container_drop_rights(0, fail) : container_set_rights(0, fail);
     if (code == 0)
         code = raise_walls(fail);
     if (code == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
@@ -199,12 +199,12 @@ int plain_room_confine(const struct room_plan *plan, struct fail *fail)
     return code;
 }
 
-int plain_room_meet(struct room *room, int told, struct fail *fail)
+int landlock_container_meet(struct container *container, int told, struct fail *fail)
 {
     static struct wire_message message;
     int got = wire_receive(told, &message);
     if (got > 0 && message.fd_count == 1)
-        return petition_add(&room->petitions, take_fd(&message.fds[0]))
+        return petition_add(&container->petitions, take_fd(&message.fds[0]))
                    ? 0 : fail_set(fail, -EAGAIN, "%d processes and their children run", PETITIONERS_MAX);
     wire_close_fds(&message);
     return fail_set(fail, -EIO, "a process could not be walled in");

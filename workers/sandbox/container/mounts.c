@@ -1,4 +1,4 @@
-/* The single steps of building a room: opening, making and mounting inside a root. */
+/* The single steps of building a container: opening, making and mounting inside a root. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -9,9 +9,9 @@
 #include <sys/syscall.h>
 
 #include "common/base/cleanup.h"
-#include "workers/sandbox/container/room.h"
+#include "workers/sandbox/container/container.h"
 
-int room_open(int root, const char *path, uint64_t flags, mode_t mode)
+int container_open(int root, const char *path, uint64_t flags, mode_t mode)
 {
     struct open_how how = {.flags = flags | O_CLOEXEC,
                            .mode = flags & O_CREAT ? mode & 07777 : 0,
@@ -23,7 +23,7 @@ int room_open(int root, const char *path, uint64_t flags, mode_t mode)
     return (int)fd;
 }
 
-int room_name_of(int fd, char *ret, size_t size)
+int container_name_of(int fd, char *ret, size_t size)
 {
     char link[64];
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
@@ -43,14 +43,14 @@ static int make_dir(int root, char *path, mode_t mode)
     const char *name = slash ? slash + 1 : path;
     if (slash)
         *slash = '\0';
-    AUTO_CLOSE int parent = room_open(root, slash ? path : ".", O_PATH | O_DIRECTORY, 0);
+    AUTO_CLOSE int parent = container_open(root, slash ? path : ".", O_PATH | O_DIRECTORY, 0);
     int code = parent < 0 || mkdirat(parent, name, mode) < 0 ? -errno : 0;
     if (slash)
         *slash = '/';
     return code;
 }
 
-int room_make_dirs(int root, const char *path, mode_t mode)
+int container_make_dirs(int root, const char *path, mode_t mode)
 {
     while (*path == '/')
         path++;
@@ -61,7 +61,7 @@ int room_make_dirs(int root, const char *path, mode_t mode)
         at = strchr(at, '/');
         if (at)
             *at = '\0';
-        AUTO_CLOSE int there = room_open(root, part, O_PATH | O_DIRECTORY, 0);
+        AUTO_CLOSE int there = container_open(root, part, O_PATH | O_DIRECTORY, 0);
         int code = there >= 0 ? 0 : errno == ENOENT ? make_dir(root, part, mode) : -errno;
         if (code < 0 && code != -EEXIST)
             return code;
@@ -76,7 +76,7 @@ int room_make_dirs(int root, const char *path, mode_t mode)
     return 0;
 }
 
-int room_clone_tree(int dir, const char *path, uint64_t attributes)
+int container_clone_tree(int dir, const char *path, uint64_t attributes)
 {
     AUTO_CLOSE int tree =
         open_tree(dir, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH);
@@ -88,28 +88,28 @@ int room_clone_tree(int dir, const char *path, uint64_t attributes)
     return take_fd(&tree);
 }
 
-int room_attach(int tree, int root, const char *path)
+int container_attach(int tree, int root, const char *path)
 {
-    AUTO_CLOSE int target = room_open(root, path, O_PATH, 0);
+    AUTO_CLOSE int target = container_open(root, path, O_PATH, 0);
     if (target < 0)
         return -1;
     return move_mount(tree, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
 }
 
-int room_attach_clone(int dir, const char *path, uint64_t attributes, int root,
+int container_attach_clone(int dir, const char *path, uint64_t attributes, int root,
                       const char *target)
 {
-    AUTO_CLOSE int tree = room_clone_tree(dir, path, attributes);
-    return tree < 0 ? -1 : room_attach(tree, root, target);
+    AUTO_CLOSE int tree = container_clone_tree(dir, path, attributes);
+    return tree < 0 ? -1 : container_attach(tree, root, target);
 }
 
-int room_path(const struct room *room, const char *asked, char *ret, size_t size)
+int container_path(const struct container *container, const char *asked, char *ret, size_t size)
 {
     static const char workspace[] = "/workspace";
     const size_t len = strlen(workspace);
     bool is_there = strncmp(asked, workspace, len) == 0 && (asked[len] == '/' || asked[len] == '\0');
     int wrote = *asked == '/' && !is_there
                     ? snprintf(ret, size, "%s", asked)
-                    : snprintf(ret, size, "%s/%s", room->workspace, is_there ? asked + len : asked);
+                    : snprintf(ret, size, "%s/%s", container->workspace, is_there ? asked + len : asked);
     return wrote < (int)size ? 0 : -ENAMETOOLONG;
 }

@@ -1,6 +1,6 @@
 /*
- * A new room: a process, spare or made now, is bounded, handed the plan and becomes a tenant. And kernels
- * in rooms that are there.
+ * A new container: a process, spare or made now, is bounded, handed the plan and becomes a tenant. And kernels
+ * in containers that are there.
  */
 #include <errno.h>
 #include <poll.h>
@@ -33,7 +33,7 @@ int spawner_fork_kernel(struct spawner_state *state)
     int code = -ENOENT;
     for (size_t i = 0; i < state->count; i++) {
         const struct tenant *tenant = &state->tenants[i];
-        struct room_plan limits = {
+        struct container_plan limits = {
             .wanted = {.processes = tenant->limits.processes, .file_mib = tenant->file_mib}};
         if (tenant->id == (uint32_t)state->asked.head.number[0] && tenant->floor)
             code = floor_fork_kernel(tenant->floor, &limits, tenant->cgroup, state->asked.fds, state->asked.fd_count);
@@ -42,7 +42,7 @@ int spawner_fork_kernel(struct spawner_state *state)
 }
 
 /* On the floor of its image where it is to have one. */
-static int take_spare(struct spawner_state *state, const struct room_plan *plan, struct spare *ret, struct floor **floor)
+static int take_spare(struct spawner_state *state, const struct container_plan *plan, struct spare *ret, struct floor **floor)
 {
     *floor = floors_join(&state->floors, plan);
     if (*floor && ((*floor)->spare.pid > 0 || spare_make(&(*floor)->spare, *floor, &spawner_init, ++state->group) == 0)) {
@@ -68,7 +68,7 @@ static int instruct(const struct spawner_state *state, const struct spare *spare
     return wire_send(spare->control, &state->asked.head, slice_of(state->asked.text, state->asked.text_len), NULL, 0);
 }
 
-static int settle(struct spawner_state *state, const struct room_plan *plan, struct spare *spare, struct floor *floor)
+static int settle(struct spawner_state *state, const struct container_plan *plan, struct spare *spare, struct floor *floor)
 {
     struct tenant tenant = {.id = plan->id,
                             .pid = spare->pid,
@@ -98,7 +98,7 @@ static int settle(struct spawner_state *state, const struct room_plan *plan, str
 }
 
 /* A spare one may have ended meanwhile, a new one has not. */
-static int move_in(struct spawner_state *state, const struct room_plan *plan, struct spare *ret)
+static int move_in(struct spawner_state *state, const struct container_plan *plan, struct spare *ret)
 {
     int code = -EPIPE;
     for (int tries = 0; tries < 2 && code == -EPIPE; tries++) {
@@ -110,13 +110,13 @@ static int move_in(struct spawner_state *state, const struct room_plan *plan, st
     return code;
 }
 
-/* Whoever is forked with its strings, as floors are and what serves FUSE: rooms are sent them. */
-static bool is_inherited(const struct room_plan *plan)
+/* Whoever is forked with its strings, as floors are and what serves FUSE: containers are sent them. */
+static bool is_inherited(const struct container_plan *plan)
 {
     return plan->wanted.kernels || plan->tier == TIER_fuse_overlayfs;
 }
 
-static bool read_asked(struct spawner_state *state, struct room_plan *ret)
+static bool read_asked(struct spawner_state *state, struct container_plan *ret)
 {
     const struct wire_message *asked = &state->asked;
     if (!plan_read(ret, asked, state->setup))
@@ -127,9 +127,9 @@ static bool read_asked(struct spawner_state *state, struct room_plan *ret)
     return plan_read(ret, &spawner_shown, state->setup);
 }
 
-int spawner_open_room(struct spawner_state *state)
+int spawner_open_container(struct spawner_state *state)
 {
-    struct room_plan plan;
+    struct container_plan plan;
     struct spare spare;
     struct fail fail;
     char disk[DISKS_PATH_MAX];

@@ -1,4 +1,4 @@
-#include "workers/sandbox/container/room.h"
+#include "workers/sandbox/container/container.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -23,8 +23,8 @@ enum {
     INODES_PER_MIB = 128,
     INODES_MIN = 8192,
     INODES_MAX = 1 << 20,
-    INODES_OWN = 64, /* of the room's own directories */
-    OPTIONS_SIZE = 128 + (ROOM_LAYERS_MAX + 1) * (int)sizeof("/proc/self/fd/4294967295:")
+    INODES_OWN = 64, /* of the container's own directories */
+    OPTIONS_SIZE = 128 + (CONTAINER_LAYERS_MAX + 1) * (int)sizeof("/proc/self/fd/4294967295:")
 };
 
 /* The kernel counts ptys for the whole machine, 4096 of them, and whose they are only here. */
@@ -32,7 +32,7 @@ enum {
 #define INOTIFY_INSTANCES_MAX "64"
 #define INOTIFY_WATCHES_MAX "65536"
 
-/* The stage is mounted on the stock's room/, and its own root/ is the room's. */
+/* The stage is mounted on the stock's container/, and its own root/ is the container's. */
 #define FROM_ROOT_TO_STOCK "../../"
 
 static int refuse(struct fail *fail, const char *what)
@@ -46,7 +46,7 @@ static int refuse(struct fail *fail, const char *what)
 static int mount_at(int root, const char *target, const char *type, unsigned long flags,
                     const char *options)
 {
-    AUTO_CLOSE int fd = room_open(root, target, O_PATH | O_DIRECTORY, 0);
+    AUTO_CLOSE int fd = container_open(root, target, O_PATH | O_DIRECTORY, 0);
     return fd < 0 || fchdir(fd) < 0 ? -1 : mount(type, ".", type, flags, options);
 }
 
@@ -66,7 +66,7 @@ static const struct {
     {"outputs", 0755}, {"run", 0755},  {"proc", 0555}, {"dev", 0755},
 };
 
-uint64_t room_disk_inodes(const struct room_plan *plan)
+uint64_t container_disk_inodes(const struct container_plan *plan)
 {
     uint64_t inodes = plan->wanted.disk_mib * INODES_PER_MIB;
     if (plan->wanted.inodes > 0)
@@ -74,28 +74,28 @@ uint64_t room_disk_inodes(const struct room_plan *plan)
     return inodes < INODES_MIN ? INODES_MIN : inodes > INODES_MAX ? INODES_MAX : inodes;
 }
 
-static int make_stage(const struct room_plan *plan, struct room *room, struct fail *fail)
+static int make_stage(const struct container_plan *plan, struct container *container, struct fail *fail)
 {
-    room->stock = open(plan->scratch, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (room->stock < 0 || fchdir(room->stock) < 0)
+    container->stock = open(plan->scratch, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (container->stock < 0 || fchdir(container->stock) < 0)
         return refuse(fail, plan->scratch);
-    if (mount("tmpfs", "room", "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=64k,nr_inodes=64") < 0)
+    if (mount("tmpfs", "container", "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=64k,nr_inodes=64") < 0)
         return refuse(fail, "tmpfs");
-    room->stage = openat(room->stock, "room", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (room->stage < 0)
+    container->stage = openat(container->stock, "container", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (container->stage < 0)
         return refuse(fail, plan->scratch);
     for (size_t i = 0; i < sizeof(stage_dirs) / sizeof(*stage_dirs); i++)
-        if (mkdirat(room->stage, stage_dirs[i].path, stage_dirs[i].mode) < 0)
+        if (mkdirat(container->stage, stage_dirs[i].path, stage_dirs[i].mode) < 0)
             return refuse(fail, "tmpfs");
     return 0;
 }
 
-static int size_disk(const struct room_plan *plan, const struct room *room, struct fail *fail)
+static int size_disk(const struct container_plan *plan, const struct container *container, struct fail *fail)
 {
     char options[96];
     snprintf(options, sizeof(options), "size=%lum,nr_inodes=%lu", (unsigned long)plan->wanted.disk_mib,
-             (unsigned long)room_disk_inodes(plan));
-    if (mount_at(room->stage, ".", "tmpfs", MS_REMOUNT | MS_NOSUID | MS_NODEV, options) < 0)
+             (unsigned long)container_disk_inodes(plan));
+    if (mount_at(container->stage, ".", "tmpfs", MS_REMOUNT | MS_NOSUID | MS_NODEV, options) < 0)
         return refuse(fail, "the disk's size");
     return 0;
 }
@@ -103,9 +103,9 @@ static int size_disk(const struct room_plan *plan, const struct room *room, stru
 /* ---- the overlay: layers over the image over the skeleton; the host's names over all of it -- */
 
 struct overlay {
-    char options[OPTIONS_SIZE]; /* not from the heap, of which each room would have pages for it */
+    char options[OPTIONS_SIZE]; /* not from the heap, of which each container would have pages for it */
     size_t len;
-    int lowers[ROOM_LAYERS_MAX + 1];
+    int lowers[CONTAINER_LAYERS_MAX + 1];
     size_t count;
 };
 
@@ -134,7 +134,7 @@ static int add_lower(struct overlay *overlay, const char *path, struct fail *fai
  * can cause. All else is ours: a disk that cannot be read or written, no memory, a mount refused.
  * -EINVAL is kept for an image that is not there.
  */
-static int blame_image(const struct room_plan *plan, int code, struct fail *fail)
+static int blame_image(const struct container_plan *plan, int code, struct fail *fail)
 {
     static const int its[] = {ENOENT, ENOTDIR, EISDIR, EEXIST,      EACCES,
                               ELOOP,  EINVAL,  EOVERFLOW, ENAMETOOLONG};
@@ -144,7 +144,7 @@ static int blame_image(const struct room_plan *plan, int code, struct fail *fail
     return code == -EINVAL ? fail->code = -EIO : code;
 }
 
-static int add_image(const struct room_plan *plan, struct overlay *overlay, struct fail *fail)
+static int add_image(const struct container_plan *plan, struct overlay *overlay, struct fail *fail)
 {
     if (host_image_is(plan->image))
         return 0;
@@ -154,7 +154,7 @@ static int add_image(const struct room_plan *plan, struct overlay *overlay, stru
     return blame_image(plan, code, fail);
 }
 
-static int add_lowers(const struct room_plan *plan, struct overlay *overlay, struct fail *fail)
+static int add_lowers(const struct container_plan *plan, struct overlay *overlay, struct fail *fail)
 {
     int code = 0;
     add(overlay, "lowerdir=%s", host_image_is(plan->image) ? FROM_ROOT_TO_STOCK "top:" : "");
@@ -166,8 +166,8 @@ static int add_lowers(const struct room_plan *plan, struct overlay *overlay, str
     return code;
 }
 
-/* Where the room's writing goes: upper, work and, with FUSE, merged. */
-static int open_written(const struct room_plan *plan, int disk, const char *name, int flags)
+/* Where the container's writing goes: upper, work and, with FUSE, merged. */
+static int open_written(const struct container_plan *plan, int disk, const char *name, int flags)
 {
     char path[PATH_MAX];
     if (!plan->disk)
@@ -177,16 +177,16 @@ static int open_written(const struct room_plan *plan, int disk, const char *name
 }
 
 /* The spawner mounted it (fuse.c); the first look waits until its process answers. */
-static int attach_merged(const struct room_plan *plan, int disk, struct fail *fail)
+static int attach_merged(const struct container_plan *plan, int disk, struct fail *fail)
 {
     AUTO_CLOSE int merged = open_written(plan, disk, "merged", O_PATH);
-    if (merged < 0 || room_attach_clone(merged, "", 0, disk, "root") < 0)
+    if (merged < 0 || container_attach_clone(merged, "", 0, disk, "root") < 0)
         return refuse(fail, "fuse-overlayfs");
     return 0;
 }
 
-/* Ours by their names from the room's root, where the mount is made: the kernel keeps nothing for those. */
-static int mount_overlay(const struct room_plan *plan, int disk, struct fail *fail)
+/* Ours by their names from the container's root, where the mount is made: the kernel keeps nothing for those. */
+static int mount_overlay(const struct container_plan *plan, int disk, struct fail *fail)
 {
     struct overlay overlay = {.len = 0};
     AUTO_CLOSE int upper = plan->disk ? open_written(plan, disk, "upper", O_PATH) : -1;
@@ -215,7 +215,7 @@ static const struct {
 static bool has_dir(int root, const char *path, bool may_be_link)
 {
     AUTO_CLOSE int there =
-        room_open(root, path, O_PATH | O_DIRECTORY | (may_be_link ? 0u : (uint64_t)O_NOFOLLOW), 0);
+        container_open(root, path, O_PATH | O_DIRECTORY | (may_be_link ? 0u : (uint64_t)O_NOFOLLOW), 0);
     return there >= 0;
 }
 
@@ -223,12 +223,12 @@ static bool has_dir(int root, const char *path, bool may_be_link)
 static int need_dir(int root, const char *path, bool may_be_link)
 {
     if (has_dir(root, path, may_be_link) ||
-        (room_make_dirs(root, path, 0755) == 0 && has_dir(root, path, may_be_link)))
+        (container_make_dirs(root, path, 0755) == 0 && has_dir(root, path, may_be_link)))
         return 0;
     char above[64];
     const char *slash = strrchr(path, '/');
     snprintf(above, sizeof(above), "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
-    AUTO_CLOSE int parent = room_open(root, above, O_PATH | O_DIRECTORY, 0);
+    AUTO_CLOSE int parent = container_open(root, above, O_PATH | O_DIRECTORY, 0);
     const char *name = slash ? slash + 1 : path;
     if (parent < 0 || unlinkat(parent, name, 0) < 0)
         return -1;
@@ -237,45 +237,45 @@ static int need_dir(int root, const char *path, bool may_be_link)
 
 /* ---- what is mounted over it, made on the stage --------------------------------------- */
 
-/* The devices come from the stock; ptys and shared memory are the room's own. */
-static int make_devices(const struct room *room, struct fail *fail)
+/* The devices come from the stock; ptys and shared memory are the container's own. */
+static int make_devices(const struct container *container, struct fail *fail)
 {
-    if (room_attach_clone(room->stock, "dev", 0, room->stage, "dev") < 0)
+    if (container_attach_clone(container->stock, "dev", 0, container->stage, "dev") < 0)
         return refuse(fail, "/dev");
-    AUTO_CLOSE int dev = room_open(room->stage, "dev", O_PATH | O_DIRECTORY, 0);
+    AUTO_CLOSE int dev = container_open(container->stage, "dev", O_PATH | O_DIRECTORY, 0);
     if (dev < 0 || mount_at(dev, "pts", "devpts", MS_NOSUID | MS_NOEXEC,
                             "newinstance,ptmxmode=0666,mode=620,max=" PTYS_MAX) < 0)
         return refuse(fail, "devpts");
-    return room_attach_clone(room->stage, "shm", 0, dev, "shm") < 0 ? refuse(fail, "/dev/shm") : 0;
+    return container_attach_clone(container->stage, "shm", 0, dev, "shm") < 0 ? refuse(fail, "/dev/shm") : 0;
 }
 
 /* Two tmpfs of the tools, apart from the disk so that a full disk does not silence them:
  * commands, which the sandbox sees read-only, and in it the outputs. */
-static int make_run(struct room *room, struct fail *fail)
+static int make_run(struct container *container, struct fail *fail)
 {
     const unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
-    const int stage = room->stage;
+    const int stage = container->stage;
     if (mount_at(stage, "commands", "tmpfs", flags, "mode=0755,size=64m,nr_inodes=256") < 0 ||
         mount_at(stage, "outputs", "tmpfs", flags, "mode=0700,size=64m,nr_inodes=1024") < 0)
         return refuse(fail, "/run/sluice: tmpfs");
-    room->commands = room_open(stage, "commands", O_RDONLY | O_DIRECTORY, 0);
-    room->outputs = room_open(stage, "outputs", O_RDONLY | O_DIRECTORY, 0);
-    if (room->commands < 0 || room->outputs < 0 || mkdirat(room->commands, "out", 0700) < 0)
+    container->commands = container_open(stage, "commands", O_RDONLY | O_DIRECTORY, 0);
+    container->outputs = container_open(stage, "outputs", O_RDONLY | O_DIRECTORY, 0);
+    if (container->commands < 0 || container->outputs < 0 || mkdirat(container->commands, "out", 0700) < 0)
         return refuse(fail, "/run/sluice");
-    if (room_attach_clone(stage, "commands", MOUNT_ATTR_RDONLY, stage, "run") < 0 ||
-        room_attach_clone(stage, "outputs", 0, stage, "run/out") < 0)
+    if (container_attach_clone(stage, "commands", MOUNT_ATTR_RDONLY, stage, "run") < 0 ||
+        container_attach_clone(stage, "outputs", 0, stage, "run/out") < 0)
         return refuse(fail, "/run/sluice");
     return 0;
 }
 
 /* From the stage to its place. */
-static int move_in(const struct room *room, int root, struct fail *fail)
+static int move_in(const struct container *container, int root, struct fail *fail)
 {
     static const char *const moves[][2] = {{"proc", "proc"}, {"dev", "dev"}, {"run", "run/sluice"}};
     for (size_t i = 0; i < sizeof(moves) / sizeof(*moves); i++) {
-        AUTO_CLOSE int target = room_open(root, moves[i][1], O_PATH | O_DIRECTORY, 0);
+        AUTO_CLOSE int target = container_open(root, moves[i][1], O_PATH | O_DIRECTORY, 0);
         if (target < 0 ||
-            move_mount(room->stage, moves[i][0], target, "", MOVE_MOUNT_T_EMPTY_PATH) < 0)
+            move_mount(container->stage, moves[i][0], target, "", MOVE_MOUNT_T_EMPTY_PATH) < 0)
             return refuse(fail, moves[i][1]);
     }
     return 0;
@@ -292,7 +292,7 @@ static int make_fixed(int root, struct fail *fail)
 /* ---- the namespaces' own settings --------------------------------------------------- */
 
 /* Written while we still may; those not required are not there on every kernel. */
-static int set_kernel_limits(const struct room_plan *plan, int proc, struct fail *fail)
+static int set_kernel_limits(const struct container_plan *plan, int proc, struct fail *fail)
 {
     static const struct {
         const char *path, *value;
@@ -312,8 +312,8 @@ static int set_kernel_limits(const struct room_plan *plan, int proc, struct fail
 }
 
 /* Where uid 0 of the host runs us, the owner of these files is the sandbox's own user. By mount(2), which makes no tree for
- * each first, as room_attach_clone does: there are ten. */
-static int cover_proc(const struct room_plan *plan, const struct room *room, struct fail *fail)
+ * each first, as container_attach_clone does: there are ten. */
+static int cover_proc(const struct container_plan *plan, const struct container *container, struct fail *fail)
 {
     static const char *const hidden[] = {"kcore",      "keys",       "timer_list",  "kallsyms",
                                          "kpagecount", "kpageflags", "kpagecgroup", "vmallocinfo",
@@ -321,7 +321,7 @@ static int cover_proc(const struct room_plan *plan, const struct room *room, str
     char null[PATH_MAX];
     if (snprintf(null, sizeof(null), "%s/dev/null", plan->scratch) >= (int)sizeof(null))
         return fail_set(fail, -ENAMETOOLONG, "%.200s: too long", plan->scratch);
-    if (fchdir(room->proc) < 0)
+    if (fchdir(container->proc) < 0)
         return refuse(fail, "/proc");
     for (size_t i = 0; i < sizeof(hidden) / sizeof(*hidden); i++)
         if (mount(null, hidden[i], NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
@@ -329,15 +329,15 @@ static int cover_proc(const struct room_plan *plan, const struct room *room, str
     return 0;
 }
 
-static int make_proc(const struct room_plan *plan, struct room *room, struct fail *fail)
+static int make_proc(const struct container_plan *plan, struct container *container, struct fail *fail)
 {
-    if (mount_at(room->stage, "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+    if (mount_at(container->stage, "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
         return refuse(fail, "proc");
-    room->proc = room_open(room->stage, "proc", O_RDONLY | O_DIRECTORY, 0);
-    if (room->proc < 0)
+    container->proc = container_open(container->stage, "proc", O_RDONLY | O_DIRECTORY, 0);
+    if (container->proc < 0)
         return refuse(fail, "/proc");
-    int code = set_kernel_limits(plan, room->proc, fail);
-    return code == 0 && plan->is_host_root ? cover_proc(plan, room, fail) : code;
+    int code = set_kernel_limits(plan, container->proc, fail);
+    return code == 0 && plan->is_host_root ? cover_proc(plan, container, fail) : code;
 }
 
 /* Before Linux 6.14 there is one pid_max, the whole machine's, and where root runs the worker a sandbox may write it. */
@@ -349,14 +349,14 @@ static bool has_own_pid_max(void)
 }
 
 /* The last that is written there: its files are the sandbox's user's, or root's, and oom_score_adj is one of them. */
-static int finish_proc(const struct room_plan *plan, const struct room *room, struct fail *fail)
+static int finish_proc(const struct container_plan *plan, const struct container *container, struct fail *fail)
 {
     struct mount_attr read_only = {.attr_set = MOUNT_ATTR_RDONLY};
     char pids[32];
     snprintf(pids, sizeof(pids), "%lu", 301 + (unsigned long)plan->wanted.processes);
     if (!plan->is_floor && has_own_pid_max()) /* it would hold for the sandboxes on it too */
-        write_text(room->proc, "sys/kernel/pid_max", pids);
-    if (mount_setattr(room->proc, "", AT_EMPTY_PATH, &read_only, sizeof(read_only)) < 0)
+        write_text(container->proc, "sys/kernel/pid_max", pids);
+    if (mount_setattr(container->proc, "", AT_EMPTY_PATH, &read_only, sizeof(read_only)) < 0)
         return refuse(fail, "/proc read-only");
     return 0;
 }
@@ -387,16 +387,16 @@ static int conclude(int code, struct fail *fail)
     return code == -EINVAL ? fail->code = -EIO : code;
 }
 
-int room_prepare(const struct room_plan *plan, struct room *ret, struct fail *fail)
+int container_prepare(const struct container_plan *plan, struct container *ret, struct fail *fail)
 {
-    *ret = (struct room){.upper = -1, .disk = -1, .commands = -1, .outputs = -1, .proc = -1, .stock = -1,
+    *ret = (struct container){.upper = -1, .disk = -1, .commands = -1, .outputs = -1, .proc = -1, .stock = -1,
                          .stage = -1, .workspace = "/workspace"};
     umask(0);
     int code = plan->is_floor ? 0 : apart_take_identity(plan->uid, plan->gid, fail);
     if (code == 0)
         code = raise_loopback(fail);
     if (code == 0)
-        code = room_drop_bounds(fail);
+        code = container_drop_bounds(fail);
     if (code == 0)
         code = make_stage(plan, ret, fail);
     if (code == 0)
@@ -406,38 +406,38 @@ int room_prepare(const struct room_plan *plan, struct room *ret, struct fail *fa
     return conclude(code == 0 ? make_proc(plan, ret, fail) : code, fail);
 }
 
-static int furnish(const struct room_plan *plan, struct room *room, int root, struct fail *fail)
+static int furnish(const struct container_plan *plan, struct container *container, int root, struct fail *fail)
 {
     int code = blame_image(plan, make_fixed(root, fail), fail);
     if (code == 0)
-        code = move_in(room, root, fail);
+        code = move_in(container, root, fail);
     if (code == 0)
-        code = finish_proc(plan, room, fail);
+        code = finish_proc(plan, container, fail);
     if (code < 0)
         return code;
-    room->upper = room->disk = open_written(plan, room->stage, "upper", O_RDONLY);
-    if (room->upper < 0)
+    container->upper = container->disk = open_written(plan, container->stage, "upper", O_RDONLY);
+    if (container->upper < 0)
         return refuse(fail, "the disk");
     if (host_image_is(plan->image))
-        return host_image_attach(room->stock, root, fail);
-    int hidden = image_hide_secrets(plan->image, room->stock, root, fail);
+        return host_image_attach(container->stock, root, fail);
+    int hidden = image_hide_secrets(plan->image, container->stock, root, fail);
     return hidden == 0 && plan->wanted.is_sealed ? blame_image(plan, system_names_seal(root, fail), fail) : hidden;
 }
 
-int room_build(const struct room_plan *plan, struct room *room, struct fail *fail)
+int container_build(const struct container_plan *plan, struct container *container, struct fail *fail)
 {
-    int code = size_disk(plan, room, fail);
+    int code = size_disk(plan, container, fail);
     if (code == 0)
-        code = mount_overlay(plan, room->stage, fail);
+        code = mount_overlay(plan, container->stage, fail);
     if (code < 0)
         return code;
-    AUTO_CLOSE int root = openat(room->stage, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    code = furnish(plan, room, root, fail);
+    AUTO_CLOSE int root = openat(container->stage, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    code = furnish(plan, container, root, fail);
     if (code == 0)
         code = enter(root, fail);
     umask(022);
-    close(room->stage);
-    close(room->stock);
-    room->stage = room->stock = -1;
+    close(container->stage);
+    close(container->stock);
+    container->stage = container->stock = -1;
     return conclude(code, fail); /* on failure the process ends */
 }
