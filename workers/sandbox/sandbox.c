@@ -10,7 +10,7 @@
 #include "workers/sandbox/container/container.h"
 #include "workers/sandbox/sandbox_inside.h"
 #include "workers/sandbox/cgroup/starved.h"
-#include "workers/sandbox/backends/way.h"
+#include "workers/sandbox/backends/backend.h"
 
 enum { MIB_MAX = 1 << 24, PROCESSES_MAX = 1 << 20 };
 

@@ -125,8 +125,8 @@ static int listen_to_signals(struct init *init, struct fail *fail)
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
-    if (init->way->end_signal != SIGKILL) /* or those inside could end us with it */
-        sigaddset(&set, init->way->end_signal);
+    if (init->backend->end_signal != SIGKILL) /* or those inside could end us with it */
+        sigaddset(&set, init->backend->end_signal);
     sigprocmask(SIG_SETMASK, &set, NULL);
     init->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     return init->signals < 0 ? fail_set(fail, -errno, "signalfd: %s", strerror(errno)) : 0;
@@ -136,7 +136,7 @@ static int listen_to_signals(struct init *init, struct fail *fail)
 static int prepare(struct init *init, struct fail *fail)
 {
     int code = listen_to_signals(init, fail);
-    return code == 0 && init->way->prepare ? init->way->prepare(&init->plan, &init->container, fail) : code;
+    return code == 0 && init->backend->prepare ? init->backend->prepare(&init->plan, &init->container, fail) : code;
 }
 
 /* Its strings stay where they were received: they are there until the container is. */
@@ -155,7 +155,7 @@ static void await_plan(struct init *init, const struct init_setup *setup)
 
 static int become_ready(struct init *init, int births, int *fds, struct fail *fail)
 {
-    int code = init->way->build(&init->plan, &init->container, fail);
+    int code = init->backend->build(&init->plan, &init->container, fail);
     if (code < 0)
         return code;
     code = make_listeners(init, fds, fail);
@@ -163,7 +163,7 @@ static int become_ready(struct init *init, int births, int *fds, struct fail *fa
         return code;
     gauge_start_disk(init->plan.gauge, init->container.disk);
     say_born(init, births);
-    return init->way->confine(&init->plan, fail);
+    return init->backend->confine(&init->plan, fail);
 }
 
 /* True when the signal is ours to end at; where the kernel ends us there is none. */
@@ -172,7 +172,7 @@ static bool read_signals(struct init *init)
     struct signalfd_siginfo seen;
     bool is_end = false;
     while (read(init->signals, &seen, sizeof(seen)) > 0)
-        is_end |= (int)seen.ssi_signo == init->way->end_signal;
+        is_end |= (int)seen.ssi_signo == init->backend->end_signal;
     init_reap(init);
     return is_end;
 }
@@ -205,9 +205,9 @@ static _Noreturn void live(struct init *init)
 
 static void begin(struct init *init, const struct container_plan *plan, int *control, int *births)
 {
-    init->way = sandbox_backend(plan->tier);
+    init->backend = sandbox_backend(plan->tier);
     init->pid = getpid();
-    prctl(PR_SET_PDEATHSIG, init->way->end_signal);
+    prctl(PR_SET_PDEATHSIG, init->backend->end_signal);
     prctl(PR_SET_NAME, "sluice-init");
     init->plan = *plan;
     keep_ours(init, control, births);

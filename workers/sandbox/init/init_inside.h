@@ -8,7 +8,7 @@
 #include "workers/sandbox/init/proc.h"
 #include "workers/sandbox/container/container.h"
 #include "workers/sandbox/init/starts.h"
-#include "workers/sandbox/backends/way.h"
+#include "workers/sandbox/backends/backend.h"
 #include "workers/sandbox/proto/wire.h"
 
 enum { INIT_POLLED_MAX = 2 + STARTS_MAX + PETITIONERS_MAX };
@@ -17,7 +17,7 @@ struct init {
     int control, signals; /* signalfd */
     pid_t pid;            /* ours, as those inside know it */
     struct container_plan plan;
-    const struct sandbox_backend *way;
+    const struct sandbox_backend *backend;
     struct container container;
     struct pollfd polled[INIT_POLLED_MAX]; /* of which few are used, as of what follows */
     struct starts starts; /* whose ends the worker hears of */

@@ -18,7 +18,7 @@ static void serve_start(struct init *init)
     int report = -1;
     pid_t pid = starts_check(&init->starts, &fail);
     if (pid == 0)
-        pid = launch(&init->plan, init->way, &init->container, &init->message, &report, &fail);
+        pid = launch(&init->plan, init->backend, &init->container, &init->message, &report, &fail);
     if (pid < 0)
         init_refuse(init, &fail);
     else
@@ -138,7 +138,7 @@ static void serve_terminal(struct init *init)
 {
     struct fail fail = {0};
     int number = 0;
-    AUTO_CLOSE int fd = init->way->has_terminals
+    AUTO_CLOSE int fd = init->backend->has_terminals
                             ? files_open_terminal(&number, &fail)
                             : fail_set(&fail, -EINVAL, "there are no terminals in sandboxes of the tier %s",
                                        tier_word(init->plan.tier));
@@ -176,8 +176,8 @@ static void serve_inside(struct init *init)
 /* Over no layers a whole tree is the first. */
 static enum pack_form form_of(const struct init *init)
 {
-    bool is_first = init->way->form == PACK_WHOLE && init->plan.layer_count == 0;
-    return is_first ? PACK_FIRST : init->way->form;
+    bool is_first = init->backend->form == PACK_WHOLE && init->plan.layer_count == 0;
+    return is_first ? PACK_FIRST : init->backend->form;
 }
 
 /* Before the answer, which who asked waits for. */

@@ -117,7 +117,7 @@ static void set_environment(const struct container_plan *plan, const struct cont
 }
 
 /* In the child; comes back only when it failed: -errno of the program's, or errno of what we lack. */
-static int become(const struct container_plan *plan, const struct sandbox_backend *way, const char *workspace, int tell,
+static int become(const struct container_plan *plan, const struct sandbox_backend *backend, const char *workspace, int tell,
                   struct program *program)
 {
     struct fail fail;
@@ -128,7 +128,7 @@ static int become(const struct container_plan *plan, const struct sandbox_backen
     if (place_fds(program) < 0 || drop_last_right() < 0)
         return errno;
     container_limit(plan);
-    int code = way->guard ? way->guard(tell, &fail) : 0;
+    int code = backend->guard ? backend->guard(tell, &fail) : 0;
     if (code < 0)
         return -code;
     execve(program->argv[0], (char *const *)(uintptr_t)program->argv,
@@ -137,18 +137,18 @@ static int become(const struct container_plan *plan, const struct sandbox_backen
 }
 
 /* The report's other end is closed by what is executed; else it says why not. */
-static _Noreturn void be_child(const struct container_plan *plan, const struct sandbox_backend *way, const struct container *container,
+static _Noreturn void be_child(const struct container_plan *plan, const struct sandbox_backend *backend, const struct container *container,
                                struct program *program, int tell)
 {
     struct fail fail = {0};
     tell = move_up(program, tell);
-    int error = become(plan, way, container->workspace, tell, program);
+    int error = become(plan, backend, container->workspace, tell, program);
     fail_set(&fail, error < 0 ? -ENOEXEC : -error, "cannot execute %s: %s", program->argv[0],
              strerror(error < 0 ? -error : error));
     _exit(write(tell, &fail, sizeof(fail)) < 0 ? 126 : 127);
 }
 
-pid_t launch(const struct container_plan *plan, const struct sandbox_backend *way, struct container *container,
+pid_t launch(const struct container_plan *plan, const struct sandbox_backend *backend, struct container *container,
              const struct wire_message *message, int *ret_report, struct fail *fail)
 {
     struct program program;
@@ -157,18 +157,18 @@ pid_t launch(const struct container_plan *plan, const struct sandbox_backend *wa
     if (code < 0)
         return code;
     set_environment(plan, container, &program);
-    if ((way->meet ? socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, report)
+    if ((backend->meet ? socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, report)
                    : pipe2(report, O_CLOEXEC | O_NONBLOCK)) < 0)
         return fail_set(fail, -errno, "a report: %s", strerror(errno));
     AUTO_CLOSE int told = report[0];
     pid_t pid = fork();
     if (pid == 0)
-        be_child(plan, way, container, &program, report[1]);
+        be_child(plan, backend, container, &program, report[1]);
     int error = errno;
     close(report[1]);
     if (pid < 0)
         return fail_set(fail, -error, "fork: %s", strerror(error));
-    code = way->meet ? way->meet(container, told, fail) : 0; /* until then it is out of the reach of those inside */
+    code = backend->meet ? backend->meet(container, told, fail) : 0; /* until then it is out of the reach of those inside */
     if (code == 0 && fcntl(told, F_SETFL, O_NONBLOCK) < 0)
         code = fail_set(fail, -errno, "a report: %s", strerror(errno));
     if (code < 0)

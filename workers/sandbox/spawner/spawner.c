@@ -73,7 +73,7 @@ static void end_for(struct spawner_state *state, struct tenant *tenant, enum lim
 {
     struct wire_head head = {.verb = WIRE_BREACH, .id = tenant->id};
     wire_send(state->worker, &head, slice_from_str(limit_get(limit)->name), NULL, 0);
-    kill(tenant->pid, state->way->end_signal);
+    kill(tenant->pid, state->backend->end_signal);
     cgroup_kill(tenant->cgroup);
     tenant->breached = true;
 }
@@ -96,7 +96,7 @@ static void let_live(const struct spawner_state *state, struct tenant *tenant, s
     cleanup_close(&tenant->its_end);
     tenant->its_end = -1;
     if (tenant->server < 0)
-        kill(tenant->pid, state->way->end_signal);
+        kill(tenant->pid, state->backend->end_signal);
 }
 
 static void take_birth(struct spawner_state *state)
@@ -158,7 +158,7 @@ static bool end_unserved(struct spawner_state *state, pid_t server)
         if (state->tenants[i].server == server) {
             state->tenants[i].server = -1;
             if (state->tenants[i].own[OWN_PROC] >= 0)
-                kill(state->tenants[i].pid, state->way->end_signal);
+                kill(state->tenants[i].pid, state->backend->end_signal);
             return true;
         }
     return false;
@@ -213,7 +213,7 @@ static void watch(struct spawner_state *state)
 static _Noreturn void end(struct spawner_state *state)
 {
     for (size_t i = 0; i < state->count; i++)
-        kill(state->tenants[i].pid, state->way->end_signal);
+        kill(state->tenants[i].pid, state->backend->end_signal);
     for (size_t i = 0; i < state->count; i++)
         while (waitpid(state->tenants[i].pid, NULL, 0) < 0 && errno == EINTR)
             ;
@@ -346,7 +346,7 @@ _Noreturn void spawner_run(int socket, const struct spawner_setup *setup)
     struct spawner_state *state = make_state();
     state->worker = socket;
     state->setup = setup;
-    state->way = sandbox_backend(setup->tier);
+    state->backend = sandbox_backend(setup->tier);
     spawner_disks.keeper = state->host_proc = -1;
     prepare(state, &fail);
     say_ready(state, &fail);

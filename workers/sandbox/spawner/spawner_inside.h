@@ -13,12 +13,12 @@
 #include "workers/sandbox/spawner/spare.h"
 #include "workers/sandbox/spawner/spawner.h"
 #include "workers/sandbox/spawner/tenant.h"
-#include "workers/sandbox/backends/way.h"
+#include "workers/sandbox/backends/backend.h"
 #include "workers/sandbox/proto/wire.h"
 
 /* In pages that no child gets: each would keep a copy of those that are written after it was made. */
 struct spawner_state {
-    const struct sandbox_backend *way;
+    const struct sandbox_backend *backend;
     int worker;       /* wire to the worker */
     int births[2];    /* new pid 1s write to [1] */
     int children;     /* signalfd of SIGCHLD */

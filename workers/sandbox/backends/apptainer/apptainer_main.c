@@ -18,7 +18,7 @@
 #include "workers/sandbox/backends/apptainer/apptainer.h"
 #include "workers/sandbox/proto/gauge.h"
 #include "workers/sandbox/init/init.h"
-#include "workers/sandbox/backends/way.h"
+#include "workers/sandbox/backends/backend.h"
 
 static struct apptainer_handover told;
 
@@ -101,13 +101,13 @@ static int confine(const struct container_plan *plan, struct fail *fail)
 /* In this program there is no other. */
 const struct sandbox_backend *sandbox_backend(enum tier tier)
 {
-    static const struct sandbox_backend way = {.end_signal = SIGKILL,
+    static const struct sandbox_backend backend = {.end_signal = SIGKILL,
                                         .build = build,
                                         .confine = confine,
                                         .form = PACK_WHOLE,
                                         .has_terminals = true};
     (void)tier;
-    return &way;
+    return &backend;
 }
 
 /* ---- beginning ----------------------------------------------------------------------------- */

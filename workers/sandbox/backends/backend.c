@@ -1,4 +1,4 @@
-#include "workers/sandbox/backends/way.h"
+#include "workers/sandbox/backends/backend.h"
 
 #include <signal.h>
 

@@ -1,9 +1,9 @@
 /*
- * way.h - what differs between containers with namespaces and plain ones (landlock_container.h), for those who make
+ * backend.h - what differs between containers with namespaces and plain ones (landlock_container.h), for those who make
  * them: the spawner, the first process of a sandbox, and the worker that ends it.
  */
-#ifndef SLUICE_WORKERS_SANDBOX_BACKENDS_WAY_H
-#define SLUICE_WORKERS_SANDBOX_BACKENDS_WAY_H
+#ifndef SLUICE_WORKERS_SANDBOX_BACKENDS_BACKEND_H
+#define SLUICE_WORKERS_SANDBOX_BACKENDS_BACKEND_H
 
 #include "workers/sandbox/init/pack.h"
 #include "workers/sandbox/container/container.h"
