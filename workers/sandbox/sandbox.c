@@ -50,10 +50,10 @@ void sandbox_unlist(struct sandbox *sandbox)
     if (at && *at)
         *at = sandbox->next;
     sandbox->spawner = NULL;
-    if (!sandbox->gauge)
+    if (!sandbox->usage)
         return;
     sandbox_get_usage(sandbox, &sandbox->usage);
-    gauge_give_back(take_ptr(&sandbox->gauge));
+    usage_give_back(take_ptr(&sandbox->usage));
 }
 
 /* ---- its end ------------------------------------------------------------------------ */
@@ -74,12 +74,12 @@ void sandbox_stop_using(struct sandbox *sandbox)
 /* It, or the spawner, which asked before it removed the group. */
 void sandbox_hear_kernel(struct sandbox *sandbox)
 {
-    if (sandbox->cgroup < 0 || !sandbox->gauge)
+    if (sandbox->cgroup < 0 || !sandbox->usage)
         return;
-    cgroup_look(sandbox->cgroup, &sandbox->limits, sandbox->gauge);
-    if (!sandbox->breach[0] && atomic_load(&sandbox->gauge->breaches[LIMIT_MEMORY]) > 0)
+    cgroup_look(sandbox->cgroup, &sandbox->limits, sandbox->usage);
+    if (!sandbox->breach[0] && atomic_load(&sandbox->usage->breaches[LIMIT_MEMORY]) > 0)
         strcpy(sandbox->breach, limit_get(LIMIT_MEMORY)->name);
-    sandbox->is_starved = !sandbox->breach[0] && atomic_load(&sandbox->gauge->is_starved);
+    sandbox->is_starved = !sandbox->breach[0] && atomic_load(&sandbox->usage->is_starved);
 }
 
 /* The breach was said on the spawner's channel before the kill: read that first. */
@@ -160,19 +160,19 @@ int sandbox_outputs_dir(const struct sandbox *sandbox) { return sandbox->outputs
 
 void sandbox_get_usage(const struct sandbox *sandbox, struct sandbox_usage *ret)
 {
-    struct gauge *gauge = sandbox->gauge;
+    struct usage *usage = sandbox->usage;
     *ret = sandbox->usage;
-    if (!gauge)
+    if (!usage)
         return;
     if (sandbox->cgroup >= 0)
-        cgroup_look(sandbox->cgroup, &sandbox->limits, gauge);
-    ret->peak_memory_kib = atomic_load(&gauge->memory_kib);
-    ret->peak_processes = atomic_load(&gauge->processes);
-    ret->peak_disk_bytes = atomic_load(&gauge->disk_bytes);
-    ret->peak_inodes = atomic_load(&gauge->inodes);
-    ret->cpu_seconds = (double)atomic_load(&gauge->cpu_us) / 1e6;
+        cgroup_look(sandbox->cgroup, &sandbox->limits, usage);
+    ret->peak_memory_kib = atomic_load(&usage->memory_kib);
+    ret->peak_processes = atomic_load(&usage->processes);
+    ret->peak_disk_bytes = atomic_load(&usage->disk_bytes);
+    ret->peak_inodes = atomic_load(&usage->inodes);
+    ret->cpu_seconds = (double)atomic_load(&usage->cpu_us) / 1e6;
     for (size_t i = 0; i < LIMIT_COUNT; i++)
-        ret->breaches[i] += atomic_load(&gauge->breaches[i]);
+        ret->breaches[i] += atomic_load(&usage->breaches[i]);
 }
 
 /* A signal that killed the command itself, or that its shell says killed the last of it. */
@@ -248,7 +248,7 @@ static void on_message(void *arg, struct wire_message *message)
 }
 
 static int ask_spawner(struct spawner *spawner, const struct sandbox_plan *plan,
-                       const struct gauge *gauge, uint32_t *id, struct channel_answer *ret,
+                       const struct usage *usage, uint32_t *id, struct channel_answer *ret,
                        struct fail *fail)
 {
     AUTO_BUFFER text = {0};
@@ -259,7 +259,7 @@ static int ask_spawner(struct spawner *spawner, const struct sandbox_plan *plan,
                                  .inodes = plan->inodes,
                                  .file_mib = plan->file_mib ? plan->file_mib : SANDBOX_FILE_MIB_MAX,
                                  .cpus = plan->cpus,
-                                 .gauge = (uint64_t)(gauge - spawner->gauges),
+                                 .usage = (uint64_t)(usage - spawner->usages),
                                  .kernels = plan->kernels,
                                  .is_sealed = plan->is_sealed,
                                  .listener_count = plan->listener_count};
@@ -279,12 +279,12 @@ static int ask_spawner(struct spawner *spawner, const struct sandbox_plan *plan,
 }
 
 static struct sandbox *make_sandbox(struct spawner *spawner, const struct sandbox_plan *plan,
-                                    struct gauge *gauge, uint32_t id,
+                                    struct usage *usage, uint32_t id,
                                     const struct channel_answer *made)
 {
     struct sandbox *sandbox = calloc(1, sizeof(*sandbox));
     if (!sandbox) {
-        gauge_give_back(gauge);
+        usage_give_back(usage);
         close(made->fds[0]);
         close(made->fds[1]);
         if (made->fds[2] >= 0)
@@ -295,7 +295,7 @@ static struct sandbox *make_sandbox(struct spawner *spawner, const struct sandbo
                                 .spawner = spawner,
                                 .id = id,
                                 .holds = 1,
-                                .gauge = gauge,
+                                .usage = usage,
                                 .alive = true,
                                 .kernels = plan->kernels && tier_is_apart(spawner->tier),
                                 .end_signal = sandbox_backend(spawner->tier)->end_signal,
@@ -332,15 +332,15 @@ int sandbox_open(struct spawner *spawner, const struct sandbox_plan *plan, struc
     int code = check_plan(plan, fail);
     if (code < 0)
         return code;
-    struct gauge *gauge = gauge_take(spawner->gauges, &spawner->last_gauge);
-    if (!gauge)
-        return fail_set(fail, -EAGAIN, "there are %d sandboxes already", GAUGE_COUNT);
-    code = ask_spawner(spawner, plan, gauge, &id, &answer, fail);
+    struct usage *usage = usage_take(spawner->usages, &spawner->last_usage);
+    if (!usage)
+        return fail_set(fail, -EAGAIN, "there are %d sandboxes already", USAGE_COUNT);
+    code = ask_spawner(spawner, plan, usage, &id, &answer, fail);
     if (code < 0) {
-        gauge_give_back(gauge);
+        usage_give_back(usage);
         return code;
     }
-    struct sandbox *sandbox = make_sandbox(spawner, plan, gauge, id, &answer);
+    struct sandbox *sandbox = make_sandbox(spawner, plan, usage, id, &answer);
     if (!sandbox)
         return sandbox_say(fail, -ENOMEM, "the sandbox");
     HOLD(sandbox);

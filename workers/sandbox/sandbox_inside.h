@@ -10,7 +10,7 @@
 #include "common/base/buffer.h"
 #include "workers/sandbox/channel.h"
 #include "workers/sandbox/cgroup/cgroup.h"
-#include "workers/sandbox/proto/gauge.h"
+#include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/process.h"
 #include "workers/sandbox/container/container.h"
 
@@ -20,10 +20,10 @@ struct spawner {
     int socket; /* until it is attached */
     struct channel channel;
     struct sandbox *sandboxes;
-    struct gauge *gauges;
+    struct usage *usages;
     const struct cgroups *cgroups; /* or NULL */
     bool is_in_memory; /* what sandboxes write */
-    uint32_t last_gauge;
+    uint32_t last_usage;
 };
 
 struct process { /* started and not yet waited for */
@@ -45,7 +45,7 @@ struct sandbox {
     uint64_t starved_before; /* starved_count() when it was opened */
     char breach[16];
     uint64_t numbers;
-    struct gauge *gauge; /* given back with the sandbox */
+    struct usage *usage; /* given back with the sandbox */
     int cgroup;          /* -1 */
     struct cgroup_limits limits; /* whoever holds them */
     struct sandbox_usage usage; /* what is counted here: commands and their output */

@@ -166,8 +166,8 @@ static int prepare(struct spawner *spawner, struct spawner_setup *setup, const c
     strcpy(setup->disks, disks ? disks : "");
     if (secrets_find(setup->is_host_root, fail) < 0)
         return fail->code;
-    spawner->gauges = gauges_create(&setup->gauges_fd);
-    if (!spawner->gauges)
+    spawner->usages = usages_create(&setup->usages_fd);
+    if (!spawner->usages)
         return sandbox_say(fail, -errno, "memory that is shared with the spawner");
     if (setup->tier != TIER_apptainer)
         return 0;
@@ -185,7 +185,7 @@ static int execute_and_tell(struct spawner *spawner, struct spawner_setup *setup
 static int start(struct spawner *spawner, const char *scratch, const char *disks, struct fail *fail)
 {
     struct spawner_setup setup = {.tier = spawner->tier,
-                                  .gauges_fd = -1,
+                                  .usages_fd = -1,
                                   .apptainer_program = -1,
                                   .is_in_memory = spawner->is_in_memory,
                                   .is_host_root = geteuid() == 0,
@@ -195,7 +195,7 @@ static int start(struct spawner *spawner, const char *scratch, const char *disks
     int code = prepare(spawner, &setup, scratch, disks, fail);
     if (code == 0)
         code = execute_and_tell(spawner, &setup, scratch, fail);
-    cleanup_close(&setup.gauges_fd);
+    cleanup_close(&setup.usages_fd);
     cleanup_close(&setup.apptainer_program);
     return code;
 }
@@ -280,6 +280,6 @@ void spawner_stop(struct spawner **spawner)
     if (it->pid > 0)
         await_end(it->pid);
     cgroups_clear(it->cgroups);
-    gauges_destroy(&it->gauges);
+    usages_destroy(&it->usages);
     free(it);
 }

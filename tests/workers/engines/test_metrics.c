@@ -12,7 +12,7 @@ static void a_metric_is_the_sum_and_the_most_of_its_lines(void **state)
 {
     (void)state;
     static const char text[] = "# HELP vllm:num_requests_running Number of requests.\n"
-                               "# TYPE vllm:num_requests_running gauge\n"
+                               "# TYPE vllm:num_requests_running usage\n"
                                "vllm:num_requests_running{engine=\"0\",model_name=\"a } b\"} 3.0\n"
                                "vllm:num_requests_running_total 100\n"
                                "vllm:num_requests_running{engine=\"1\"} 4\n";

@@ -4,7 +4,7 @@
 #include "common/base/buffer.h"
 #include "common/base/cleanup.h"
 #include "workers/sandbox/backends/apptainer/apptainer.h"
-#include "workers/sandbox/proto/gauge.h"
+#include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/probe/probe.h"
 
 /* ---- the command -------------------------------------------------------------------------- */
@@ -153,19 +153,19 @@ static void a_mount_that_nobody_asked_for_is_named(void **state)
 
 /* ---- beside it ----------------------------------------------------------------------------- */
 
-static void gauges_are_shared_with_who_is_given_them(void **state)
+static void usages_are_shared_with_who_is_given_them(void **state)
 {
     int fd;
     (void)state;
-    struct gauge *gauges = gauges_create(&fd);
-    assert_non_null(gauges);
-    struct gauge *theirs = gauges_map(fd, NULL);
+    struct usage *usages = usages_create(&fd);
+    assert_non_null(usages);
+    struct usage *theirs = usages_map(fd, NULL);
     assert_non_null(theirs);
     atomic_store(&theirs[7].cpu_us, 5);
-    assert_int_equal(atomic_load(&gauges[7].cpu_us), 5);
+    assert_int_equal(atomic_load(&usages[7].cpu_us), 5);
     close(fd);
-    gauges_destroy(&theirs);
-    gauges_destroy(&gauges);
+    usages_destroy(&theirs);
+    usages_destroy(&usages);
 }
 
 static void root_and_machines_without_it_are_told_what_to_do(void **state)
@@ -194,7 +194,7 @@ static int group(void)
         cmocka_unit_test(the_reason_is_the_last_error_without_its_colours),
         cmocka_unit_test(a_namespace_that_is_still_the_hosts_is_named),
         cmocka_unit_test(a_mount_that_nobody_asked_for_is_named),
-        cmocka_unit_test(gauges_are_shared_with_who_is_given_them),
+        cmocka_unit_test(usages_are_shared_with_who_is_given_them),
         cmocka_unit_test(root_and_machines_without_it_are_told_what_to_do),
     };
     return cmocka_run_group_tests_name("apptainer_command", tests, NULL, NULL);

@@ -15,7 +15,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "workers/sandbox/cgroup/cgroup_files.h"
-#include "workers/sandbox/proto/gauge.h"
+#include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/process.h"
 #include "workers/sandbox/program.h"
 

@@ -11,14 +11,14 @@
 #include "common/base/clock.h"
 #include "workers/files/held_dir.h"
 #include "workers/sandbox/spawner/disks.h"
-#include "workers/sandbox/proto/gauge.h"
+#include "workers/sandbox/proto/usage.h"
 #include "workers/files/tree.h"
 
 /* CONTAINERS: more messages than a socket takes whose other end does not read (some 280). */
 enum { CONTAINERS = 320, ENDED = 10, END_MS = 30000, ALARM_S = 50 };
 
 static struct disks disks;
-static struct gauge *gauges;
+static struct usage *usages;
 static int births[2]; /* read by nobody */
 static char parent[128], gate[128], sandboxes_gate[128];
 
@@ -61,9 +61,9 @@ static int set_up_disks(void **state)
     snprintf(sandboxes_gate, sizeof(sandboxes_gate), "%s/containers-gate", directory);
     make_dir(parent, sizeof(parent), "disks");
     int fd;
-    gauges = gauges_create(&fd);
+    usages = usages_create(&fd);
     close(fd);
-    if (!gauges || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, births) < 0)
+    if (!usages || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, births) < 0)
         return -1;
     return disks_open(&disks, TIER_overlay_disk, directory, parent, births[1], &fail);
 }
@@ -76,7 +76,7 @@ static int tear_down_disks(void **state)
     close(disks.lock);
     close(births[0]);
     close(births[1]);
-    gauges_destroy(&gauges);
+    usages_destroy(&usages);
     alarm(0);
     return tree_remove(directory);
 }
@@ -85,7 +85,7 @@ static int make_container(uint32_t id, struct fail *fail)
 {
     char path[DISKS_PATH_MAX];
     struct container_plan plan = {
-        .id = id, .wanted = {.disk_mib = 1}, .gauge = &gauges[id], .tier = TIER_overlay_disk};
+        .id = id, .wanted = {.disk_mib = 1}, .usage = &usages[id], .tier = TIER_overlay_disk};
     return disks_make(&disks, &plan, path, fail);
 }
 
@@ -157,7 +157,7 @@ static void behind_more_orders_than_a_keeper_may_owe_no_container_is_made(void *
 static bool all_are_beyond(void)
 {
     for (int id = 0; id < CONTAINERS; id++)
-        if (atomic_load(&gauges[id].breaches[LIMIT_INODES]) == 0)
+        if (atomic_load(&usages[id].breaches[LIMIT_INODES]) == 0)
             return false;
     return true;
 }
@@ -213,7 +213,7 @@ static size_t count_children(pid_t parent_pid)
     return count;
 }
 
-static bool the_last_was_looked_at(void) { return atomic_load(&gauges[ENDED].inodes) > 0; }
+static bool the_last_was_looked_at(void) { return atomic_load(&usages[ENDED].inodes) > 0; }
 static bool only_the_last_is_left(void) { return count_containers() == 1; }
 
 /* What comes after the ends is looked at, so the keeper has heard of them. */

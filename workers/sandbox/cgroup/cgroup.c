@@ -15,7 +15,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/sandbox/cgroup/cgroup_files.h"
-#include "workers/sandbox/proto/gauge.h"
+#include "workers/sandbox/proto/usage.h"
 
 enum {
     OWN_MIB = 16,      /* the first process, the tools' output and the kernel's bookkeeping; more than they take */
@@ -166,7 +166,7 @@ pid_t cgroup_clone(const struct clone_args *args, int group)
 
 /* ---- what it uses ------------------------------------------------------------------- */
 
-static void see_processes(int group, const struct cgroup_limits *limits, struct gauge *gauge)
+static void see_processes(int group, const struct cgroup_limits *limits, struct usage *usage)
 {
     uint64_t now, most;
     char events[256];
@@ -176,12 +176,12 @@ static void see_processes(int group, const struct cgroup_limits *limits, struct 
         most = now;
     now -= now > 0; /* the first process is ours */
     most -= most > 0;
-    gauge_peak(&gauge->processes, most);
-    gauge_see(gauge, LIMIT_PROCESSES, now >= limits->processes);
+    usage_peak(&usage->processes, most);
+    usage_see(usage, LIMIT_PROCESSES, now >= limits->processes);
     bool was_beyond = most >= limits->processes || (cgroup_read(group, "pids.events", events, sizeof(events)) &&
                                                     find_number(events, "max") > 0);
-    if (was_beyond && atomic_load(&gauge->breaches[LIMIT_PROCESSES]) == 0) /* between two looks */
-        atomic_store(&gauge->breaches[LIMIT_PROCESSES], 1);
+    if (was_beyond && atomic_load(&usage->breaches[LIMIT_PROCESSES]) == 0) /* between two looks */
+        atomic_store(&usage->breaches[LIMIT_PROCESSES], 1);
 }
 
 static uint64_t less(uint64_t from, uint64_t what) { return from > what ? from - what : 0; }
@@ -197,41 +197,41 @@ static bool read_aside(int group, uint64_t disk, uint64_t *ret)
 }
 
 /* The wall is around memory and what is written to it; the limit of memory alone is looked at here: true beyond it. */
-static bool see_memory(int group, const struct cgroup_limits *limits, struct gauge *gauge)
+static bool see_memory(int group, const struct cgroup_limits *limits, struct usage *usage)
 {
     uint64_t now, most, aside, wall = (limits->memory_mib + OWN_MIB) << 20;
-    uint64_t disk = limits->disk_mib > 0 ? atomic_load(&gauge->disk_now) : 0;
+    uint64_t disk = limits->disk_mib > 0 ? atomic_load(&usage->disk_now) : 0;
     if (!read_number(group, "memory.current", &now))
         return false;
     if (!read_number(group, "memory.peak", &most)) /* Linux 5.19 */
         most = now;
-    bool is_higher = most > atomic_load(&gauge->kernel_peak);
+    bool is_higher = most > atomic_load(&usage->kernel_peak);
     bool is_beyond = limits->disk_mib > 0 && less(now, disk) > wall;
     if ((!is_higher && !is_beyond) || !read_aside(group, disk, &aside))
         return false; /* nothing new: reading all that it has is the dear part */
-    uint64_t before = atomic_exchange(&gauge->aside, aside);
-    atomic_store(&gauge->kernel_peak, most);
+    uint64_t before = atomic_exchange(&usage->aside, aside);
+    atomic_store(&usage->kernel_peak, most);
     if (is_higher)
-        gauge_peak(&gauge->memory_kib, less(most, before > aside ? before : aside) >> 10);
+        usage_peak(&usage->memory_kib, less(most, before > aside ? before : aside) >> 10);
     return is_beyond && less(now, aside) > wall;
 }
 
 /* `oom` is counted where the limit is, `oom_kill` where the killed are: one without the other, and it was the node's. */
-static bool was_killed(int group, struct gauge *gauge)
+static bool was_killed(int group, struct usage *usage)
 {
     char events[512];
     if (!cgroup_read(group, "memory.events", events, sizeof(events)) || find_number(events, "oom_kill") == 0)
         return false;
     bool is_own = find_number(events, "oom") > 0;
-    atomic_store(&gauge->is_starved, !is_own);
+    atomic_store(&usage->is_starved, !is_own);
     return is_own;
 }
 
-enum limit_id cgroup_look(int group, const struct cgroup_limits *limits, struct gauge *gauge)
+enum limit_id cgroup_look(int group, const struct cgroup_limits *limits, struct usage *usage)
 {
-    see_processes(group, limits, gauge);
-    bool is_beyond = see_memory(group, limits, gauge);
-    is_beyond |= was_killed(group, gauge);
-    gauge_see(gauge, LIMIT_MEMORY, is_beyond);
+    see_processes(group, limits, usage);
+    bool is_beyond = see_memory(group, limits, usage);
+    is_beyond |= was_killed(group, usage);
+    usage_see(usage, LIMIT_MEMORY, is_beyond);
     return is_beyond ? LIMIT_MEMORY : LIMIT_COUNT;
 }

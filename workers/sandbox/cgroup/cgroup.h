@@ -23,7 +23,7 @@
 #include "common/base/fail.h"
 #include "schemas/limits.h"
 
-struct gauge;
+struct usage;
 struct clone_args;
 
 struct cgroups {
@@ -71,9 +71,9 @@ int cgroup_open_door(int group);
 int cgroup_join(int door);
 
 /*
- * What the kernel has counted, into the gauge: callable as long as the descriptor is open, by several processes at
+ * What the kernel has counted, into the usage: callable as long as the descriptor is open, by several processes at
  * once. The limit that the sandbox was, or must be, killed for; LIMIT_COUNT.
  */
-enum limit_id cgroup_look(int group, const struct cgroup_limits *limits, struct gauge *gauge);
+enum limit_id cgroup_look(int group, const struct cgroup_limits *limits, struct usage *usage);
 
 #endif

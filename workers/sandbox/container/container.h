@@ -31,7 +31,7 @@ struct container_plan {
     const char *layers[CONTAINER_LAYERS_MAX];
     size_t layer_count; /* lowest first */
     struct wire_container wanted;
-    struct gauge *gauge;
+    struct usage *usage;
     int brought[CONTAINER_BROUGHT_MAX];
     size_t brought_count;
     enum tier tier;

@@ -11,7 +11,7 @@
 #include <sys/signalfd.h>
 
 #include "common/base/cleanup.h"
-#include "workers/sandbox/proto/gauge.h"
+#include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/init/init_inside.h"
 #include "workers/sandbox/proto/plan.h"
 #include "workers/sandbox/init/socket_memory.h"
@@ -161,7 +161,7 @@ static int become_ready(struct init *init, int births, int *fds, struct fail *fa
     code = make_listeners(init, fds, fail);
     if (code < 0)
         return code;
-    gauge_start_disk(init->plan.gauge, init->container.disk);
+    usage_start_disk(init->plan.usage, init->container.disk);
     say_born(init, births);
     return init->backend->confine(&init->plan, fail);
 }
@@ -245,8 +245,8 @@ _Noreturn void init_wait(const struct init_setup *setup, int control)
                                      .scratch = spawner->scratch,
                                      .uid = setup->uid,
                                      .gid = setup->gid,
-                                     .brought = {spawner->gauges_fd},
-                                     .brought_count = spawner->gauges_fd >= 0,
+                                     .brought = {spawner->usages_fd},
+                                     .brought_count = spawner->usages_fd >= 0,
                                      .is_host_root = spawner->is_host_root};
     struct fail fail = {0};
     int births = setup->births;

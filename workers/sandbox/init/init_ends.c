@@ -7,7 +7,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
-#include "workers/sandbox/proto/gauge.h"
+#include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/init/init_inside.h"
 #include "workers/sandbox/init/proc.h"
 
@@ -20,14 +20,14 @@ enum { KILL_PASSES = 64, KILL_PAUSE_US = 500, KILL_WAIT_MS = 10000 };
 static void see_usage(const struct init *init)
 {
     struct rusage ended;
-    struct gauge *gauge = init->plan.gauge;
+    struct usage *usage = init->plan.usage;
     if (getrusage(RUSAGE_CHILDREN, &ended) == 0) {
-        atomic_store(&gauge->cpu_us,
+        atomic_store(&usage->cpu_us,
                      (uint64_t)(ended.ru_utime.tv_sec + ended.ru_stime.tv_sec) * 1000000 +
                          (uint64_t)(ended.ru_utime.tv_usec + ended.ru_stime.tv_usec));
-        gauge_peak(&gauge->memory_kib, (uint64_t)ended.ru_maxrss);
+        usage_peak(&usage->memory_kib, (uint64_t)ended.ru_maxrss);
     }
-    gauge_see_disk(gauge, init->container.disk);
+    usage_see_disk(usage, init->container.disk);
 }
 
 /* ---- beginnings ----------------------------------------------------------------------- */

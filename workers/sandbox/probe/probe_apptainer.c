@@ -13,7 +13,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
 #include "workers/sandbox/backends/apptainer/apptainer.h"
-#include "workers/sandbox/proto/gauge.h"
+#include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/init/init.h"
 #include "workers/sandbox/probe/probe.h"
 #include "workers/sandbox/program.h"
@@ -30,16 +30,16 @@ static int refuse(struct fail *fail, const char *what)
 /* ---- one container ------------------------------------------------------------------------- */
 
 struct trial {
-    int control[2], births[2], gauges, said[2];
-    struct gauge *gauge;
+    int control[2], births[2], usages, said[2];
+    struct usage *usage;
     char disk[CONTAINER_PATH_SIZE - 128];
 };
 
 static int open_trial(const struct probe_place *place, struct trial *ret, struct fail *fail)
 {
-    *ret = (struct trial){.gauges = -1};
-    ret->gauge = gauges_create(&ret->gauges);
-    if (!ret->gauge || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ret->control) < 0 ||
+    *ret = (struct trial){.usages = -1};
+    ret->usage = usages_create(&ret->usages);
+    if (!ret->usage || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ret->control) < 0 ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ret->births) < 0 || pipe2(ret->said, O_CLOEXEC) < 0)
         return refuse(fail, "descriptors");
     snprintf(ret->disk, sizeof(ret->disk), "%s/container", place->path);
@@ -54,8 +54,8 @@ static _Noreturn void be_container(const struct trial *trial)
     const struct container_plan plan = {.id = 1,
                                    .image = "host",
                                    .wanted = {.memory_mib = 64, .disk_mib = 16, .processes = 16, .file_mib = 16},
-                                   .gauge = trial->gauge,
-                                   .brought = {trial->gauges},
+                                   .usage = trial->usage,
+                                   .brought = {trial->usages},
                                    .brought_count = 1,
                                    .tier = TIER_apptainer,
                                    .disk = trial->disk,

@@ -16,7 +16,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/sandbox/cgroup/cgroup.h"
-#include "workers/sandbox/proto/gauge.h"
+#include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/backends/landlock/landlock.h"
 #include "workers/sandbox/probe/probe.h"
 
@@ -84,7 +84,7 @@ static _Noreturn void take_too_much(void)
     _exit(0);
 }
 
-static int expect_killed(int group, struct gauge *gauge, const struct cgroup_limits *limits, struct fail *fail)
+static int expect_killed(int group, struct usage *usage, const struct cgroup_limits *limits, struct fail *fail)
 {
     int status = 0;
     struct clone_args args = {.exit_signal = SIGCHLD};
@@ -95,14 +95,14 @@ static int expect_killed(int group, struct gauge *gauge, const struct cgroup_lim
         return refuse(fail, "a process in a group of its own");
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
-    if (WIFEXITED(status) || cgroup_look(group, limits, gauge) != LIMIT_MEMORY)
+    if (WIFEXITED(status) || cgroup_look(group, limits, usage) != LIMIT_MEMORY)
         return fail_set(fail, -EIO, "a process took more memory than its group may have, and lives");
     return 0;
 }
 
 int probe_try_cgroup(const struct probe_place *place, struct fail *fail)
 {
-    static struct gauge gauge;
+    static struct usage usage;
     struct cgroup_limits limits = {.memory_mib = 1, .processes = 1};
     if (!cgroups_are_there(place->cgroups))
         return place->cgroups ? fail_set(fail, place->cgroups->why.code, "%s", place->cgroups->why.text)
@@ -110,7 +110,7 @@ int probe_try_cgroup(const struct probe_place *place, struct fail *fail)
     AUTO_CLOSE int group = cgroup_make(place->cgroups, 0, fail);
     int code = group < 0 ? group : cgroup_bound(group, &limits, fail);
     if (code == 0)
-        code = expect_killed(group, &gauge, &limits, fail);
+        code = expect_killed(group, &usage, &limits, fail);
     if (group >= 0 && !cgroup_remove(place->cgroups, 0) && code == 0)
         code = fail_set(fail, -EBUSY, "a group cannot be removed");
     return code < 0 ? code : note(fail, place->cgroups->path);

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "workers/sandbox/proto/gauge.h"
+#include "workers/sandbox/proto/usage.h"
 
 bool plan_read(struct container_plan *ret, const struct wire_message *message, const struct spawner_setup *setup)
 {
@@ -15,7 +15,7 @@ bool plan_read(struct container_plan *ret, const struct wire_message *message, c
                               .scratch = setup->scratch,
                               .is_host_root = setup->is_host_root};
     memcpy(&ret->wanted, message->text, sizeof(ret->wanted));
-    ret->gauge = &setup->gauges[ret->wanted.gauge];
+    ret->usage = &setup->usages[ret->wanted.usage];
     ret->wanted.kernels &= setup->is_apart;
     const char *layer;
     while ((layer = wire_next_string(message, &from))) {

@@ -160,7 +160,7 @@ int disks_make(struct disks *disks, struct container_plan *plan, char path[DISKS
                                             .is_whole = !tier_is_apart(disks->tier),
                                             .bytes = plan->wanted.disk_mib << 20,
                                             .inodes = container_disk_inodes(plan),
-                                            .gauge = plan->gauge});
+                                            .usage = plan->usage});
     return code;
 }
 

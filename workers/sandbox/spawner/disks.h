@@ -59,7 +59,7 @@ struct keeper_order {
     uint32_t id;
     bool is_end, is_whole; /* all that is in the container's directory counts, not upper/ alone */
     uint64_t bytes, inodes; /* at most */
-    struct gauge *gauge;
+    struct usage *usage;
 };
 _Noreturn void keeper_run(const char *path, const char *parent, int orders, int births);
 

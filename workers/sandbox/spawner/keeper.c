@@ -19,7 +19,7 @@
 #include "common/base/clock.h"
 #include "workers/files/held_dir.h"
 #include "workers/sandbox/spawner/disks.h"
-#include "workers/sandbox/proto/gauge.h"
+#include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/proto/wire.h"
 #include "workers/files/tree.h"
 
@@ -87,17 +87,17 @@ static void look_at(const struct keeper *keeper, struct keeper_order *container)
 {
     char path[DISKS_PATH_MAX + 32];
     struct written written = {0};
-    uint64_t container_bytes = atomic_load(&container->gauge->container_bytes), container_inodes = atomic_load(&container->gauge->container_inodes);
+    uint64_t container_bytes = atomic_load(&container->usage->container_bytes), container_inodes = atomic_load(&container->usage->container_inodes);
     snprintf(path, sizeof(path), "%s/%u%s", keeper->path, container->id, container->is_whole ? "" : "/upper");
     add_dir(&written, AT_FDCWD, path, S_IFDIR | 0700, container->inodes + container_inodes);
     written.bytes -= container_bytes < written.bytes ? container_bytes : written.bytes;
     written.inodes -= container_inodes < written.inodes ? container_inodes : written.inodes;
-    atomic_store(&container->gauge->disk_now, written.bytes);
-    gauge_peak(&container->gauge->disk_bytes, written.bytes);
-    gauge_peak(&container->gauge->inodes, written.inodes);
+    atomic_store(&container->usage->disk_now, written.bytes);
+    usage_peak(&container->usage->disk_bytes, written.bytes);
+    usage_peak(&container->usage->inodes, written.inodes);
     bool is_full = written.bytes > container->bytes + SLACK_BYTES, is_many = written.inodes > container->inodes;
-    gauge_see(container->gauge, LIMIT_DISK, is_full);
-    gauge_see(container->gauge, LIMIT_INODES, is_many);
+    usage_see(container->usage, LIMIT_DISK, is_full);
+    usage_see(container->usage, LIMIT_INODES, is_many);
     if (is_full || is_many) {
         struct wire_head head = {.verb = WIRE_BREACH, .id = container->id, .number = {is_full ? LIMIT_DISK : LIMIT_INODES}};
         wire_try_send(keeper->births, &head); /* the next look says it again */

@@ -116,7 +116,7 @@ static void leave_group(struct spawner_state *state, struct tenant *tenant)
 {
     if (tenant->cgroup < 0)
         return;
-    cgroup_look(tenant->cgroup, &tenant->limits, tenant->gauge);
+    cgroup_look(tenant->cgroup, &tenant->limits, tenant->usage);
     close(tenant->cgroup);
     state->is_unswept |= !cgroup_remove(&state->setup->cgroups, tenant->group);
 }

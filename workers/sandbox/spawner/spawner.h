@@ -18,7 +18,7 @@
 #include "workers/sandbox/cgroup/cgroup.h"
 #include "workers/sandbox/proto/tier.h"
 
-struct gauge;
+struct usage;
 
 /* What the worker decides; told in these bytes, as both were built together. */
 struct spawner_setup {
@@ -29,8 +29,8 @@ struct spawner_setup {
     uint64_t rights;   /* where it is not apart: capabilities that the worker has */
     /* Each process's own; descriptors are given beside it: */
     struct cgroups cgroups;
-    struct gauge *gauges;
-    int gauges_fd;         /* -1: for those that are forked alone */
+    struct usage *usages;
+    int usages_fd;         /* -1: for those that are forked alone */
     int apptainer_program; /* -1: none is needed */
 };
 

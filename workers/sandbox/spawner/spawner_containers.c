@@ -82,7 +82,7 @@ static int settle(struct spawner_state *state, const struct container_plan *plan
                             .group = spare->group,
                             .limits = {plan->wanted.memory_mib, plan->wanted.processes,
                                        state->setup->is_in_memory ? plan->wanted.disk_mib : 0},
-                            .gauge = plan->gauge};
+                            .usage = plan->usage};
     cpus_choose(&state->cpus, plan->wanted.cpus, &tenant.cpus);
     int code = spare->cgroup < 0 ? 0 : cgroup_bound(spare->cgroup, &tenant.limits, NULL);
     if (code == 0)
@@ -136,7 +136,7 @@ int spawner_open_container(struct spawner_state *state)
     uint32_t id = state->asked.head.id;
     if (!read_asked(state, &plan))
         return refuse(state, id, -EINVAL, "plan");
-    if (state->count == GAUGE_COUNT)
+    if (state->count == USAGE_COUNT)
         return refuse(state, id, -EAGAIN, "as many sandboxes as there can be");
     if (state->stock.code < 0)
         return answer(state, id, state->stock.code, state->stock.text, NULL, 0);

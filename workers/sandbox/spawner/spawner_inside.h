@@ -34,7 +34,7 @@ struct spawner_state {
     int64_t watch_at_ms;
     struct wire_message asked;
     struct tenant_sight sight;
-    struct tenant tenants[GAUGE_COUNT];
+    struct tenant tenants[USAGE_COUNT];
 };
 
 /* Beside it, for children: the message that asks for a container, where they read its strings; and this. */

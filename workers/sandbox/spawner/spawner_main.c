@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
-#include "workers/sandbox/proto/gauge.h"
+#include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/container/secrets.h"
 #include "workers/sandbox/spawner/spawner.h"
 #include "workers/sandbox/proto/wire.h"
@@ -62,13 +62,13 @@ static void *near_ours(void)
 }
 
 /* Who is forked from us has the memory; who is executed is given the descriptor. */
-static int share_gauges(void)
+static int share_usages(void)
 {
-    setup.gauges = gauges_map(setup.gauges_fd, near_ours());
-    if (!setup.gauges)
+    setup.usages = usages_map(setup.usages_fd, near_ours());
+    if (!setup.usages)
         return -errno;
     if (setup.tier != TIER_apptainer)
-        close(take_fd(&setup.gauges_fd));
+        close(take_fd(&setup.usages_fd));
     return 0;
 }
 
@@ -79,8 +79,8 @@ static int begin(struct fail *fail)
     int code = own_rights();
     if (code < 0)
         return fail_set(fail, code, "the spawner's rights: %s", strerror(-code));
-    code = share_gauges();
-    return code < 0 ? fail_set(fail, code, "the spawner's gauges: %s", strerror(-code)) : 0;
+    code = share_usages();
+    return code < 0 ? fail_set(fail, code, "the spawner's usages: %s", strerror(-code)) : 0;
 }
 
 /* What a worker without them would leave to our own descriptors. */

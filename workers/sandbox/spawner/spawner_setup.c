@@ -3,7 +3,7 @@
 size_t spawner_list_given(struct spawner_setup *setup, int *ret_given[SPAWNER_GIVEN_MAX])
 {
     size_t count = 0;
-    ret_given[count++] = &setup->gauges_fd;
+    ret_given[count++] = &setup->usages_fd;
     if (setup->tier == TIER_apptainer)
         ret_given[count++] = &setup->apptainer_program;
     if (cgroups_are_there(&setup->cgroups)) {

@@ -57,21 +57,21 @@ static enum limit_id weigh_all(const struct tenant *tenant, struct tenant_sight 
     size_t count = tenant->first == 1 ? proc_inside(tenant->own[OWN_PROC], 1, pids, PROC_SEEN_MAX)
                                       : proc_inside_of(&sight->host, tenant->first, pids, PROC_SEEN_MAX);
     struct weight weight = weigh(tenant, pids, count);
-    gauge_peak(&tenant->gauge->processes, weight.threads);
-    gauge_see(tenant->gauge, LIMIT_PROCESSES, weight.threads >= tenant->limits.processes);
+    usage_peak(&tenant->usage->processes, weight.threads);
+    usage_see(tenant->usage, LIMIT_PROCESSES, weight.threads >= tenant->limits.processes);
     if (weight.threads > tenant->limits.processes + PROCESSES_SLACK)
         return LIMIT_PROCESSES;
     const uint64_t most_kib = tenant->limits.memory_mib * 1024, rest_kib = weigh_rest_kib(tenant);
     weight.kib += rest_kib;
     if (weight.kib > most_kib)
         weight.kib = weigh_exactly_kib(tenant, pids, count) + rest_kib;
-    gauge_peak(&tenant->gauge->memory_kib, weight.kib);
-    gauge_see(tenant->gauge, LIMIT_MEMORY, weight.kib > most_kib);
+    usage_peak(&tenant->usage->memory_kib, weight.kib);
+    usage_see(tenant->usage, LIMIT_MEMORY, weight.kib > most_kib);
     return weight.kib > most_kib ? LIMIT_MEMORY : LIMIT_COUNT;
 }
 
 enum limit_id tenant_look(const struct tenant *tenant, struct tenant_sight *sight)
 {
-    gauge_see_disk(tenant->gauge, tenant->own[OWN_DISK]);
-    return tenant->cgroup < 0 ? weigh_all(tenant, sight) : cgroup_look(tenant->cgroup, &tenant->limits, tenant->gauge);
+    usage_see_disk(tenant->usage, tenant->own[OWN_DISK]);
+    return tenant->cgroup < 0 ? weigh_all(tenant, sight) : cgroup_look(tenant->cgroup, &tenant->limits, tenant->usage);
 }

@@ -9,7 +9,7 @@
 
 #include "workers/sandbox/cgroup/cgroup.h"
 #include "workers/sandbox/spawner/floor.h"
-#include "workers/sandbox/proto/gauge.h"
+#include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/init/proc.h"
 #include "workers/sandbox/proto/wire.h"
 
@@ -21,7 +21,7 @@ struct tenant {
     int its_end;              /* as in spare.h; -1 once it is born */
     uint64_t file_mib;
     cpu_set_t cpus;
-    struct gauge *gauge;
+    struct usage *usage;
     bool breached;
     struct floor *floor; /* or NULL */
     int cgroup;          /* -1 */

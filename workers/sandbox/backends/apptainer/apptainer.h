@@ -30,7 +30,7 @@ enum {
     APPTAINER_POINTS_SIZE = 16384,
     APPTAINER_NAMESPACES = 5,
     /* what the program finds open beside control and births: the container's upper, commands, outputs; then */
-    APPTAINER_GAUGES_FD = CONTAINER_BROUGHT_FD + 3,
+    APPTAINER_USAGES_FD = CONTAINER_BROUGHT_FD + 3,
     APPTAINER_HANDOVER_FD /* a struct apptainer_handover can be read from it */
 };
 
@@ -38,7 +38,7 @@ enum {
 struct apptainer_handover {
     uint64_t size; /* of this */
     uint32_t id;
-    struct wire_container container; /* its gauge's place is among those of APPTAINER_GAUGES_FD */
+    struct wire_container container; /* its usage's place is among those of APPTAINER_USAGES_FD */
     uint64_t layer_count;
     uint64_t outside[APPTAINER_NAMESPACES]; /* apptainer_namespaces(), of who must not be ours */
     char points[APPTAINER_POINTS_SIZE];     /* "r/usr\0w/tmp\0\0": what is mounted where, for reading or writing */

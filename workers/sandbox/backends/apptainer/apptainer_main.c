@@ -16,7 +16,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/sandbox/backends/apptainer/apptainer.h"
-#include "workers/sandbox/proto/gauge.h"
+#include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/init/init.h"
 #include "workers/sandbox/backends/backend.h"
 
@@ -125,14 +125,14 @@ static bool read_told(void)
 
 int main(void)
 {
-    struct gauge *gauges = read_told() && told.container.gauge < GAUGE_COUNT ? gauges_map(APPTAINER_GAUGES_FD, NULL) : NULL;
-    if (!gauges)
+    struct usage *usages = read_told() && told.container.usage < USAGE_COUNT ? usages_map(APPTAINER_USAGES_FD, NULL) : NULL;
+    if (!usages)
         return 1; /* who runs us by hand */
     struct container_plan plan = {.id = told.id,
                              .image = "",
                              .layer_count = told.layer_count,
                              .wanted = told.container,
-                             .gauge = &gauges[told.container.gauge],
+                             .usage = &usages[told.container.usage],
                              .brought = {CONTAINER_BROUGHT_FD, CONTAINER_BROUGHT_FD + 1, CONTAINER_BROUGHT_FD + 2},
                              .brought_count = 3,
                              .tier = TIER_apptainer};

@@ -8,7 +8,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/sandbox/backends/apptainer/apptainer_site.h"
-#include "workers/sandbox/proto/gauge.h"
+#include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/container/secrets.h"
 
 static int refuse(struct fail *fail, const char *what)
@@ -48,7 +48,7 @@ static int bind_one(struct site *site, const char *path, const char *name, mode_
     if (code == 0 && (snprintf(from, sizeof(from), "%s/%s", path, name) >= (int)sizeof(from) ||
                       snprintf(to, sizeof(to), "/%s", name) >= (int)sizeof(to)))
         code = fail_set(fail, -ENAMETOOLONG, "a path is too long: %.200s/%s", path, name);
-    atomic_fetch_add(&site->plan->gauge->container_inodes, 1);
+    atomic_fetch_add(&site->plan->usage->container_inodes, 1);
     return code == 0 ? apptainer_bind(&site->command, from, to, false, fail) : code;
 }
 

@@ -55,7 +55,7 @@ static int fill_upper(const struct container_plan *plan, int upper, struct fail 
 {
     int code = 0;
     for (size_t i = 0; i < plan->layer_count && code == 0; i++)
-        code = plain_layers_copy(plan->layers[i], upper, plan->tier, plan->gauge, fail);
+        code = plain_layers_copy(plan->layers[i], upper, plan->tier, plan->usage, fail);
     if (code == 0)
         code = plain_need_dir(upper, "workspace", fail);
     return code == 0 ? plain_need_dir(upper, "tmp", fail) : code;

@@ -30,11 +30,11 @@ int landlock_container_guard(int tell, struct fail *fail);
 /* ... where the first process takes it. */
 int landlock_container_meet(struct container *container, int told, struct fail *fail);
 
-/* plain_layers.c: copies what is in `layer`, a lower directory, over what `upper` has; noted in the gauge as
+/* plain_layers.c: copies what is in `layer`, a lower directory, over what `upper` has; noted in the usage as
  * the container's own. -ENOTSUP where it changes more than workspace and tmp. */
-int plain_layers_copy(const char *layer, int upper, enum tier tier, struct gauge *gauge, struct fail *fail);
+int plain_layers_copy(const char *layer, int upper, enum tier tier, struct usage *usage, struct fail *fail);
 /* The same of any directory, whatever it has at its top. */
-int plain_layers_copy_dir(const char *path, int to, struct gauge *gauge, struct fail *fail);
+int plain_layers_copy_dir(const char *path, int to, struct usage *usage, struct fail *fail);
 /* Makes the directory `name`; what else is there, a link too, goes: a layer may have put anything in its place. */
 int plain_need_dir(int at, const char *name, struct fail *fail);
 

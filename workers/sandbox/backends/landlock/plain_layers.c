@@ -9,14 +9,14 @@
 #include <sys/xattr.h>
 
 #include "common/base/cleanup.h"
-#include "workers/sandbox/proto/gauge.h"
+#include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/backends/landlock/landlock_container.h"
 #include "workers/files/tree.h"
 
 enum { BLOCK_BYTES = 512, COPY_MAX = 1 << 30 };
 
 struct copy {
-    struct gauge *gauge;
+    struct usage *usage;
     unsigned depth;
     const char *layer;
     struct fail *fail;
@@ -133,9 +133,9 @@ static int copy_subdir(struct copy *copy, int from, int to, const char *name, co
 /* What it takes is the container's own before it is written. */
 static void note(const struct copy *copy, const struct stat *it)
 {
-    atomic_fetch_add(&copy->gauge->container_inodes, 1);
+    atomic_fetch_add(&copy->usage->container_inodes, 1);
     if (!S_ISDIR(it->st_mode))
-        atomic_fetch_add(&copy->gauge->container_bytes, (uint64_t)it->st_blocks * BLOCK_BYTES);
+        atomic_fetch_add(&copy->usage->container_bytes, (uint64_t)it->st_blocks * BLOCK_BYTES);
 }
 
 static int copy_one(struct copy *copy, int from, int to, const char *name)
@@ -198,9 +198,9 @@ static int check_top(const char *layer, int from, enum tier tier, struct fail *f
     return code;
 }
 
-static int copy_all(const char *path, int to, const enum tier *checked, struct gauge *gauge, struct fail *fail)
+static int copy_all(const char *path, int to, const enum tier *checked, struct usage *usage, struct fail *fail)
 {
-    struct copy copy = {.gauge = gauge, .layer = path, .fail = fail};
+    struct copy copy = {.usage = usage, .layer = path, .fail = fail};
     AUTO_CLOSE int from = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (from < 0)
         return fail_set(fail, -errno, "lower directory %s: %s", path, strerror(errno));
@@ -208,14 +208,14 @@ static int copy_all(const char *path, int to, const enum tier *checked, struct g
     return code < 0 ? code : copy_dir(&copy, from, to);
 }
 
-int plain_layers_copy(const char *layer, int upper, enum tier tier, struct gauge *gauge, struct fail *fail)
+int plain_layers_copy(const char *layer, int upper, enum tier tier, struct usage *usage, struct fail *fail)
 {
-    return copy_all(layer, upper, &tier, gauge, fail);
+    return copy_all(layer, upper, &tier, usage, fail);
 }
 
-int plain_layers_copy_dir(const char *path, int to, struct gauge *gauge, struct fail *fail)
+int plain_layers_copy_dir(const char *path, int to, struct usage *usage, struct fail *fail)
 {
-    return copy_all(path, to, NULL, gauge, fail);
+    return copy_all(path, to, NULL, usage, fail);
 }
 
 static int refuse_dir(const char *name, struct fail *fail)
