@@ -44,7 +44,7 @@ static bool makes_spares(const struct spawner_state *state)
 static struct spare *find_wanted(struct spawner_state *state, const struct floor **ret_floor)
 {
     for (size_t i = 0; i < state->count; i++)
-        if (state->tenants[i].own[OWN_PROC] < 0)
+        if (state->entries[i].own[OWN_PROC] < 0)
             return NULL;
     *ret_floor = NULL;
     if (state->spare.is_wanted)
@@ -69,34 +69,34 @@ static void make_spare(struct spawner_state *state)
 /* ---- events ------------------------------------------------------------------------- */
 
 /* The worker hears of the breach before the sandbox falls silent. */
-static void end_for(struct spawner_state *state, struct tenant *tenant, enum limit_id limit)
+static void end_for(struct spawner_state *state, struct sandbox_entry *entry, enum limit_id limit)
 {
-    struct wire_head head = {.verb = WIRE_BREACH, .id = tenant->id};
+    struct wire_head head = {.verb = WIRE_BREACH, .id = entry->id};
     wire_send(state->worker, &head, slice_from_str(limit_get(limit)->name), NULL, 0);
-    kill(tenant->pid, state->backend->end_signal);
-    cgroup_kill(tenant->cgroup);
-    tenant->breached = true;
+    kill(entry->pid, state->backend->end_signal);
+    cgroup_kill(entry->cgroup);
+    entry->breached = true;
 }
 
 /* The keeper's word on who wrote too much. */
 static void take_breach(struct spawner_state *state, const struct wire_head *head)
 {
     for (size_t i = 0; i < state->count; i++)
-        if (state->tenants[i].id == head->id && !state->tenants[i].breached)
-            end_for(state, &state->tenants[i], (enum limit_id)head->number[0]);
+        if (state->entries[i].id == head->id && !state->entries[i].breached)
+            end_for(state, &state->entries[i], (enum limit_id)head->number[0]);
 }
 
 /* From now on it has descriptors of its own. */
-static void let_live(const struct spawner_state *state, struct tenant *tenant, struct wire_message *said)
+static void let_live(const struct spawner_state *state, struct sandbox_entry *entry, struct wire_message *said)
 {
     size_t next = 0;
     for (unsigned i = 0; i < OWN_COUNT && next < said->fd_count; i++)
         if (said->head.number[0] >> i & 1)
-            tenant->own[i] = shelf_put(take_fd(&said->fds[next++]));
-    cleanup_close(&tenant->its_end);
-    tenant->its_end = -1;
-    if (tenant->server < 0)
-        kill(tenant->pid, state->backend->end_signal);
+            entry->own[i] = shelf_put(take_fd(&said->fds[next++]));
+    cleanup_close(&entry->its_end);
+    entry->its_end = -1;
+    if (entry->server < 0)
+        kill(entry->pid, state->backend->end_signal);
 }
 
 static void take_birth(struct spawner_state *state)
@@ -106,32 +106,32 @@ static void take_birth(struct spawner_state *state)
     if (state->asked.head.verb == WIRE_BREACH)
         take_breach(state, &state->asked.head);
     for (size_t i = 0; i < state->count && state->asked.fd_count > 0; i++)
-        if (state->tenants[i].id == state->asked.head.id && state->tenants[i].own[OWN_PROC] < 0)
-            let_live(state, &state->tenants[i], &state->asked);
+        if (state->entries[i].id == state->asked.head.id && state->entries[i].own[OWN_PROC] < 0)
+            let_live(state, &state->entries[i], &state->asked);
     wire_close_fds(&state->asked);
 }
 
 /* The last look; a group in which something is still ending is removed later. */
-static void leave_group(struct spawner_state *state, struct tenant *tenant)
+static void leave_group(struct spawner_state *state, struct sandbox_entry *entry)
 {
-    if (tenant->cgroup < 0)
+    if (entry->cgroup < 0)
         return;
-    cgroup_look(tenant->cgroup, &tenant->limits, tenant->usage);
-    close(tenant->cgroup);
-    state->is_unswept |= !cgroup_remove(&state->setup->cgroups, tenant->group);
+    cgroup_look(entry->cgroup, &entry->limits, entry->usage);
+    close(entry->cgroup);
+    state->is_unswept |= !cgroup_remove(&state->setup->cgroups, entry->group);
 }
 
-static void drop_tenant(struct spawner_state *state, struct tenant *tenant)
+static void drop_entry(struct spawner_state *state, struct sandbox_entry *entry)
 {
-    leave_group(state, tenant);
-    cpus_load(&state->cpus, &tenant->cpus, -1);
+    leave_group(state, entry);
+    cpus_load(&state->cpus, &entry->cpus, -1);
     for (unsigned i = 0; i < OWN_COUNT; i++)
-        cleanup_close(&tenant->own[i]);
-    cleanup_close(&tenant->its_end);
-    disks_remove(&spawner_disks, tenant->id);
-    if (tenant->floor)
-        floors_leave(tenant->floor);
-    *tenant = state->tenants[--state->count];
+        cleanup_close(&entry->own[i]);
+    cleanup_close(&entry->its_end);
+    disks_remove(&spawner_disks, entry->id);
+    if (entry->floor)
+        floors_leave(entry->floor);
+    *entry = state->entries[--state->count];
 }
 
 /* What a first process that was killed has left to us, where no namespace ends it; how many there are. */
@@ -142,7 +142,7 @@ static size_t kill_strays(struct spawner_state *state)
     for (size_t i = 0; i < count; i++) {
         bool is_known = pids[i] == spawner_disks.keeper_pid;
         for (size_t k = 0; k < state->count; k++)
-            is_known |= state->tenants[k].pid == pids[i];
+            is_known |= state->entries[k].pid == pids[i];
         strays += !is_known;
         if (!is_known)
             proc_signal_tree(state->host_proc, pids[i], 0, SIGKILL);
@@ -155,10 +155,10 @@ static size_t kill_strays(struct spawner_state *state)
 static bool end_unserved(struct spawner_state *state, pid_t server)
 {
     for (size_t i = 0; i < state->count; i++)
-        if (state->tenants[i].server == server) {
-            state->tenants[i].server = -1;
-            if (state->tenants[i].own[OWN_PROC] >= 0)
-                kill(state->tenants[i].pid, state->backend->end_signal);
+        if (state->entries[i].server == server) {
+            state->entries[i].server = -1;
+            if (state->entries[i].own[OWN_PROC] >= 0)
+                kill(state->entries[i].pid, state->backend->end_signal);
             return true;
         }
     return false;
@@ -176,11 +176,11 @@ static void reap(struct spawner_state *state)
         if (pid == spawner_disks.keeper_pid)
             end(state); /* nothing holds the disk limit any more: the worker sees us gone */
         size_t i = 0;
-        while (i < state->count && state->tenants[i].pid != pid)
+        while (i < state->count && state->entries[i].pid != pid)
             i++;
         state->is_unswept |= i == state->count;
         if (i < state->count)
-            drop_tenant(state, &state->tenants[i]);
+            drop_entry(state, &state->entries[i]);
         else if (pid == state->spare.pid)
             spare_drop(&state->spare);
         else if (!end_unserved(state, pid))
@@ -198,11 +198,11 @@ static void watch(struct spawner_state *state)
     if (!tier_has_root(state->setup->tier))
         proc_take_census(state->host_proc, &state->sight.host);
     for (size_t i = 0; i < state->count; i++) {
-        struct tenant *tenant = &state->tenants[i];
+        struct sandbox_entry *entry = &state->entries[i];
         enum limit_id breach =
-            tenant->own[OWN_PROC] < 0 || tenant->breached ? LIMIT_COUNT : tenant_look(tenant, &state->sight);
+            entry->own[OWN_PROC] < 0 || entry->breached ? LIMIT_COUNT : entry_look(entry, &state->sight);
         if (breach != LIMIT_COUNT)
-            end_for(state, tenant, breach);
+            end_for(state, entry, breach);
     }
     int64_t pause_ms = WATCH_SHARE * (clock_ms() - began_ms);
     state->watch_at_ms = began_ms + (pause_ms > WATCH_EVERY_MS ? pause_ms : WATCH_EVERY_MS);
@@ -213,9 +213,9 @@ static void watch(struct spawner_state *state)
 static _Noreturn void end(struct spawner_state *state)
 {
     for (size_t i = 0; i < state->count; i++)
-        kill(state->tenants[i].pid, state->backend->end_signal);
+        kill(state->entries[i].pid, state->backend->end_signal);
     for (size_t i = 0; i < state->count; i++)
-        while (waitpid(state->tenants[i].pid, NULL, 0) < 0 && errno == EINTR)
+        while (waitpid(state->entries[i].pid, NULL, 0) < 0 && errno == EINTR)
             ;
     while (state->host_proc >= 0 && kill_strays(state) > 0)
         waitpid(-1, NULL, 0);

@@ -1,5 +1,5 @@
 /*
- * A new container: a process, spare or made now, is bounded, handed the plan and becomes a tenant. And kernels
+ * A new container: a process, spare or made now, is bounded, handed the plan and becomes a entry. And kernels
  * in containers that are there.
  */
 #include <errno.h>
@@ -32,11 +32,11 @@ int spawner_fork_kernel(struct spawner_state *state)
 {
     int code = -ENOENT;
     for (size_t i = 0; i < state->count; i++) {
-        const struct tenant *tenant = &state->tenants[i];
+        const struct sandbox_entry *entry = &state->entries[i];
         struct container_plan limits = {
-            .wanted = {.processes = tenant->limits.processes, .file_mib = tenant->file_mib}};
-        if (tenant->id == (uint32_t)state->asked.head.number[0] && tenant->floor)
-            code = floor_fork_kernel(tenant->floor, &limits, tenant->cgroup, state->asked.fds, state->asked.fd_count);
+            .wanted = {.processes = entry->limits.processes, .file_mib = entry->file_mib}};
+        if (entry->id == (uint32_t)state->asked.head.number[0] && entry->floor)
+            code = floor_fork_kernel(entry->floor, &limits, entry->cgroup, state->asked.fds, state->asked.fd_count);
     }
     return answer(state, state->asked.head.id, code, code < 0 ? "there is no fork server" : "", NULL, 0);
 }
@@ -70,7 +70,7 @@ static int instruct(const struct spawner_state *state, const struct spare *spare
 
 static int settle(struct spawner_state *state, const struct container_plan *plan, struct spare *spare, struct floor *floor)
 {
-    struct tenant tenant = {.id = plan->id,
+    struct sandbox_entry entry = {.id = plan->id,
                             .pid = spare->pid,
                             .server = plan->server,
                             .first = tier_has_root(plan->tier) ? 1 : spare->pid,
@@ -83,17 +83,17 @@ static int settle(struct spawner_state *state, const struct container_plan *plan
                             .limits = {plan->wanted.memory_mib, plan->wanted.processes,
                                        state->setup->is_in_memory ? plan->wanted.disk_mib : 0},
                             .usage = plan->usage};
-    cpus_choose(&state->cpus, plan->wanted.cpus, &tenant.cpus);
-    int code = spare->cgroup < 0 ? 0 : cgroup_bound(spare->cgroup, &tenant.limits, NULL);
+    cpus_choose(&state->cpus, plan->wanted.cpus, &entry.cpus);
+    int code = spare->cgroup < 0 ? 0 : cgroup_bound(spare->cgroup, &entry.limits, NULL);
     if (code == 0)
-        code = instruct(state, spare, &tenant.cpus);
+        code = instruct(state, spare, &entry.cpus);
     if (code < 0) {
         if (floor)
             floors_leave(floor);
         return code;
     }
-    cpus_load(&state->cpus, &tenant.cpus, 1);
-    state->tenants[state->count++] = tenant;
+    cpus_load(&state->cpus, &entry.cpus, 1);
+    state->entries[state->count++] = entry;
     return 0;
 }
 

@@ -12,7 +12,7 @@
 #include "workers/sandbox/init/init.h"
 #include "workers/sandbox/spawner/spare.h"
 #include "workers/sandbox/spawner/spawner.h"
-#include "workers/sandbox/spawner/tenant.h"
+#include "workers/sandbox/spawner/entry.h"
 #include "workers/sandbox/backends/backend.h"
 #include "workers/sandbox/proto/wire.h"
 
@@ -33,8 +33,8 @@ struct spawner_state {
     bool is_unswept; /* there may be groups that nobody is in */
     int64_t watch_at_ms;
     struct wire_message asked;
-    struct tenant_sight sight;
-    struct tenant tenants[USAGE_COUNT];
+    struct entry_usage sight;
+    struct sandbox_entry entries[USAGE_COUNT];
 };
 
 /* Beside it, for children: the message that asks for a container, where they read its strings; and this. */

@@ -1,6 +1,6 @@
-/* tenant.h - a sandbox as its spawner knows it, and the look at what it uses. */
-#ifndef SLUICE_WORKERS_SANDBOX_SPAWNER_TENANT_H
-#define SLUICE_WORKERS_SANDBOX_SPAWNER_TENANT_H
+/* entry.h - a sandbox as its spawner knows it, and the look at what it uses. */
+#ifndef SLUICE_WORKERS_SANDBOX_SPAWNER_SANDBOX_ENTRY_H
+#define SLUICE_WORKERS_SANDBOX_SPAWNER_SANDBOX_ENTRY_H
 
 #include <sched.h>
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 #include "workers/sandbox/init/proc.h"
 #include "workers/sandbox/proto/wire.h"
 
-struct tenant {
+struct sandbox_entry {
     uint32_t id;
     pid_t pid, first; /* first: the same as those inside know it */
     pid_t server;     /* of its file system; 0: none, -1: it is gone */
@@ -29,12 +29,12 @@ struct tenant {
     struct cgroup_limits limits; /* whoever holds them */
 };
 
-/* Container for a look at all tenants. */
-struct tenant_sight {
+/* Container for a look at all entries. */
+struct entry_usage {
     struct proc_census host; /* taken before it, where there are no pid namespaces */
     pid_t inside[PROC_SEEN_MAX];
 };
 /* Notes what it uses. The limit that it must be killed for, or LIMIT_COUNT. */
-enum limit_id tenant_look(const struct tenant *tenant, struct tenant_sight *sight);
+enum limit_id entry_look(const struct sandbox_entry *entry, struct entry_usage *sight);
 
 #endif
