@@ -193,7 +193,7 @@ FIBER_TEST(nothing_outlives_a_sandbox_that_is_closed)
     char mark[64];
     snprintf(mark, sizeof(mark), "closed-%d", getpid());
     struct sandbox *sandbox = start_tenacious(mark);
-    assert_int_equal(count_children(spawner_pid(spawner)), 2); /* the keeper, and apptainer */
+    assert_int_equal(count_children(spawner_pid(spawner)), 2); /* the quota daemon, and apptainer */
     sandbox_close(&sandbox);
     wait_for_marked(mark, 0);
     const int64_t until_ms = clock_ms() + END_MS;

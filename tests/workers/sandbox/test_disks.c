@@ -1,4 +1,4 @@
-/* The containers' directories on a disk, and their keeper, beside one that does as a spawner does. */
+/* The containers' directories on a disk, and their quota daemon, beside one that does as a spawner does. */
 #include "tests/workers/sandbox/sandbox_fixture.h"
 
 #include <dirent.h>
@@ -43,7 +43,7 @@ int __wrap_tree_remove(const char *path)
     return __real_tree_remove(path);
 }
 
-/* Who waits for the keeper is ended by the alarm. */
+/* Who waits for the quota daemon is ended by the alarm. */
 static int set_up_disks(void **state)
 {
     struct fail fail;
@@ -71,7 +71,7 @@ static int set_up_disks(void **state)
 static int tear_down_disks(void **state)
 {
     (void)state;
-    kill(disks.keeper_pid, SIGCONT);
+    kill(disks.quota_pid, SIGCONT);
     disks_close(&disks);
     close(disks.lock);
     close(births[0]);
@@ -113,7 +113,7 @@ static void wait_until(bool (*holds)(void))
     int64_t until_ms = clock_ms() + END_MS;
     while (!holds()) {
         assert_true(clock_ms() < until_ms);
-        struct pollfd on = {disks_is_waiting(&disks) ? disks.keeper : -1, POLLOUT, 0};
+        struct pollfd on = {disks_is_waiting(&disks) ? disks.quota : -1, POLLOUT, 0};
         if (poll(&on, 1, 10) > 0)
             disks_send(&disks);
     }
@@ -122,36 +122,36 @@ static void wait_until(bool (*holds)(void))
 static bool none_is_left(void) { return count_containers() == 0; }
 static bool the_ended_are_gone(void) { return count_containers() == CONTAINERS - ENDED; }
 
-static void a_keeper_that_stands_still_holds_up_no_container(void **state)
+static void a_quota_daemon_that_stands_still_holds_up_no_container(void **state)
 {
     (void)state;
-    assert_int_equal(kill(disks.keeper_pid, SIGSTOP), 0);
+    assert_int_equal(kill(disks.quota_pid, SIGSTOP), 0);
     make_containers(CONTAINERS);
     for (uint32_t id = 0; id < ENDED; id++)
         disks_remove(&disks, id);
     assert_true(disks_is_waiting(&disks));
     assert_int_equal(count_containers(), CONTAINERS);
-    assert_int_equal(kill(disks.keeper_pid, SIGCONT), 0);
+    assert_int_equal(kill(disks.quota_pid, SIGCONT), 0);
     wait_until(the_ended_are_gone);
     assert_false(disks_is_waiting(&disks));
 }
 
-static void behind_more_orders_than_a_keeper_may_owe_no_container_is_made(void **state)
+static void behind_more_orders_than_a_quota_daemon_may_owe_no_container_is_made(void **state)
 {
     struct fail fail = {0};
     uint32_t id = 0, ended;
     (void)state;
-    assert_int_equal(kill(disks.keeper_pid, SIGSTOP), 0);
+    assert_int_equal(kill(disks.quota_pid, SIGSTOP), 0);
     while (id < 2 * DISKS_WAITING_MAX && make_container(id, &fail) == 0)
         id++;
     assert_int_equal(fail.code, -EBUSY);
-    assert_string_equal(fail.text, "the keeper of disks has 4096 orders to take first");
+    assert_string_equal(fail.text, "the quota daemon of disks has 4096 orders to take first");
     assert_int_equal(count_containers(), id);
     for (ended = 0; ended < id; ended++) /* ends are never lost */
         disks_remove(&disks, ended);
     assert_int_equal(disks.waiting_count, DISKS_WAITING_MAX + id);
     assert_int_equal(make_container(id, &fail), -EBUSY);
-    assert_int_equal(kill(disks.keeper_pid, SIGKILL), 0);
+    assert_int_equal(kill(disks.quota_pid, SIGKILL), 0);
 }
 
 static bool all_are_beyond(void)
@@ -178,7 +178,7 @@ static void breaches_that_nobody_reads_hold_up_neither_looks_nor_removals(void *
     wait_until(the_ended_are_gone);
 }
 
-/* Those of before: one is there before the keeper is. */
+/* Those of before: one is there before the quota daemon is. */
 static void remains_that_take_long_to_remove_hold_up_no_container(void **state)
 {
     char remains[256];
@@ -216,8 +216,8 @@ static size_t count_children(pid_t parent_pid)
 static bool the_last_was_looked_at(void) { return atomic_load(&usages[ENDED].inodes) > 0; }
 static bool only_the_last_is_left(void) { return count_containers() == 1; }
 
-/* What comes after the ends is looked at, so the keeper has heard of them. */
-static void however_many_containers_end_at_once_a_keeper_has_two_removers(void **state)
+/* What comes after the ends is looked at, so the quota daemon has heard of them. */
+static void however_many_containers_end_at_once_a_quota_daemon_has_two_removers(void **state)
 {
     struct fail fail;
     char file[DISKS_PATH_MAX + 32];
@@ -232,7 +232,7 @@ static void however_many_containers_end_at_once_a_keeper_has_two_removers(void *
     assert_int_equal(mknod(file, S_IFREG | 0600, 0), 0);
     wait_until(the_last_was_looked_at);
     assert_int_equal(count_containers(), ENDED + 1);
-    assert_int_equal(count_children(disks.keeper_pid), KEEPER_REMOVERS);
+    assert_int_equal(count_children(disks.quota_pid), QUOTA_REMOVERS);
     assert_int_equal(flock(lock, LOCK_UN), 0);
     wait_until(only_the_last_is_left);
 }
@@ -242,11 +242,11 @@ static void however_many_containers_end_at_once_a_keeper_has_two_removers(void *
 static int group(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_keeper_that_stands_still_holds_up_no_container),
-        TEST(behind_more_orders_than_a_keeper_may_owe_no_container_is_made),
+        TEST(a_quota_daemon_that_stands_still_holds_up_no_container),
+        TEST(behind_more_orders_than_a_quota_daemon_may_owe_no_container_is_made),
         TEST(breaches_that_nobody_reads_hold_up_neither_looks_nor_removals),
         TEST(remains_that_take_long_to_remove_hold_up_no_container),
-        TEST(however_many_containers_end_at_once_a_keeper_has_two_removers),
+        TEST(however_many_containers_end_at_once_a_quota_daemon_has_two_removers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ static void list_disks(char *path, size_t size, char *own, size_t own_size)
     list_dir(path, own, own_size);
 }
 
-/* In a fiber; the kernel and the keeper say nothing when they are done. */
+/* In a fiber; the kernel and the quota daemon say nothing when they are done. */
 static void wait_until_empty(const char *path)
 {
     int64_t until_ms = clock_ms() + END_MS;
@@ -166,10 +166,10 @@ FIBER_TEST(a_file_with_many_names_counts_once)
     sandbox_close(&sandbox);
 }
 
-/* ---- the keeper ------------------------------------------------------------------------- */
+/* ---- the quota daemon ------------------------------------------------------------------------- */
 
 /* 0 while it has not yet taken its name. */
-static pid_t look_for_keeper(void)
+static pid_t look_for_quota(void)
 {
     char path[64];
     int pid, found = 0;
@@ -180,7 +180,7 @@ static pid_t look_for_keeper(void)
         char comm[32] = "";
         snprintf(path, sizeof(path), "/proc/%d/comm", pid);
         FILE *file = fopen(path, "r");
-        if (file && fgets(comm, sizeof(comm), file) && strcmp(comm, "sluice-keeper\n") == 0)
+        if (file && fgets(comm, sizeof(comm), file) && strcmp(comm, "sluice-quota\n") == 0)
             found = pid;
         if (file)
             fclose(file);
@@ -189,11 +189,11 @@ static pid_t look_for_keeper(void)
     return found;
 }
 
-static pid_t find_keeper(void)
+static pid_t find_quota(void)
 {
     const int64_t until_ms = clock_ms() + COMMAND_MS;
     pid_t found;
-    while ((found = look_for_keeper()) == 0 && clock_ms() < until_ms)
+    while ((found = look_for_quota()) == 0 && clock_ms() < until_ms)
         await_sleep(5);
     assert_true(found > 0);
     return found;
@@ -211,7 +211,7 @@ static void restart_at(const char *parent)
         fail_msg("spawner_start_tier: %s", fail.text);
 }
 
-FIBER_TEST(without_its_keeper_the_spawner_ends)
+FIBER_TEST(without_its_quota_daemon_the_spawner_ends)
 {
     struct sandbox *sandbox = open_host(), *other = NULL;
     struct sandbox_plan plan = host_plan();
@@ -220,7 +220,7 @@ FIBER_TEST(without_its_keeper_the_spawner_ends)
     const char *argv[] = {"/bin/sleep", "1000", NULL};
     pid_t pid;
     assert_int_equal(sandbox_start(sandbox, &(struct sandbox_exec){.argv = argv}, &pid, &fail), 0);
-    assert_int_equal(kill(find_keeper(), SIGKILL), 0);
+    assert_int_equal(kill(find_quota(), SIGKILL), 0);
     assert_int_equal(sandbox_wait(sandbox, pid, &fail), -EIO);
     assert_string_equal(fail.text, "the sandbox ended unexpectedly");
     assert_int_equal(waitid(P_PID, (id_t)spawner_pid(spawner), &ended, WEXITED | WNOWAIT), 0);
@@ -230,21 +230,21 @@ FIBER_TEST(without_its_keeper_the_spawner_ends)
 }
 
 /* More orders than a socket takes whose other end does not read: some 280. */
-FIBER_TEST(a_keeper_that_stands_still_stops_no_opening_and_is_told_all_later)
+FIBER_TEST(a_quota_daemon_that_stands_still_stops_no_opening_and_is_told_all_later)
 {
     enum { CONTAINERS = 160 };
     char disks[128], own[512] = "";
     struct sandbox *first = open_host();
-    pid_t keeper = find_keeper();
+    pid_t quota = find_quota();
     list_disks(disks, sizeof(disks), own, sizeof(own));
-    assert_int_equal(kill(keeper, SIGSTOP), 0);
+    assert_int_equal(kill(quota, SIGSTOP), 0);
     for (int i = 0; i < CONTAINERS; i++) {
         struct sandbox *sandbox = open_host();
         sandbox_close(&sandbox);
     }
     assert_int_equal(fixture_count_entries(own), 1 + CONTAINERS);
     sandbox_close(&first);
-    assert_int_equal(kill(keeper, SIGCONT), 0);
+    assert_int_equal(kill(quota, SIGCONT), 0);
     wait_until_empty(own);
 }
 
@@ -275,21 +275,21 @@ static int tear_down_quick(void **state)
     return tear_down(state);
 }
 
-/* The keeper is kept from ending its maker before it is made. */
+/* The quota daemon is kept from ending its maker before it is made. */
 FIBER_TEST(a_tree_of_20000_levels_that_an_agent_made_is_removed)
 {
     char parent[96], own[512] = "";
     struct sandbox *sandbox = open_host();
     snprintf(parent, sizeof(parent), "%s/disks", quick);
     list_dir(parent, own, sizeof(own));
-    pid_t keeper = find_keeper();
-    assert_int_equal(kill(keeper, SIGSTOP), 0);
+    pid_t quota = find_quota();
+    assert_int_equal(kill(quota, SIGSTOP), 0);
     expect_status(sandbox, "perl -e 'for (1..20000) { mkdir q(d) or die; chdir q(d) or die }'", 0);
     assert_int_equal(fixture_count_entries(own), 1);
-    assert_int_equal(kill(keeper, SIGCONT), 0);
+    assert_int_equal(kill(quota, SIGCONT), 0);
     sandbox_close(&sandbox);
     wait_until_empty(own);
-    assert_int_equal(find_keeper(), keeper); /* and it lives */
+    assert_int_equal(find_quota(), quota); /* and it lives */
     spawner_stop(&spawner);
     assert_int_equal(fixture_count_entries(parent), 0);
 }
@@ -410,8 +410,8 @@ static int group(void)
         DISK_TEST(who_makes_more_files_than_the_limit_is_killed),
         DISK_TEST(what_is_hidden_from_the_owner_or_lies_deep_counts),
         DISK_TEST(a_file_with_many_names_counts_once),
-        DISK_TEST(without_its_keeper_the_spawner_ends),
-        DISK_TEST(a_keeper_that_stands_still_stops_no_opening_and_is_told_all_later),
+        DISK_TEST(without_its_quota_daemon_the_spawner_ends),
+        DISK_TEST(a_quota_daemon_that_stands_still_stops_no_opening_and_is_told_all_later),
         cmocka_unit_test_setup_teardown(a_tree_of_20000_levels_that_an_agent_made_is_removed, set_up_quick,
                                         tear_down_quick),
         DISK_TEST(remains_of_killed_workers_are_removed_and_those_of_living_ones_are_not),

@@ -42,32 +42,32 @@ static int hold_own(struct disks *disks, const char *parent, struct fail *fail)
     return fail_set(fail, -EBUSY, "%s: cannot hold a directory there", parent);
 }
 
-static int start_keeper(struct disks *disks, const char *parent, int births, struct fail *fail)
+static int start_quota(struct disks *disks, const char *parent, int births, struct fail *fail)
 {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return refuse(fail, "socketpair");
-    disks->keeper_pid = fork();
-    if (disks->keeper_pid == 0) {
-        prctl(PR_SET_NAME, "sluice-keeper");
+    disks->quota_pid = fork();
+    if (disks->quota_pid == 0) {
+        prctl(PR_SET_NAME, "sluice-quota");
         close(ends[0]);
-        keeper_run(disks->path, parent, ends[1], births);
+        quota_run(disks->path, parent, ends[1], births);
     }
     close(ends[1]);
-    disks->keeper = ends[0];
-    return disks->keeper_pid < 0 ? refuse(fail, "fork") : 0;
+    disks->quota = ends[0];
+    return disks->quota_pid < 0 ? refuse(fail, "fork") : 0;
 }
 
 int disks_open(struct disks *disks, enum tier tier, const char *scratch, const char *parent, int births,
                struct fail *fail)
 {
-    *disks = (struct disks){.tier = tier, .lock = -1, .keeper = -1};
+    *disks = (struct disks){.tier = tier, .lock = -1, .quota = -1};
     if (tier == TIER_fuse_overlayfs)
         snprintf(disks->path, sizeof(disks->path), "%s/disks", scratch);
     if (!tier_is_on_disk(tier))
         return 0;
     int code = hold_own(disks, parent, fail);
-    return code == 0 ? start_keeper(disks, parent, births, fail) : code;
+    return code == 0 ? start_quota(disks, parent, births, fail) : code;
 }
 
 /* ---- orders -------------------------------------------------------------------------- */
@@ -78,9 +78,9 @@ void disks_send(struct disks *disks)
 {
     size_t sent = 0;
     while (sent < disks->waiting_count) {
-        const struct keeper_order *order = &disks->waiting[sent];
-        ssize_t size = send(disks->keeper, order, sizeof(*order), MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (size < 0 && errno != EINTR) /* no room; or no keeper, and then the spawner ends */
+        const struct quota_order *order = &disks->waiting[sent];
+        ssize_t size = send(disks->quota, order, sizeof(*order), MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (size < 0 && errno != EINTR) /* no room; or no quota daemon, and then the spawner ends */
             break;
         sent += size >= 0;
     }
@@ -93,10 +93,10 @@ static int reserve_orders(struct disks *disks, struct fail *fail)
 {
     size_t needed = disks->waiting_count + disks->containers + 2;
     if (disks->waiting_count >= DISKS_WAITING_MAX)
-        return fail_set(fail, -EBUSY, "the keeper of disks has %zu orders to take first", disks->waiting_count);
+        return fail_set(fail, -EBUSY, "the quota daemon of disks has %zu orders to take first", disks->waiting_count);
     if (needed <= disks->waiting_capacity)
         return 0;
-    struct keeper_order *more = reallocarray(disks->waiting, needed, 2 * sizeof(*more));
+    struct quota_order *more = reallocarray(disks->waiting, needed, 2 * sizeof(*more));
     if (!more)
         return fail_set(fail, -ENOMEM, "out of memory");
     disks->waiting = more;
@@ -104,7 +104,7 @@ static int reserve_orders(struct disks *disks, struct fail *fail)
     return 0;
 }
 
-static void order(struct disks *disks, const struct keeper_order *order)
+static void order(struct disks *disks, const struct quota_order *order)
 {
     disks->waiting[disks->waiting_count++] = *order;
     disks_send(disks);
@@ -145,7 +145,7 @@ int disks_make(struct disks *disks, struct container_plan *plan, char path[DISKS
         return 0;
     if (!disks_path(disks, plan->id, path))
         return fail_set(fail, -ENAMETOOLONG, "%s: too long", disks->path);
-    if (disks->keeper >= 0 && reserve_orders(disks, fail) < 0)
+    if (disks->quota >= 0 && reserve_orders(disks, fail) < 0)
         return fail->code;
     if (mkdir(path, 0700) < 0)
         return refuse(fail, path);
@@ -155,8 +155,8 @@ int disks_make(struct disks *disks, struct container_plan *plan, char path[DISKS
                                                   : make_dirs(path, fail);
     if (code < 0)
         disks_remove(disks, plan->id);
-    else if (disks->keeper >= 0)
-        order(disks, &(struct keeper_order){.id = plan->id,
+    else if (disks->quota >= 0)
+        order(disks, &(struct quota_order){.id = plan->id,
                                             .is_whole = !tier_is_apart(disks->tier),
                                             .bytes = plan->wanted.disk_mib << 20,
                                             .inodes = container_disk_inodes(plan),
@@ -171,8 +171,8 @@ void disks_remove(struct disks *disks, uint32_t id)
     if (!disks->path[0])
         return;
     disks->containers--;
-    if (disks->keeper >= 0)
-        order(disks, &(struct keeper_order){.id = id, .is_end = true});
+    if (disks->quota >= 0)
+        order(disks, &(struct quota_order){.id = id, .is_end = true});
     if (disks->tier != TIER_fuse_overlayfs)
         return;
     snprintf(path, sizeof(path), "%s/%u", disks->path, id);
@@ -184,12 +184,12 @@ void disks_remove(struct disks *disks, uint32_t id)
 
 void disks_close(struct disks *disks)
 {
-    if (disks->keeper < 0)
+    if (disks->quota < 0)
         return;
-    close(disks->keeper);
-    disks->keeper = -1;
+    close(disks->quota);
+    disks->quota = -1;
     free(take_ptr(&disks->waiting));
     disks->waiting_count = disks->waiting_capacity = 0;
-    while (waitpid(disks->keeper_pid, NULL, 0) < 0 && errno == EINTR)
+    while (waitpid(disks->quota_pid, NULL, 0) < 0 && errno == EINTR)
         ;
 }

@@ -3,7 +3,7 @@
  * namespace: for each container a directory <id>/ with upper/ and work/.
  *
  * overlay-disk: below the cache, held by a lock; what killed spawners left there is removed by the
- * next. A process beside the spawner, the *keeper*, looks at how much each container has written, tells
+ * next. A process beside the spawner, the *quota daemon*, looks at how much each container has written, tells
  * the spawner of who wrote too much, and removes what is no longer needed. Neither waits for the other:
  * orders wait in the spawner, so many that no more containers are made, and a breach that finds no place
  * is told again after the next look.
@@ -25,17 +25,17 @@ enum { DISKS_PATH_MAX = 512 };
 struct disks {
     enum tier tier;
     char path[DISKS_PATH_MAX];
-    int lock, keeper; /* descriptors, or -1 */
-    pid_t keeper_pid;
+    int lock, quota; /* descriptors, or -1 */
+    pid_t quota_pid;
     size_t containers;
-    struct keeper_order *waiting; /* orders that the keeper has not had time for */
+    struct quota_order *waiting; /* orders that the quota daemon has not had time for */
     size_t waiting_count, waiting_capacity;
 };
 
 /* `parent`: below the cache, made where it is missing; breaches are told on `births` as WIRE_BREACH. */
 int disks_open(struct disks *disks, enum tier tier, const char *scratch, const char *parent, int births,
                struct fail *fail);
-/* Whether `keeper` is to be polled for POLLOUT, and then disks_send called. */
+/* Whether `quota daemon` is to be polled for POLLOUT, and then disks_send called. */
 bool disks_is_waiting(const struct disks *disks);
 void disks_send(struct disks *disks);
 /* Where the container's is, or NULL where there is none; in `path`. */
@@ -51,17 +51,17 @@ void disks_close(struct disks *disks);
 
 enum {
     DISKS_WAITING_MAX = 4096, /* beyond it disks_make says -EBUSY */
-    KEEPER_REMOVERS = 2       /* processes; while they are too far behind, the keeper takes no orders */
+    QUOTA_REMOVERS = 2       /* processes; while they are too far behind, the quota daemon takes no orders */
 };
 
-/* keeper.c: in the process of its own; ends when `orders` does. */
-struct keeper_order {
+/* disk_quota.c: in the process of its own; ends when `orders` does. */
+struct quota_order {
     uint32_t id;
     bool is_end, is_whole; /* all that is in the container's directory counts, not upper/ alone */
     uint64_t bytes, inodes; /* at most */
     struct usage *usage;
 };
-_Noreturn void keeper_run(const char *path, const char *parent, int orders, int births);
+_Noreturn void quota_run(const char *path, const char *parent, int orders, int births);
 
 /* fuse.c: a mount on <plan->disk>/merged, served by plan->server, a process that ends with it. */
 int fuse_mount(struct container_plan *plan, const char *scratch, struct fail *fail);

@@ -78,7 +78,7 @@ static void end_for(struct spawner_state *state, struct sandbox_entry *entry, en
     entry->breached = true;
 }
 
-/* The keeper's word on who wrote too much. */
+/* The quota daemon's word on who wrote too much. */
 static void take_breach(struct spawner_state *state, const struct wire_head *head)
 {
     for (size_t i = 0; i < state->count; i++)
@@ -140,7 +140,7 @@ static size_t kill_strays(struct spawner_state *state)
     pid_t *pids = state->sight.inside;
     size_t count = proc_children(state->host_proc, getpid(), pids, PROC_SEEN_MAX), strays = 0;
     for (size_t i = 0; i < count; i++) {
-        bool is_known = pids[i] == spawner_disks.keeper_pid;
+        bool is_known = pids[i] == spawner_disks.quota_pid;
         for (size_t k = 0; k < state->count; k++)
             is_known |= state->entries[k].pid == pids[i];
         strays += !is_known;
@@ -173,7 +173,7 @@ static void reap(struct spawner_state *state)
     if (read(state->children, &seen, sizeof(seen)) < 0)
         return;
     while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
-        if (pid == spawner_disks.keeper_pid)
+        if (pid == spawner_disks.quota_pid)
             end(state); /* nothing holds the disk limit any more: the worker sees us gone */
         size_t i = 0;
         while (i < state->count && state->entries[i].pid != pid)
@@ -347,16 +347,16 @@ _Noreturn void spawner_run(int socket, const struct spawner_setup *setup)
     state->worker = socket;
     state->setup = setup;
     state->backend = sandbox_backend(setup->tier);
-    spawner_disks.keeper = state->host_proc = -1;
+    spawner_disks.quota = state->host_proc = -1;
     prepare(state, &fail);
     say_ready(state, &fail);
     prepare_containers(state);
     for (;;) {
-        int keeper = disks_is_waiting(&spawner_disks) ? spawner_disks.keeper : -1;
+        int quota = disks_is_waiting(&spawner_disks) ? spawner_disks.quota : -1;
         struct pollfd on[] = {{state->worker, POLLIN, 0},
                               {state->births[0], POLLIN, 0},
                               {state->children, POLLIN, 0},
-                              {keeper, POLLOUT, 0}};
+                              {quota, POLLOUT, 0}};
         bool is_idle = poll(on, 4, until_next_ms(state)) == 0;
         if (is_idle && makes_spares(state))
             make_spare(state);

@@ -1,5 +1,5 @@
 /*
- * The keeper of containers on a disk that is not theirs alone: it adds up what each has written, since
+ * The quota daemon of containers on a disk that is not theirs alone: it adds up what each has written, since
  * no file system limit does, and removes what they leave. Small files of many containers cost time to
  * look at: it spends at most a tenth of a core.
  */
@@ -31,12 +31,12 @@ enum {
     SLACK_BYTES = 1 << 20 /* blocks of the file system's own */
 };
 
-struct keeper {
+struct quota {
     const char *path;
     int orders, births;
     int removers;     /* a pipe of containers to be removed; -1 */
     int64_t in_hand; /* a container that has no place in it; -1: none */
-    struct keeper_order *containers;
+    struct quota_order *containers;
     size_t count, capacity;
 };
 
@@ -83,12 +83,12 @@ static void add_entry(struct written *written, int dir, const char *name, uint64
         add_dir(written, dir, name, it.st_mode, inodes_max);
 }
 
-static void look_at(const struct keeper *keeper, struct keeper_order *container)
+static void look_at(const struct quota *quota, struct quota_order *container)
 {
     char path[DISKS_PATH_MAX + 32];
     struct written written = {0};
     uint64_t container_bytes = atomic_load(&container->usage->container_bytes), container_inodes = atomic_load(&container->usage->container_inodes);
-    snprintf(path, sizeof(path), "%s/%u%s", keeper->path, container->id, container->is_whole ? "" : "/upper");
+    snprintf(path, sizeof(path), "%s/%u%s", quota->path, container->id, container->is_whole ? "" : "/upper");
     add_dir(&written, AT_FDCWD, path, S_IFDIR | 0700, container->inodes + container_inodes);
     written.bytes -= container_bytes < written.bytes ? container_bytes : written.bytes;
     written.inodes -= container_inodes < written.inodes ? container_inodes : written.inodes;
@@ -100,99 +100,99 @@ static void look_at(const struct keeper *keeper, struct keeper_order *container)
     usage_see(container->usage, LIMIT_INODES, is_many);
     if (is_full || is_many) {
         struct wire_head head = {.verb = WIRE_BREACH, .id = container->id, .number = {is_full ? LIMIT_DISK : LIMIT_INODES}};
-        wire_try_send(keeper->births, &head); /* the next look says it again */
+        wire_try_send(quota->births, &head); /* the next look says it again */
     }
 }
 
 /* ---- orders --------------------------------------------------------------------------- */
 
-static void add_container(struct keeper *keeper, const struct keeper_order *order)
+static void add_container(struct quota *quota, const struct quota_order *order)
 {
-    if (keeper->count == keeper->capacity) {
-        size_t capacity = keeper->capacity ? keeper->capacity * 2 : 64;
-        struct keeper_order *more = realloc(keeper->containers, capacity * sizeof(*more));
+    if (quota->count == quota->capacity) {
+        size_t capacity = quota->capacity ? quota->capacity * 2 : 64;
+        struct quota_order *more = realloc(quota->containers, capacity * sizeof(*more));
         if (!more)
             _exit(1); /* the spawner cannot watch this container: it ends, too */
-        keeper->containers = more;
-        keeper->capacity = capacity;
+        quota->containers = more;
+        quota->capacity = capacity;
     }
-    keeper->containers[keeper->count++] = *order;
+    quota->containers[quota->count++] = *order;
 }
 
-static void remove_one(const struct keeper *keeper, uint32_t id)
+static void remove_one(const struct quota *quota, uint32_t id)
 {
     char path[DISKS_PATH_MAX + 16];
-    snprintf(path, sizeof(path), "%s/%u", keeper->path, id);
+    snprintf(path, sizeof(path), "%s/%u", quota->path, id);
     tree_remove(path);
 }
 
-/* Until the keeper has no more for anybody. */
-static _Noreturn void be_remover(const struct keeper *keeper, int containers)
+/* Until the quota daemon has no more for anybody. */
+static _Noreturn void be_remover(const struct quota *quota, int containers)
 {
     uint32_t id;
-    close(keeper->orders);
-    close(keeper->births);
-    close(keeper->removers);
+    close(quota->orders);
+    close(quota->births);
+    close(quota->removers);
     while (read(containers, &id, sizeof(id)) == sizeof(id))
-        remove_one(keeper, id);
+        remove_one(quota, id);
     _exit(0);
 }
 
 /* Removing can take long: in processes of their own, as many as can be had, that all take from one pipe. */
-static void start_removers(struct keeper *keeper)
+static void start_removers(struct quota *quota)
 {
     int ends[2];
     size_t started = 0;
     if (pipe2(ends, O_CLOEXEC) < 0)
         return;
-    keeper->removers = ends[1];
-    for (int i = 0; i < KEEPER_REMOVERS; i++) {
+    quota->removers = ends[1];
+    for (int i = 0; i < QUOTA_REMOVERS; i++) {
         pid_t pid = fork();
         if (pid == 0)
-            be_remover(keeper, ends[0]);
+            be_remover(quota, ends[0]);
         started += pid > 0;
     }
     close(ends[0]);
-    fcntl(keeper->removers, F_SETFL, O_NONBLOCK);
+    fcntl(quota->removers, F_SETFL, O_NONBLOCK);
     if (started > 0)
         return;
-    close(keeper->removers);
-    keeper->removers = -1;
+    close(quota->removers);
+    quota->removers = -1;
 }
 
 /* Where they are too far behind it stays in hand, and no more orders are taken; where there are none it is done here. */
-static void hand_on(struct keeper *keeper)
+static void hand_on(struct quota *quota)
 {
-    const uint32_t id = (uint32_t)keeper->in_hand;
-    ssize_t sent = keeper->removers < 0 ? -1 : write(keeper->removers, &id, sizeof(id));
-    if (sent < 0 && keeper->removers >= 0 && (errno == EAGAIN || errno == EINTR))
+    const uint32_t id = (uint32_t)quota->in_hand;
+    ssize_t sent = quota->removers < 0 ? -1 : write(quota->removers, &id, sizeof(id));
+    if (sent < 0 && quota->removers >= 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (sent < 0)
-        remove_one(keeper, id);
-    keeper->in_hand = -1;
+        remove_one(quota, id);
+    quota->in_hand = -1;
 }
 
-static void remove_container(struct keeper *keeper, uint32_t id)
+static void remove_container(struct quota *quota, uint32_t id)
 {
-    for (size_t i = 0; i < keeper->count; i++)
-        if (keeper->containers[i].id == id)
-            keeper->containers[i--] = keeper->containers[--keeper->count];
-    keeper->in_hand = id;
-    hand_on(keeper);
+    for (size_t i = 0; i < quota->count; i++)
+        if (quota->containers[i].id == id)
+            quota->containers[i--] = quota->containers[--quota->count];
+    quota->in_hand = id;
+    hand_on(quota);
 }
 
-static bool take_order(struct keeper *keeper)
+static bool take_order(struct quota *quota)
 {
-    struct keeper_order order;
-    ssize_t got = recv(keeper->orders, &order, sizeof(order), 0);
+    struct quota_order order;
+    ssize_t got = recv(quota->orders, &order, sizeof(order), 0);
     if (got < 0 && errno == EINTR)
         return true;
     if (got != sizeof(order))
         return false;
     if (order.is_end)
-        remove_container(keeper, order.id);
+        remove_container(quota, order.id);
     else
-        add_container(keeper, &order);
+        add_container(quota, &order);
     return true;
 }
 
@@ -226,18 +226,18 @@ static void start_sweep(const char *parent, const char *own)
         _exit(0);
 }
 
-static void look(struct keeper *keeper, int64_t *ret_next_ms)
+static void look(struct quota *quota, int64_t *ret_next_ms)
 {
     int64_t began_ms = clock_ms();
-    for (size_t i = 0; i < keeper->count; i++)
-        look_at(keeper, &keeper->containers[i]);
+    for (size_t i = 0; i < quota->count; i++)
+        look_at(quota, &quota->containers[i]);
     int64_t pause_ms = LOOK_SHARE * (clock_ms() - began_ms);
     *ret_next_ms = began_ms + (pause_ms > LOOK_EVERY_MS ? pause_ms : LOOK_EVERY_MS);
 }
 
-_Noreturn void keeper_run(const char *path, const char *parent, int orders, int births)
+_Noreturn void quota_run(const char *path, const char *parent, int orders, int births)
 {
-    struct keeper keeper = {.path = path, .orders = orders, .births = births, .removers = -1, .in_hand = -1};
+    struct quota quota = {.path = path, .orders = orders, .births = births, .removers = -1, .in_hand = -1};
     int64_t next_ms = 0;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGCHLD, SIG_IGN); /* who removes is not waited for */
@@ -245,21 +245,21 @@ _Noreturn void keeper_run(const char *path, const char *parent, int orders, int 
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     start_sweep(parent, path);
-    start_removers(&keeper);
+    start_removers(&quota);
     for (;;) {
         int64_t left_ms = next_ms - clock_ms();
-        int wait_ms = keeper.count == 0 ? -1 : left_ms > 0 ? (int)left_ms : 0;
-        bool is_behind = keeper.in_hand >= 0;
-        struct pollfd on[] = {{is_behind ? -1 : orders, POLLIN, 0}, {is_behind ? keeper.removers : -1, POLLOUT, 0}};
+        int wait_ms = quota.count == 0 ? -1 : left_ms > 0 ? (int)left_ms : 0;
+        bool is_behind = quota.in_hand >= 0;
+        struct pollfd on[] = {{is_behind ? -1 : orders, POLLIN, 0}, {is_behind ? quota.removers : -1, POLLOUT, 0}};
         poll(on, 2, wait_ms);
         if (on[1].revents)
-            hand_on(&keeper);
-        if (on[0].revents && !take_order(&keeper))
+            hand_on(&quota);
+        if (on[0].revents && !take_order(&quota))
             break;
-        if (keeper.count > 0 && clock_ms() >= next_ms)
-            look(&keeper, &next_ms);
+        if (quota.count > 0 && clock_ms() >= next_ms)
+            look(&quota, &next_ms);
     }
-    cleanup_close(&keeper.removers);
+    cleanup_close(&quota.removers);
     while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) /* with SIGCHLD ignored: until none is left */
         ;
     tree_remove(path);
