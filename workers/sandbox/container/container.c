@@ -32,8 +32,8 @@ enum {
 #define INOTIFY_INSTANCES_MAX "64"
 #define INOTIFY_WATCHES_MAX "65536"
 
-/* The stage is mounted on the stock's container/, and its own root/ is the container's. */
-#define FROM_ROOT_TO_STOCK "../../"
+/* The stage is mounted on the base mounts' container/, and its own root/ is the container's. */
+#define FROM_ROOT_TO_BASE_MOUNTS "../../"
 
 static int refuse(struct fail *fail, const char *what)
 {
@@ -76,12 +76,12 @@ uint64_t container_disk_inodes(const struct container_plan *plan)
 
 static int make_stage(const struct container_plan *plan, struct container *container, struct fail *fail)
 {
-    container->stock = open(plan->scratch, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (container->stock < 0 || fchdir(container->stock) < 0)
+    container->base = open(plan->scratch, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (container->base < 0 || fchdir(container->base) < 0)
         return refuse(fail, plan->scratch);
     if (mount("tmpfs", "container", "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=64k,nr_inodes=64") < 0)
         return refuse(fail, "tmpfs");
-    container->stage = openat(container->stock, "container", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    container->stage = openat(container->base, "container", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (container->stage < 0)
         return refuse(fail, plan->scratch);
     for (size_t i = 0; i < sizeof(stage_dirs) / sizeof(*stage_dirs); i++)
@@ -157,12 +157,12 @@ static int add_image(const struct container_plan *plan, struct overlay *overlay,
 static int add_lowers(const struct container_plan *plan, struct overlay *overlay, struct fail *fail)
 {
     int code = 0;
-    add(overlay, "lowerdir=%s", host_image_is(plan->image) ? FROM_ROOT_TO_STOCK "top:" : "");
+    add(overlay, "lowerdir=%s", host_image_is(plan->image) ? FROM_ROOT_TO_BASE_MOUNTS "top:" : "");
     for (size_t i = plan->layer_count; i-- > 0 && code == 0;)
         code = add_lower(overlay, plan->layers[i], fail);
     if (code == 0)
         code = add_image(plan, overlay, fail);
-    add(overlay, FROM_ROOT_TO_STOCK "skeleton");
+    add(overlay, FROM_ROOT_TO_BASE_MOUNTS "skeleton");
     return code;
 }
 
@@ -237,10 +237,10 @@ static int need_dir(int root, const char *path, bool may_be_link)
 
 /* ---- what is mounted over it, made on the stage --------------------------------------- */
 
-/* The devices come from the stock; ptys and shared memory are the container's own. */
+/* The devices come from the base mounts; ptys and shared memory are the container's own. */
 static int make_devices(const struct container *container, struct fail *fail)
 {
-    if (container_attach_clone(container->stock, "dev", 0, container->stage, "dev") < 0)
+    if (container_attach_clone(container->base, "dev", 0, container->stage, "dev") < 0)
         return refuse(fail, "/dev");
     AUTO_CLOSE int dev = container_open(container->stage, "dev", O_PATH | O_DIRECTORY, 0);
     if (dev < 0 || mount_at(dev, "pts", "devpts", MS_NOSUID | MS_NOEXEC,
@@ -389,7 +389,7 @@ static int conclude(int code, struct fail *fail)
 
 int container_prepare(const struct container_plan *plan, struct container *ret, struct fail *fail)
 {
-    *ret = (struct container){.upper = -1, .disk = -1, .commands = -1, .outputs = -1, .proc = -1, .stock = -1,
+    *ret = (struct container){.upper = -1, .disk = -1, .commands = -1, .outputs = -1, .proc = -1, .base = -1,
                          .stage = -1, .workspace = "/workspace"};
     umask(0);
     int code = plan->is_floor ? 0 : apart_take_identity(plan->uid, plan->gid, fail);
@@ -419,8 +419,8 @@ static int furnish(const struct container_plan *plan, struct container *containe
     if (container->upper < 0)
         return refuse(fail, "the disk");
     if (host_image_is(plan->image))
-        return host_image_attach(container->stock, root, fail);
-    int hidden = image_hide_secrets(plan->image, container->stock, root, fail);
+        return host_image_attach(container->base, root, fail);
+    int hidden = image_hide_secrets(plan->image, container->base, root, fail);
     return hidden == 0 && plan->wanted.is_sealed ? blame_image(plan, system_names_seal(root, fail), fail) : hidden;
 }
 
@@ -437,7 +437,7 @@ int container_build(const struct container_plan *plan, struct container *contain
         code = enter(root, fail);
     umask(022);
     close(container->stage);
-    close(container->stock);
-    container->stage = container->stock = -1;
+    close(container->base);
+    container->stage = container->base = -1;
     return conclude(code, fail); /* on failure the process ends */
 }

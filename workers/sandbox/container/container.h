@@ -37,7 +37,7 @@ struct container_plan {
     enum tier tier;
     pid_t server;        /* of its file system; 0: the kernel itself */
     const char *disk;    /* of disks.h, or NULL: it is made in the container's own tmpfs */
-    const char *scratch; /* where the stock is (stock.h) */
+    const char *scratch; /* where the base mounts is (base_mounts.h) */
     uid_t uid;           /* the spawner's, in its own user namespace; CONTAINER_UID inside */
     gid_t gid;
     bool is_floor;     /* no sandbox, but what some stand on: no user namespace of its own */
@@ -51,7 +51,7 @@ struct container {
     int commands; /* /run/sluice, which the sandbox can only read */
     int outputs;  /* /run/sluice/out, a tmpfs of its own */
     int proc;     /* the sandbox's /proc, or the host's */
-    int stock, stage; /* while it is built: the stock, and the disk's own root, where all is mounted first */
+    int base, stage; /* while it is built: the base mounts, and the disk's own root, where all is mounted first */
     const char *workspace; /* home and working directory, as those inside name it; borrowed, as settings are */
     const char *settings[CONTAINER_SETTINGS_MAX]; /* in their environment beside, or in place of, the usual */
     size_t setting_count;
@@ -122,11 +122,11 @@ bool host_image_is(const char *image);
 const char *host_image_name(size_t i);
 /* Their names as the host has them, or has them not, in what is to lie above all layers; mount points and links. */
 int host_image_prepare(int top, int skeleton, struct fail *fail);
-/* Mounted below tree/ of the stock, secrets (secrets.h) covered, and from there in a container, links too. */
-int host_image_mount(int stock, struct fail *fail);
-int host_image_attach(int stock, int root, struct fail *fail);
+/* Mounted below tree/ of the base mounts, secrets (secrets.h) covered, and from there in a container, links too. */
+int host_image_mount(int base, struct fail *fail);
+int host_image_attach(int base, int root, struct fail *fail);
 /* Of an image of the task's own, by its real path: secrets that lie in it are covered. */
-int image_hide_secrets(const char *image, int stock, int root, struct fail *fail);
+int image_hide_secrets(const char *image, int base, int root, struct fail *fail);
 /* Of any image: what `root` has of those names, read-only, and a mount on each, which keeps it there. */
 int system_names_seal(int root, struct fail *fail);
 /* Without mounts: allows them to be read under `rules` (landlock.h), without secrets. */

@@ -86,7 +86,7 @@ static bool is_what_it_was(int root, const char *path, bool is_dir)
 }
 
 /* Covers in `root` those that lie below `dir`, a real path, of which `root` is made. */
-static int hide_secrets(int stock, int root, const char *dir, struct fail *fail)
+static int hide_secrets(int base, int root, const char *dir, struct fail *fail)
 {
     struct secret secret;
     size_t len = strlen(dir + 1);
@@ -95,15 +95,15 @@ static int hide_secrets(int stock, int root, const char *dir, struct fail *fail)
             continue;
         const char *path = secret.path + len + (len > 0);
         if (is_what_it_was(root, path, secret.is_dir) &&
-            container_attach_clone(stock, secret.is_dir ? "empty" : "nothing", MOUNT_ATTR_RDONLY, root, path) < 0)
+            container_attach_clone(base, secret.is_dir ? "empty" : "nothing", MOUNT_ATTR_RDONLY, root, path) < 0)
             return refuse(fail, secret.path);
     }
     return 0;
 }
 
-int image_hide_secrets(const char *image, int stock, int root, struct fail *fail)
+int image_hide_secrets(const char *image, int base, int root, struct fail *fail)
 {
-    return hide_secrets(stock, root, image, fail);
+    return hide_secrets(base, root, image, fail);
 }
 
 static const uint64_t attributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
@@ -127,15 +127,15 @@ static bool has_mounts_in(const char *host)
  * opened there, has to do with sandboxes alone. That shows nothing of what is mounted in the directory, so one with
  * mounts in it is shown itself.
  */
-static bool mount_apart(int stock, const char *host, const char *place)
+static bool mount_apart(int base, const char *host, const char *place)
 {
     char options[64];
     snprintf(options, sizeof(options), "lowerdir=%s:empty,userxattr", host);
-    return !has_mounts_in(host) && fchdir(stock) == 0 &&
+    return !has_mounts_in(host) && fchdir(base) == 0 &&
            mount("overlay", place, "overlay", MS_RDONLY | MS_NOSUID | MS_NODEV, options) == 0;
 }
 
-static int mount_one(int stock, int tree, const char *name)
+static int mount_one(int base, int tree, const char *name)
 {
     char host[32], place[48];
     mode_t type = host_type(name);
@@ -147,16 +147,16 @@ static int mount_one(int stock, int tree, const char *name)
         return 0;
     if (mkdirat(tree, name, 0755) < 0)
         return -1;
-    return mount_apart(stock, host, place) ? 0 : container_attach_clone(AT_FDCWD, host, attributes, tree, name);
+    return mount_apart(base, host, place) ? 0 : container_attach_clone(AT_FDCWD, host, attributes, tree, name);
 }
 
-int host_image_mount(int stock, struct fail *fail)
+int host_image_mount(int base, struct fail *fail)
 {
-    AUTO_CLOSE int tree = openat(stock, "tree", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    AUTO_CLOSE int tree = openat(base, "tree", O_PATH | O_DIRECTORY | O_CLOEXEC);
     for (size_t i = 0; i < SYSTEM_DIRS; i++)
-        if (mount_one(stock, tree, system_dirs[i]) < 0)
+        if (mount_one(base, tree, system_dirs[i]) < 0)
             return refuse(fail, system_dirs[i]);
-    return hide_secrets(stock, tree, "/", fail);
+    return hide_secrets(base, tree, "/", fail);
 }
 
 /* A directory or a link of `from` on what has the same name in `root`. The attributes once more, for what the host has
@@ -174,9 +174,9 @@ static int pin(int from, const char *name, int root)
     return move_mount(tree, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
 }
 
-int host_image_attach(int stock, int root, struct fail *fail)
+int host_image_attach(int base, int root, struct fail *fail)
 {
-    AUTO_CLOSE int tree = openat(stock, "tree", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    AUTO_CLOSE int tree = openat(base, "tree", O_PATH | O_DIRECTORY | O_CLOEXEC);
     for (size_t i = 0; i < SYSTEM_DIRS; i++)
         if (pin(tree, system_dirs[i], root) < 0)
             return refuse(fail, system_dirs[i]);

@@ -20,7 +20,7 @@
 #include "workers/sandbox/init/proc.h"
 #include "workers/sandbox/spawner/shelf.h"
 #include "workers/sandbox/spawner/spawner_inside.h"
-#include "workers/sandbox/spawner/stock.h"
+#include "workers/sandbox/spawner/base_mounts.h"
 
 enum {
     WATCH_EVERY_MS = 100,
@@ -309,7 +309,7 @@ static void prepare_plain(struct spawner_state *state)
 {
     state->host_proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (state->host_proc < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
-        fail_set(&state->stock, -errno, "the spawner: %s", strerror(errno));
+        fail_set(&state->base, -errno, "the spawner: %s", strerror(errno));
 }
 
 static void prepare_containers(struct spawner_state *state)
@@ -322,11 +322,11 @@ static void prepare_containers(struct spawner_state *state)
     else if (!setup->is_apart)
         return; /* clones fail, and say why */
     else
-        stock_make(setup->scratch, &state->stock);
-    if (state->stock.code == 0)
-        disks_open(&spawner_disks, setup->tier, setup->scratch, setup->disks, state->births[1], &state->stock);
-    if (state->stock.code == 0 && setup->tier == TIER_apptainer)
-        apptainer_prepare(spawner_disks.path, setup->apptainer_program, &state->stock);
+        base_mounts_make(setup->scratch, &state->base);
+    if (state->base.code == 0)
+        disks_open(&spawner_disks, setup->tier, setup->scratch, setup->disks, state->births[1], &state->base);
+    if (state->base.code == 0 && setup->tier == TIER_apptainer)
+        apptainer_prepare(spawner_disks.path, setup->apptainer_program, &state->base);
     if (setup->apptainer_program >= 0)
         close(setup->apptainer_program); /* it has been copied */
 }

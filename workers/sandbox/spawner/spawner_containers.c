@@ -138,8 +138,8 @@ int spawner_open_container(struct spawner_state *state)
         return refuse(state, id, -EINVAL, "plan");
     if (state->count == USAGE_COUNT)
         return refuse(state, id, -EAGAIN, "as many sandboxes as there can be");
-    if (state->stock.code < 0)
-        return answer(state, id, state->stock.code, state->stock.text, NULL, 0);
+    if (state->base.code < 0)
+        return answer(state, id, state->base.code, state->base.text, NULL, 0);
     if (disks_make(&spawner_disks, &plan, disk, &fail) < 0)
         return answer(state, id, fail.code, fail.text, NULL, 0);
     int code = move_in(state, &plan, &spare);

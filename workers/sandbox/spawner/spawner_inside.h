@@ -23,7 +23,7 @@ struct spawner_state {
     int births[2];    /* new pid 1s write to [1] */
     int children;     /* signalfd of SIGCHLD */
     const struct spawner_setup *setup;
-    struct fail stock; /* why there is none, and so no containers */
+    struct fail base; /* why there is none, and so no containers */
     int host_proc; /* /proc, where there are no pid namespaces; -1 */
     struct cpus cpus;
     struct floors floors;

@@ -25,8 +25,8 @@ static void add_lower(struct buffer *options, const char *path)
     buffer_printf(options, "%s/proc/self/fd/%d", options->len ? ":" : "lowerdir=", fd);
 }
 
-/* What lies in the stock. */
-static void add_stock(struct buffer *options, const char *scratch, const char *name)
+/* What lies in the base mounts. */
+static void add_base_mounts(struct buffer *options, const char *scratch, const char *name)
 {
     char path[DISKS_PATH_MAX + 16];
     snprintf(path, sizeof(path), "%s/%s", scratch, name);
@@ -37,12 +37,12 @@ static char *list_options(const struct container_plan *plan, const char *scratch
 {
     struct buffer options = {0};
     if (host_image_is(plan->image))
-        add_stock(&options, scratch, "top");
+        add_base_mounts(&options, scratch, "top");
     for (size_t i = plan->layer_count; i-- > 0;)
         add_lower(&options, plan->layers[i]);
     if (!host_image_is(plan->image))
         add_lower(&options, plan->image);
-    add_stock(&options, scratch, "skeleton");
+    add_base_mounts(&options, scratch, "skeleton");
     buffer_append_str(&options, ",upperdir=upper,workdir=work");
     return buffer_take_str(&options);
 }

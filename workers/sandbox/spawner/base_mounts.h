@@ -1,5 +1,5 @@
 /*
- * stock.h - what all containers have in common, made once by the spawner in its own mount namespace
+ * base_mounts.h - what all containers have in common, made once by the spawner in its own mount namespace
  * and read-only to every container, whose mount namespace begins as a copy of that: a tmpfs on the
  * scratch directory, seen nowhere else, with
  *
@@ -12,14 +12,14 @@
  *   container/      where each container mounts its disk
  *   disks/     what containers write by fuse-overlayfs (disks.h); the spawner's
  */
-#ifndef SLUICE_WORKERS_SANDBOX_SPAWNER_STOCK_H
-#define SLUICE_WORKERS_SANDBOX_SPAWNER_STOCK_H
+#ifndef SLUICE_WORKERS_SANDBOX_SPAWNER_BASE_MOUNTS_H
+#define SLUICE_WORKERS_SANDBOX_SPAWNER_BASE_MOUNTS_H
 
 #include <stdbool.h>
 
 #include "common/base/fail.h"
 
 /* In the spawner, which needs the right to mount; ends with the process. */
-int stock_make(const char *scratch, struct fail *fail);
+int base_mounts_make(const char *scratch, struct fail *fail);
 
 #endif

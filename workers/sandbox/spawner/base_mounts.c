@@ -1,4 +1,4 @@
-#include "workers/sandbox/spawner/stock.h"
+#include "workers/sandbox/spawner/base_mounts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ struct dir {
     mode_t mode;
 };
 
-static const struct dir stock_dirs[] = {
+static const struct dir base_mounts_dirs[] = {
     {"skeleton", 0755}, {"top", 0755}, {"dev", 0755}, {"empty", 0555}, {"tree", 0755}, {"container", 0755},
     {"disks", 0700},
 };
@@ -52,10 +52,10 @@ static int make_dirs(int at, const struct dir *dirs, size_t count, struct fail *
     return 0;
 }
 
-static int make_skeleton(int stock, struct fail *fail)
+static int make_skeleton(int base, struct fail *fail)
 {
-    AUTO_CLOSE int skeleton = openat(stock, "skeleton", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    AUTO_CLOSE int top = openat(stock, "top", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    AUTO_CLOSE int skeleton = openat(base, "skeleton", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    AUTO_CLOSE int top = openat(base, "top", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int code = make_dirs(skeleton, skeleton_dirs, COUNT(skeleton_dirs), fail);
     return code == 0 ? host_image_prepare(top, skeleton, fail) : code;
 }
@@ -73,12 +73,12 @@ static int make_device(int dev, const char *name, struct fail *fail)
 }
 
 /* Read-only once it is whole: it is one for all containers. */
-static int make_devices(int stock, struct fail *fail)
+static int make_devices(int base, struct fail *fail)
 {
     struct mount_attr read_only = {.attr_set = MOUNT_ATTR_RDONLY};
     if (mount("tmpfs", "dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=0755,size=64k,nr_inodes=64") < 0)
         return refuse(fail, "/dev");
-    AUTO_CLOSE int dev = openat(stock, "dev", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    AUTO_CLOSE int dev = openat(base, "dev", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int code = make_dirs(dev, device_dirs, COUNT(device_dirs), fail);
     for (size_t i = 0; i < COUNT(devices) && code == 0; i++)
         code = make_device(dev, devices[i], fail);
@@ -92,21 +92,21 @@ static int make_devices(int stock, struct fail *fail)
 
 static int fill(const char *scratch, struct fail *fail)
 {
-    AUTO_CLOSE int stock = open(scratch, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (stock < 0 || fchdir(stock) < 0)
+    AUTO_CLOSE int base = open(scratch, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (base < 0 || fchdir(base) < 0)
         return refuse(fail, scratch);
-    int code = make_dirs(stock, stock_dirs, COUNT(stock_dirs), fail);
-    AUTO_CLOSE int nothing = openat(stock, "nothing", O_CREAT | O_WRONLY | O_CLOEXEC, 0444);
+    int code = make_dirs(base, base_mounts_dirs, COUNT(base_mounts_dirs), fail);
+    AUTO_CLOSE int nothing = openat(base, "nothing", O_CREAT | O_WRONLY | O_CLOEXEC, 0444);
     if (code == 0 && nothing < 0)
         code = refuse(fail, "nothing");
     if (code == 0)
-        code = make_skeleton(stock, fail);
+        code = make_skeleton(base, fail);
     if (code == 0)
-        code = make_devices(stock, fail);
-    return code == 0 ? host_image_mount(stock, fail) : code;
+        code = make_devices(base, fail);
+    return code == 0 ? host_image_mount(base, fail) : code;
 }
 
-int stock_make(const char *scratch, struct fail *fail)
+int base_mounts_make(const char *scratch, struct fail *fail)
 {
     if (mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL) < 0)
         return refuse(fail, "private mounts");
