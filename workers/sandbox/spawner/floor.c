@@ -164,7 +164,7 @@ static void close_floor(struct floor *floor)
 {
     if (floor->pid > 0)
         kill(floor->pid, SIGKILL);
-    spare_drop(&floor->spare);
+    prewarmed_drop(&floor->prewarmed);
     cleanup_close(&floor->pids);
     cleanup_close(&floor->server);
     free(floor->image);
@@ -231,8 +231,8 @@ void floors_end(struct floors *floors)
 void floors_forget(struct floors *floors, pid_t pid)
 {
     for (struct floor *at = floors->each; at < floors->each + FLOORS_MAX; at++)
-        if (at->image && at->spare.pid == pid) {
-            spare_drop(&at->spare);
+        if (at->image && at->prewarmed.pid == pid) {
+            prewarmed_drop(&at->prewarmed);
         } else if (at->image && at->pid == pid) {
             at->pid = 0;
             if (at->users == 0) /* else its sandboxes are gone too, and each will leave */

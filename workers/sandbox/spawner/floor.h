@@ -14,7 +14,7 @@
 #define SLUICE_WORKERS_SANDBOX_SPAWNER_FLOOR_H
 
 #include "workers/sandbox/container/container.h"
-#include "workers/sandbox/spawner/spare.h"
+#include "workers/sandbox/spawner/prewarmed.h"
 
 enum { FLOORS_MAX = 16 };
 
@@ -23,7 +23,7 @@ struct floor {
     pid_t pid;   /* its pid 1: our own code, which waits */
     int pids;    /* its pid namespace */
     int server;  /* requests to the fork server; -1 once it is gone */
-    struct spare spare;
+    struct prewarmed prewarmed;
     size_t users; /* sandboxes on it */
     int64_t used_ms;
 };

@@ -18,7 +18,7 @@ struct sandbox_entry {
     pid_t pid, first; /* first: the same as those inside know it */
     pid_t server;     /* of its file system; 0: none, -1: it is gone */
     int own[OWN_COUNT];       /* each -1 until it is born, or where it has none */
-    int its_end;              /* as in spare.h; -1 once it is born */
+    int its_end;              /* as in prewarmed.h; -1 once it is born */
     uint64_t file_mib;
     cpu_set_t cpus;
     struct usage *usage;

@@ -35,35 +35,35 @@ struct init_setup spawner_init;
 /* ---- one ahead ------------------------------------------------------------------------ */
 
 /* fuse-overlayfs: a container's mounts come with its namespace, so that it is made after them. */
-static bool makes_spares(const struct spawner_state *state)
+static bool makes_prewarmed(const struct spawner_state *state)
 {
     return tier_is_apart(state->setup->tier) && state->setup->tier != TIER_fuse_overlayfs;
 }
 
 /* Of those to make, one whose containers are all built: a new one would hold up their building. */
-static struct spare *find_wanted(struct spawner_state *state, const struct floor **ret_floor)
+static struct prewarmed *find_wanted(struct spawner_state *state, const struct floor **ret_floor)
 {
     for (size_t i = 0; i < state->count; i++)
         if (state->entries[i].own[OWN_PROC] < 0)
             return NULL;
     *ret_floor = NULL;
-    if (state->spare.is_wanted)
-        return &state->spare;
+    if (state->prewarmed.is_wanted)
+        return &state->prewarmed;
     for (struct floor *at = state->floors.each; at < state->floors.each + FLOORS_MAX; at++)
-        if (at->pid > 0 && at->spare.is_wanted) {
+        if (at->pid > 0 && at->prewarmed.is_wanted) {
             *ret_floor = at;
-            return &at->spare;
+            return &at->prewarmed;
         }
     return NULL;
 }
 
 /* With nothing else to do. Where none can be had, who asks next is told why. */
-static void make_spare(struct spawner_state *state)
+static void make_prewarmed(struct spawner_state *state)
 {
     const struct floor *floor;
-    struct spare *spare = find_wanted(state, &floor);
-    if (spare && spare_make(spare, floor, &spawner_init, ++state->group) < 0)
-        spare->is_wanted = false;
+    struct prewarmed *prewarmed = find_wanted(state, &floor);
+    if (prewarmed && prewarmed_make(prewarmed, floor, &spawner_init, ++state->group) < 0)
+        prewarmed->is_wanted = false;
 }
 
 /* ---- events ------------------------------------------------------------------------- */
@@ -181,8 +181,8 @@ static void reap(struct spawner_state *state)
         state->is_unswept |= i == state->count;
         if (i < state->count)
             drop_entry(state, &state->entries[i]);
-        else if (pid == state->spare.pid)
-            spare_drop(&state->spare);
+        else if (pid == state->prewarmed.pid)
+            prewarmed_drop(&state->prewarmed);
         else if (!end_unserved(state, pid))
             floors_forget(&state->floors, pid);
     }
@@ -219,7 +219,7 @@ static _Noreturn void end(struct spawner_state *state)
             ;
     while (state->host_proc >= 0 && kill_strays(state) > 0)
         waitpid(-1, NULL, 0);
-    spare_drop(&state->spare);
+    prewarmed_drop(&state->prewarmed);
     floors_end(&state->floors);
     disks_close(&spawner_disks);
     _exit(0);
@@ -287,7 +287,7 @@ static void serve_worker(struct spawner_state *state)
 static int until_next_ms(struct spawner_state *state)
 {
     const struct floor *floor;
-    if (makes_spares(state) && find_wanted(state, &floor))
+    if (makes_prewarmed(state) && find_wanted(state, &floor))
         return 0;
     int most = state->is_unswept && cgroups_are_there(&state->setup->cgroups) ? SWEEP_AFTER_MS : -1;
     if (state->count == 0)
@@ -298,9 +298,9 @@ static int until_next_ms(struct spawner_state *state)
 
 static void sweep_groups(struct spawner_state *state)
 {
-    size_t living = state->count + (state->spare.pid > 0);
+    size_t living = state->count + (state->prewarmed.pid > 0);
     for (size_t i = 0; i < FLOORS_MAX; i++)
-        living += state->floors.each[i].spare.pid > 0;
+        living += state->floors.each[i].prewarmed.pid > 0;
     state->is_unswept = cgroups_are_there(&state->setup->cgroups) && cgroups_sweep_containers(&state->setup->cgroups) > living;
 }
 
@@ -358,8 +358,8 @@ _Noreturn void spawner_run(int socket, const struct spawner_setup *setup)
                               {state->children, POLLIN, 0},
                               {quota, POLLOUT, 0}};
         bool is_idle = poll(on, 4, until_next_ms(state)) == 0;
-        if (is_idle && makes_spares(state))
-            make_spare(state);
+        if (is_idle && makes_prewarmed(state))
+            make_prewarmed(state);
         if (is_idle && state->is_unswept)
             sweep_groups(state);
         if (on[2].revents)

@@ -42,51 +42,51 @@ int spawner_fork_kernel(struct spawner_state *state)
 }
 
 /* On the floor of its image where it is to have one. */
-static int take_spare(struct spawner_state *state, const struct container_plan *plan, struct spare *ret, struct floor **floor)
+static int take_prewarmed(struct spawner_state *state, const struct container_plan *plan, struct prewarmed *ret, struct floor **floor)
 {
     *floor = floors_join(&state->floors, plan);
-    if (*floor && ((*floor)->spare.pid > 0 || spare_make(&(*floor)->spare, *floor, &spawner_init, ++state->group) == 0)) {
-        *ret = spare_take(&(*floor)->spare);
+    if (*floor && ((*floor)->prewarmed.pid > 0 || prewarmed_make(&(*floor)->prewarmed, *floor, &spawner_init, ++state->group) == 0)) {
+        *ret = prewarmed_take(&(*floor)->prewarmed);
         return 0;
     }
     if (*floor)
         floors_leave(take_ptr(floor));
-    int code = state->spare.pid > 0 ? 0 : spare_make(&state->spare, NULL, &spawner_init, ++state->group);
+    int code = state->prewarmed.pid > 0 ? 0 : prewarmed_make(&state->prewarmed, NULL, &spawner_init, ++state->group);
     if (code == 0)
-        *ret = spare_take(&state->spare);
+        *ret = prewarmed_take(&state->prewarmed);
     return code;
 }
 
 /* Binds it to its CPUs and hands it the worker's order. -EPIPE: it has ended, which its wire does not say as we may still
  * have its end of that. */
-static int instruct(const struct spawner_state *state, const struct spare *spare, const cpu_set_t *cpus)
+static int instruct(const struct spawner_state *state, const struct prewarmed *prewarmed, const cpu_set_t *cpus)
 {
-    if (poll(&(struct pollfd){spare->pidfd, POLLIN, 0}, 1, 0) > 0)
+    if (poll(&(struct pollfd){prewarmed->pidfd, POLLIN, 0}, 1, 0) > 0)
         return -EPIPE;
-    if (CPU_COUNT(cpus) > 0 && sched_setaffinity(spare->pid, sizeof(*cpus), cpus) < 0)
+    if (CPU_COUNT(cpus) > 0 && sched_setaffinity(prewarmed->pid, sizeof(*cpus), cpus) < 0)
         return -errno;
-    return wire_send(spare->control, &state->asked.head, slice_of(state->asked.text, state->asked.text_len), NULL, 0);
+    return wire_send(prewarmed->control, &state->asked.head, slice_of(state->asked.text, state->asked.text_len), NULL, 0);
 }
 
-static int settle(struct spawner_state *state, const struct container_plan *plan, struct spare *spare, struct floor *floor)
+static int settle(struct spawner_state *state, const struct container_plan *plan, struct prewarmed *prewarmed, struct floor *floor)
 {
     struct sandbox_entry entry = {.id = plan->id,
-                            .pid = spare->pid,
+                            .pid = prewarmed->pid,
                             .server = plan->server,
-                            .first = tier_has_root(plan->tier) ? 1 : spare->pid,
+                            .first = tier_has_root(plan->tier) ? 1 : prewarmed->pid,
                             .own = {-1, -1, -1, -1, -1, -1},
-                            .its_end = spare->its_end,
+                            .its_end = prewarmed->its_end,
                             .file_mib = plan->wanted.file_mib,
                             .floor = floor,
-                            .cgroup = spare->cgroup,
-                            .group = spare->group,
+                            .cgroup = prewarmed->cgroup,
+                            .group = prewarmed->group,
                             .limits = {plan->wanted.memory_mib, plan->wanted.processes,
                                        state->setup->is_in_memory ? plan->wanted.disk_mib : 0},
                             .usage = plan->usage};
     cpus_choose(&state->cpus, plan->wanted.cpus, &entry.cpus);
-    int code = spare->cgroup < 0 ? 0 : cgroup_bound(spare->cgroup, &entry.limits, NULL);
+    int code = prewarmed->cgroup < 0 ? 0 : cgroup_bound(prewarmed->cgroup, &entry.limits, NULL);
     if (code == 0)
-        code = instruct(state, spare, &entry.cpus);
+        code = instruct(state, prewarmed, &entry.cpus);
     if (code < 0) {
         if (floor)
             floors_leave(floor);
@@ -98,14 +98,14 @@ static int settle(struct spawner_state *state, const struct container_plan *plan
 }
 
 /* A spare one may have ended meanwhile, a new one has not. */
-static int move_in(struct spawner_state *state, const struct container_plan *plan, struct spare *ret)
+static int move_in(struct spawner_state *state, const struct container_plan *plan, struct prewarmed *ret)
 {
     int code = -EPIPE;
     for (int tries = 0; tries < 2 && code == -EPIPE; tries++) {
         struct floor *floor;
-        code = take_spare(state, plan, ret, &floor);
+        code = take_prewarmed(state, plan, ret, &floor);
         if (code == 0 && (code = settle(state, plan, ret, floor)) < 0)
-            spare_drop(ret);
+            prewarmed_drop(ret);
     }
     return code;
 }
@@ -130,7 +130,7 @@ static bool read_asked(struct spawner_state *state, struct container_plan *ret)
 int spawner_open_container(struct spawner_state *state)
 {
     struct container_plan plan;
-    struct spare spare;
+    struct prewarmed prewarmed;
     struct fail fail;
     char disk[DISKS_PATH_MAX];
     uint32_t id = state->asked.head.id;
@@ -142,13 +142,13 @@ int spawner_open_container(struct spawner_state *state)
         return answer(state, id, state->base.code, state->base.text, NULL, 0);
     if (disks_make(&spawner_disks, &plan, disk, &fail) < 0)
         return answer(state, id, fail.code, fail.text, NULL, 0);
-    int code = move_in(state, &plan, &spare);
+    int code = move_in(state, &plan, &prewarmed);
     if (code < 0) {
         disks_remove(&spawner_disks, id);
         return refuse(state, id, code, "cannot make a process or its namespaces (are those switched off on this machine?)");
     }
-    int said = answer(state, id, 0, "", (int[]){spare.pidfd, spare.control, spare.cgroup}, spare.cgroup < 0 ? 2 : 3);
-    close(spare.pidfd);
-    close(spare.control);
+    int said = answer(state, id, 0, "", (int[]){prewarmed.pidfd, prewarmed.control, prewarmed.cgroup}, prewarmed.cgroup < 0 ? 2 : 3);
+    close(prewarmed.pidfd);
+    close(prewarmed.control);
     return said;
 }

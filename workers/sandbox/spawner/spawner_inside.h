@@ -10,7 +10,7 @@
 #include "workers/sandbox/spawner/disks.h"
 #include "workers/sandbox/spawner/floor.h"
 #include "workers/sandbox/init/init.h"
-#include "workers/sandbox/spawner/spare.h"
+#include "workers/sandbox/spawner/prewarmed.h"
 #include "workers/sandbox/spawner/spawner.h"
 #include "workers/sandbox/spawner/entry.h"
 #include "workers/sandbox/backends/backend.h"
@@ -27,7 +27,7 @@ struct spawner_state {
     int host_proc; /* /proc, where there are no pid namespaces; -1 */
     struct cpus cpus;
     struct floors floors;
-    struct spare spare; /* on no floor */
+    struct prewarmed prewarmed; /* on no floor */
     uint32_t group;     /* the last one's number */
     size_t count;
     bool is_unswept; /* there may be groups that nobody is in */

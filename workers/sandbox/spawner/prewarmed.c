@@ -1,4 +1,4 @@
-#include "workers/sandbox/spawner/spare.h"
+#include "workers/sandbox/spawner/prewarmed.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -21,7 +21,7 @@ static pid_t clone_one(const struct floor *floor, const struct init_setup *setup
     return pid < 0 ? -errno : pid;
 }
 
-int spare_make(struct spare *spare, const struct floor *floor, const struct init_setup *setup, uint32_t group)
+int prewarmed_make(struct prewarmed *prewarmed, const struct floor *floor, const struct init_setup *setup, uint32_t group)
 {
     int control[2], pidfd = -1;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0)
@@ -39,7 +39,7 @@ int spare_make(struct spare *spare, const struct floor *floor, const struct init
             cgroup_remove(cgroups, group);
         return (int)pid;
     }
-    *spare = (struct spare){.pid = pid,
+    *prewarmed = (struct prewarmed){.pid = pid,
                             .pidfd = shelf_put(pidfd),
                             .control = shelf_put(control[0]),
                             .its_end = control[1],
@@ -48,21 +48,21 @@ int spare_make(struct spare *spare, const struct floor *floor, const struct init
     return 0;
 }
 
-struct spare spare_take(struct spare *spare)
+struct prewarmed prewarmed_take(struct prewarmed *prewarmed)
 {
-    struct spare taken = *spare;
-    *spare = (struct spare){.is_wanted = true};
+    struct prewarmed taken = *prewarmed;
+    *prewarmed = (struct prewarmed){.is_wanted = true};
     return taken;
 }
 
-void spare_drop(struct spare *spare)
+void prewarmed_drop(struct prewarmed *prewarmed)
 {
-    if (spare->pid == 0)
+    if (prewarmed->pid == 0)
         return;
-    kill(spare->pid, SIGKILL);
-    cleanup_close(&spare->pidfd);
-    cleanup_close(&spare->control);
-    cleanup_close(&spare->its_end);
-    cleanup_close(&spare->cgroup);
-    *spare = (struct spare){0};
+    kill(prewarmed->pid, SIGKILL);
+    cleanup_close(&prewarmed->pidfd);
+    cleanup_close(&prewarmed->control);
+    cleanup_close(&prewarmed->its_end);
+    cleanup_close(&prewarmed->cgroup);
+    *prewarmed = (struct prewarmed){0};
 }
