@@ -137,7 +137,7 @@ struct kept { /* an unpacked layer */
     char name[65];
 };
 
-struct shelf { /* all of them */
+struct high_fds { /* all of them */
     struct kept *items;
     size_t count, capacity;
     uint64_t bytes;
@@ -148,23 +148,23 @@ static bool is_layer(const char *name)
     return strlen(name) == 64 && strspn(name, "0123456789abcdef") == 64;
 }
 
-static bool shelf_add(struct shelf *shelf, const struct kept *kept)
+static bool high_fds_add(struct high_fds *high_fds, const struct kept *kept)
 {
-    if (shelf->count == shelf->capacity) {
-        size_t capacity = shelf->capacity ? shelf->capacity * 2 : 256;
-        struct kept *more = reallocarray(shelf->items, capacity, sizeof(*more));
+    if (high_fds->count == high_fds->capacity) {
+        size_t capacity = high_fds->capacity ? high_fds->capacity * 2 : 256;
+        struct kept *more = reallocarray(high_fds->items, capacity, sizeof(*more));
         if (!more)
             return false;
-        shelf->items = more;
-        shelf->capacity = capacity;
+        high_fds->items = more;
+        high_fds->capacity = capacity;
     }
-    shelf->items[shelf->count++] = *kept;
-    shelf->bytes += kept->bytes;
+    high_fds->items[high_fds->count++] = *kept;
+    high_fds->bytes += kept->bytes;
     return true;
 }
 
 /* What has no size noted (the file system keeps no attributes) counts nothing. */
-static void shelf_read(struct shelf *shelf, const char *cache)
+static void high_fds_read(struct high_fds *high_fds, const char *cache)
 {
     DIR *stream = opendir(cache);
     const struct dirent *entry;
@@ -181,7 +181,7 @@ static void shelf_read(struct shelf *shelf, const char *cache)
         kept.used = it.st_mtim;
         memcpy(kept.name, entry->d_name, sizeof(kept.name));
         read_size(dir, &kept.bytes);
-        has_room = shelf_add(shelf, &kept);
+        has_room = high_fds_add(high_fds, &kept);
     }
     if (stream)
         closedir(stream);
@@ -196,18 +196,18 @@ static int compare_used(const void *a, const void *b)
 }
 
 /* Returns how many bytes went. */
-static uint64_t remove_oldest(const struct layers *layers, const struct shelf *shelf, uint64_t down_to)
+static uint64_t remove_oldest(const struct layers *layers, const struct high_fds *high_fds, uint64_t down_to)
 {
     uint64_t gone = 0;
-    for (size_t i = 0; i < shelf->count && shelf->bytes - gone > down_to; i++) {
+    for (size_t i = 0; i < high_fds->count && high_fds->bytes - gone > down_to; i++) {
         AUTO_FREE char *path = NULL;
-        if (asprintf(&path, "%s/%s", layers->cache, shelf->items[i].name) < 0) {
+        if (asprintf(&path, "%s/%s", layers->cache, high_fds->items[i].name) < 0) {
             path = NULL;
             break;
         }
         AUTO_CLOSE int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (dir >= 0 && layer_cache_remove(layers, dir, path))
-            gone += shelf->items[i].bytes;
+            gone += high_fds->items[i].bytes;
     }
     return gone;
 }
@@ -217,7 +217,7 @@ static uint64_t remove_oldest(const struct layers *layers, const struct shelf *s
 static uint64_t recount(const struct layers *layers, bool is_full, int lock_flags)
 {
     uint64_t limit = layers->cache_bytes ? layers->cache_bytes : UINT64_MAX, gone = 0;
-    struct shelf shelf = {0};
+    struct high_fds high_fds = {0};
     AUTO_FREE char *path = NULL;
     if (asprintf(&path, "%s/.trim", layers->cache) < 0) {
         path = NULL;
@@ -226,15 +226,15 @@ static uint64_t recount(const struct layers *layers, bool is_full, int lock_flag
     AUTO_CLOSE int lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (lock < 0 || flock(lock, LOCK_EX | lock_flags) < 0)
         return 0;
-    shelf_read(&shelf, layers->cache);
-    change_usage(layers->cache, 0, &shelf.bytes);
-    if (shelf.count)
-        qsort(shelf.items, shelf.count, sizeof(shelf.items[0]), compare_used);
+    high_fds_read(&high_fds, layers->cache);
+    change_usage(layers->cache, 0, &high_fds.bytes);
+    if (high_fds.count)
+        qsort(high_fds.items, high_fds.count, sizeof(high_fds.items[0]), compare_used);
     if (is_full)
-        gone = remove_oldest(layers, &shelf, shelf.bytes / 2);
-    else if (shelf.bytes > limit)
-        gone = remove_oldest(layers, &shelf, limit - limit / TRIM_SHARE);
-    free(shelf.items);
+        gone = remove_oldest(layers, &high_fds, high_fds.bytes / 2);
+    else if (high_fds.bytes > limit)
+        gone = remove_oldest(layers, &high_fds, limit - limit / TRIM_SHARE);
+    free(high_fds.items);
     return gone;
 }
 

@@ -39,17 +39,17 @@ static int sync_dir(const char *path, struct fail *fail)
     return 0;
 }
 
-static int make_shelf(const char *shelf, bool *is_new, struct fail *fail)
+static int make_high_fds(const char *high_fds, bool *is_new, struct fail *fail)
 {
-    *is_new = mkdir(shelf, 0777) == 0;
-    return *is_new || errno == EEXIST ? 0 : tree_refuse(fail, "make", shelf);
+    *is_new = mkdir(high_fds, 0777) == 0;
+    return *is_new || errno == EEXIST ? 0 : tree_refuse(fail, "make", high_fds);
 }
 
-/* A new shelf first: a journal that takes the file to the disk takes the shelf's name with it. */
-static int sync_before_name(const char *store, const char *shelf, const char *from, int fd, struct fail *fail)
+/* A new shelf first: a journal that takes the file to the disk takes the high descriptors's name with it. */
+static int sync_before_name(const char *store, const char *high_fds, const char *from, int fd, struct fail *fail)
 {
     bool is_new;
-    int code = make_shelf(shelf, &is_new, fail);
+    int code = make_high_fds(high_fds, &is_new, fail);
     if (code == 0 && (fchmod(fd, 0444) < 0 || fsync(fd) < 0))
         code = tree_refuse(fail, "sync", from);
     return code == 0 && is_new ? sync_dir(store, fail) : code;
@@ -74,21 +74,21 @@ static int shelve(const char *store, const char *from, int fd, const char *diges
                   struct fail *fail)
 {
     const char *hex = digest + strlen("sha256:");
-    AUTO_FREE char *shelf = NULL;
+    AUTO_FREE char *high_fds = NULL;
     AUTO_FREE char *path = NULL;
-    if (asprintf(&shelf, "%s/%.2s", store, hex) < 0 ||
+    if (asprintf(&high_fds, "%s/%.2s", store, hex) < 0 ||
         asprintf(&path, "%s/%.2s/%s.tar.lz4", store, hex, hex) < 0)
         return fail_set(fail, -ENOMEM, "out of memory");
     if (is_shelved(path, digest)) {
         unlink(from);
-        return sync_dir(shelf, fail); /* whoever made it may not have got so far */
+        return sync_dir(high_fds, fail); /* whoever made it may not have got so far */
     }
-    int code = sync_before_name(store, shelf, from, fd, fail);
+    int code = sync_before_name(store, high_fds, from, fd, fail);
     if (code < 0)
         return code;
     if (rename(from, path) < 0)
         return tree_refuse(fail, "make", path);
-    return sync_dir(shelf, fail);
+    return sync_dir(high_fds, fail);
 }
 
 /* ---- packing ------------------------------------------------------------------------------ */

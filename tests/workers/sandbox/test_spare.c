@@ -5,7 +5,7 @@
 #include <signal.h>
 
 #include "common/base/clock.h"
-#include "workers/sandbox/spawner/shelf.h"
+#include "workers/sandbox/spawner/high_fds.h"
 
 enum { CHILDREN_MAX = 64, OWN_MAX = 16, LATE_MS = 20000 };
 
@@ -106,7 +106,7 @@ FIBER_TEST(it_holds_nothing_of_those_before_it)
         sandbox_close(&sandboxes[i]);
 }
 
-/* What the kernel has room for in what it has for each process anyhow: shelf.h. */
+/* What the kernel has room for in what it has for each process anyhow: high_fds.h. */
 static uint64_t count_places(pid_t pid) { return fixture_read_status(pid, "FDSize: %llu"); }
 
 static void expect_small_tables(bool kernels)
@@ -118,9 +118,9 @@ static void expect_small_tables(bool kernels)
     for (size_t i = 0; i < MANY; i++)
         sandboxes[i] = open_sandbox(&plan);
     struct children children = await_children(MANY + 1 + kernels);
-    assert_true(count_places(spawner_pid(spawner)) > SHELF_FROM); /* or this shows nothing */
+    assert_true(count_places(spawner_pid(spawner)) > HIGH_FDS_FROM); /* or this shows nothing */
     for (size_t i = kernels; i < children.count - 1; i++)
-        assert_int_equal(count_places(children.each[i]), SHELF_FROM);
+        assert_int_equal(count_places(children.each[i]), HIGH_FDS_FROM);
     for (size_t i = 0; i < MANY; i++)
         sandbox_close(&sandboxes[i]);
 }

@@ -15,7 +15,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/sandbox/container/container.h"
-#include "workers/sandbox/spawner/shelf.h"
+#include "workers/sandbox/spawner/high_fds.h"
 
 /* ---- who we are --------------------------------------------------------------------- */
 
@@ -52,7 +52,7 @@ pid_t apart_clone(unsigned how, int keeps, int cgroup, int *ret_pidfd)
         .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
         .exit_signal = is_sibling ? 0 : SIGCHLD,
     };
-    return shelf_clone(&args, keeps, cgroup);
+    return high_fds_clone(&args, keeps, cgroup);
 }
 
 static pid_t clone_apart(void)

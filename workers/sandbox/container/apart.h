@@ -20,7 +20,7 @@ enum {
     APART_FLOOR = 2,  /* the same but for the user namespace: floor.h */
     APART_SIBLING = 4 /* a child of our parent */
 };
-/* As fork(2), with a pidfd; `keeps` as for shelf_clone (shelf.h); born in `cgroup` (cgroup.h) where that is not -1. */
+/* As fork(2), with a pidfd; `keeps` as for high_fds_clone (high_fds.h); born in `cgroup` (cgroup.h) where that is not -1. */
 pid_t apart_clone(unsigned how, int keeps, int cgroup, int *ret_pidfd);
 
 /*

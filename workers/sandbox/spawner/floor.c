@@ -20,7 +20,7 @@
 #include "workers/sandbox/cgroup/cgroup.h"
 #include "workers/sandbox/init/launch.h"
 #include "workers/sandbox/init/proc.h"
-#include "workers/sandbox/spawner/shelf.h"
+#include "workers/sandbox/spawner/high_fds.h"
 #include "workers/sandbox/proto/wire.h"
 #include "workers/tools/inside.h"
 
@@ -154,9 +154,9 @@ static int open_floor(const struct container_plan *like, struct floor *ret)
     close(pidfd);
     cleanup_close(&its_end);
     its_end = -1;
-    *ret = (struct floor){.image = strdup(like->image), .pid = pid, .pids = shelf_put(receive_pids(server))};
+    *ret = (struct floor){.image = strdup(like->image), .pid = pid, .pids = high_fds_put(receive_pids(server))};
     fcntl(server, F_SETFL, O_NONBLOCK);
-    ret->server = shelf_put(take_fd(&server));
+    ret->server = high_fds_put(take_fd(&server));
     return !ret->image ? -ENOMEM : ret->pids < 0 ? ret->pids : 0;
 }
 

@@ -36,7 +36,7 @@ struct floors {
  * can be had: its kernels start slowly then. */
 struct floor *floors_join(struct floors *floors, const struct container_plan *plan);
 /* Clones pid 1 of a sandbox on it, in that group (-1: none), a child of the caller: 0 in it, else its pid and pidfd, or
- * negative errno. `keeps` as for shelf_clone (shelf.h). */
+ * negative errno. `keeps` as for high_fds_clone (high_fds.h). */
 pid_t floor_clone(const struct floor *floor, int keeps, int cgroup, int *ret_pidfd);
 /* One sandbox less; its floor stays for the next. */
 void floors_leave(struct floor *floor);

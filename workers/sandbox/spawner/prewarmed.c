@@ -10,7 +10,7 @@
 #include "workers/sandbox/spawner/floor.h"
 #include "workers/sandbox/init/init.h"
 #include "workers/sandbox/backends/landlock/landlock_container.h"
-#include "workers/sandbox/spawner/shelf.h"
+#include "workers/sandbox/spawner/high_fds.h"
 
 static pid_t clone_one(const struct floor *floor, const struct init_setup *setup, int keeps, int cgroup, int *ret_pidfd)
 {
@@ -28,7 +28,7 @@ int prewarmed_make(struct prewarmed *prewarmed, const struct floor *floor, const
         return -errno;
     const struct cgroups *cgroups = &setup->spawner->cgroups;
     bool is_bounded = cgroups_are_there(cgroups);
-    AUTO_CLOSE int cgroup = is_bounded ? shelf_put(cgroup_make(cgroups, group, NULL)) : -1;
+    AUTO_CLOSE int cgroup = is_bounded ? high_fds_put(cgroup_make(cgroups, group, NULL)) : -1;
     pid_t pid = is_bounded && cgroup < 0 ? cgroup : clone_one(floor, setup, control[1], cgroup, &pidfd);
     if (pid == 0)
         init_wait(setup, control[1]);
@@ -40,8 +40,8 @@ int prewarmed_make(struct prewarmed *prewarmed, const struct floor *floor, const
         return (int)pid;
     }
     *prewarmed = (struct prewarmed){.pid = pid,
-                            .pidfd = shelf_put(pidfd),
-                            .control = shelf_put(control[0]),
+                            .pidfd = high_fds_put(pidfd),
+                            .control = high_fds_put(control[0]),
                             .its_end = control[1],
                             .cgroup = take_fd(&cgroup),
                             .group = group};

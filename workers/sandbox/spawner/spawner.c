@@ -18,7 +18,7 @@
 #include "workers/sandbox/backends/apptainer/apptainer.h"
 #include "workers/sandbox/backends/landlock/landlock_container.h"
 #include "workers/sandbox/init/proc.h"
-#include "workers/sandbox/spawner/shelf.h"
+#include "workers/sandbox/spawner/high_fds.h"
 #include "workers/sandbox/spawner/spawner_inside.h"
 #include "workers/sandbox/spawner/base_mounts.h"
 
@@ -92,7 +92,7 @@ static void let_live(const struct spawner_state *state, struct sandbox_entry *en
     size_t next = 0;
     for (unsigned i = 0; i < OWN_COUNT && next < said->fd_count; i++)
         if (said->head.number[0] >> i & 1)
-            entry->own[i] = shelf_put(take_fd(&said->fds[next++]));
+            entry->own[i] = high_fds_put(take_fd(&said->fds[next++]));
     cleanup_close(&entry->its_end);
     entry->its_end = -1;
     if (entry->server < 0)

@@ -14,7 +14,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/sandbox/backends/landlock/landlock.h"
-#include "workers/sandbox/spawner/shelf.h"
+#include "workers/sandbox/spawner/high_fds.h"
 #include "workers/sandbox/proto/wire.h"
 
 static int refuse(struct fail *fail, const char *what)
@@ -26,7 +26,7 @@ pid_t landlock_container_fork(int keeps, int cgroup, int *ret_pidfd)
 {
     struct clone_args args = {
         .flags = CLONE_PIDFD, .pidfd = (uint64_t)(uintptr_t)ret_pidfd, .exit_signal = SIGCHLD};
-    return shelf_clone(&args, keeps, cgroup);
+    return high_fds_clone(&args, keeps, cgroup);
 }
 
 /* ---- what there is none of ---------------------------------------------------------- */

@@ -19,7 +19,7 @@
 
 /* Makes the filter of all containers; once, before any. */
 void plain_filter_prepare(void);
-/* As fork(2), with a pidfd; `keeps` as for shelf_clone (shelf.h); born in `cgroup` (cgroup.h) where that is not -1. */
+/* As fork(2), with a pidfd; `keeps` as for high_fds_clone (high_fds.h); born in `cgroup` (cgroup.h) where that is not -1. */
 pid_t landlock_container_fork(int keeps, int cgroup, int *ret_pidfd);
 int landlock_container_build(const struct container_plan *plan, struct container *ret, struct fail *fail);
 /* The first process: walls and rights. */
