@@ -48,7 +48,7 @@ void sandbox_kill_tree_later(struct sandbox *sandbox, pid_t pid);
 int sandbox_adopt(struct sandbox *sandbox, pid_t pid, struct fail *fail);
 
 /*
- * Asks the fork server of the image (floor.h) for a kernel with these two descriptors, its channel
+ * Asks the fork server of the image (zygote.h) for a kernel with these two descriptors, its channel
  * and its output; it says on the channel what became of it. Negative errno: there is no such
  * server here, and the kernel is to be started in the ordinary way.
  */

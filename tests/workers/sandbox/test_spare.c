@@ -114,7 +114,7 @@ static void expect_small_tables(bool kernels)
     enum { MANY = 40 };
     struct sandbox *sandboxes[MANY];
     struct sandbox_plan plan = host_plan();
-    plan.kernels = kernels; /* on a floor: the first child */
+    plan.kernels = kernels; /* in a zygote's namespace: the first child */
     for (size_t i = 0; i < MANY; i++)
         sandboxes[i] = open_sandbox(&plan);
     struct children children = await_children(MANY + 1 + kernels);

@@ -356,8 +356,8 @@ FIBER_TEST(a_sandbox_that_was_not_made_for_kernels_starts_its_own)
 
 static pid_t find_fork_server(void)
 {
-    pid_t floor = find_child(find_child(getpid(), "sluice-spawner"), "sluice-floor");
-    return find_child(floor, "python3");
+    pid_t zygote = find_child(find_child(getpid(), "sluice-spawner"), "sluice-zygote");
+    return find_child(zygote, "python3");
 }
 
 FIBER_TEST(without_its_fork_server_a_sandbox_starts_its_own)
@@ -382,7 +382,7 @@ FIBER_TEST(the_fork_server_is_out_of_reach_of_the_kernels_it_forks)
     char code[1024];
     struct sandbox *sandbox = open_room(true), *other = open_room(true);
     struct kernel *kernel = start(sandbox);
-    const pid_t server = find_fork_server(), floor = find_child(find_child(getpid(), "sluice-spawner"), "sluice-floor");
+    const pid_t server = find_fork_server(), zygote = find_child(find_child(getpid(), "sluice-spawner"), "sluice-zygote");
     assert_true(kernel->is_forked);
     snprintf(code, sizeof(code),
              "import ctypes, errno, os\n"
@@ -395,7 +395,7 @@ FIBER_TEST(the_fork_server_is_out_of_reach_of_the_kernels_it_forks)
              "    print(libc.ptrace(0x4206, pid, 0, 0), name(ctypes.get_errno()))\n"
              "try: os.kill(-1, 9)\n"
              "except ProcessLookupError: print('nobody', os.getppid())",
-             server, floor);
+             server, zygote);
     says(kernel, code, "ESRCH ESRCH ENOENT -1 ESRCH\nESRCH ESRCH ENOENT -1 ESRCH\nnobody 1\n");
     struct kernel *next = start(other);
     assert_true(next->is_forked);

@@ -17,7 +17,7 @@ int apart_take_identity(uid_t uid, gid_t gid, struct fail *fail);
 
 enum {
     APART_CONTAINER = 1,   /* all namespaces that a sandbox has */
-    APART_FLOOR = 2,  /* the same but for the user namespace: floor.h */
+    APART_ZYGOTE = 2,  /* the same but for the user namespace: zygote.h */
     APART_SIBLING = 4 /* a child of our parent */
 };
 /* As fork(2), with a pidfd; `keeps` as for high_fds_clone (high_fds.h); born in `cgroup` (cgroup.h) where that is not -1. */

@@ -304,7 +304,7 @@ static int set_kernel_limits(const struct container_plan *plan, int proc, struct
         {"self/oom_score_adj", "1000", true},
     };
     for (size_t i = 0; i < sizeof(settings) / sizeof(*settings); i++)
-        if (plan->is_floor && strncmp(settings[i].path, "sys/", 4) == 0)
+        if (plan->is_zygote && strncmp(settings[i].path, "sys/", 4) == 0)
             continue; /* they would hold for the sandboxes on it too */
         else if (write_text(proc, settings[i].path, settings[i].value) < 0 && settings[i].required)
             return refuse(fail, settings[i].path);
@@ -354,7 +354,7 @@ static int finish_proc(const struct container_plan *plan, const struct container
     struct mount_attr read_only = {.attr_set = MOUNT_ATTR_RDONLY};
     char pids[32];
     snprintf(pids, sizeof(pids), "%lu", 301 + (unsigned long)plan->wanted.processes);
-    if (!plan->is_floor && has_own_pid_max()) /* it would hold for the sandboxes on it too */
+    if (!plan->is_zygote && has_own_pid_max()) /* it would hold for the sandboxes on it too */
         write_text(container->proc, "sys/kernel/pid_max", pids);
     if (mount_setattr(container->proc, "", AT_EMPTY_PATH, &read_only, sizeof(read_only)) < 0)
         return refuse(fail, "/proc read-only");
@@ -392,7 +392,7 @@ int container_prepare(const struct container_plan *plan, struct container *ret, 
     *ret = (struct container){.upper = -1, .disk = -1, .commands = -1, .outputs = -1, .proc = -1, .base = -1,
                          .stage = -1, .workspace = "/workspace"};
     umask(0);
-    int code = plan->is_floor ? 0 : apart_take_identity(plan->uid, plan->gid, fail);
+    int code = plan->is_zygote ? 0 : apart_take_identity(plan->uid, plan->gid, fail);
     if (code == 0)
         code = raise_loopback(fail);
     if (code == 0)

@@ -57,7 +57,7 @@ struct wire_container {
     uint64_t memory_mib, disk_mib, processes, inodes, file_mib;
     uint64_t cpus;    /* to be bound to; 0: all */
     uint64_t usage;   /* its place among all */
-    uint64_t kernels; /* 1: it is to stand on a floor (floor.h), where one can be had */
+    uint64_t kernels; /* 1: it is to share a zygote (zygote.h), where one can be had */
     uint64_t is_sealed; /* 1: sandbox_plan's */
     uint64_t listener_count;
     struct listener listeners[LISTENERS_MAX];

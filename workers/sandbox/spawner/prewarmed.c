@@ -7,21 +7,21 @@
 #include "common/base/cleanup.h"
 #include "workers/sandbox/container/apart.h"
 #include "workers/sandbox/cgroup/cgroup.h"
-#include "workers/sandbox/spawner/floor.h"
+#include "workers/sandbox/spawner/zygote.h"
 #include "workers/sandbox/init/init.h"
 #include "workers/sandbox/backends/landlock/landlock_container.h"
 #include "workers/sandbox/spawner/high_fds.h"
 
-static pid_t clone_one(const struct floor *floor, const struct init_setup *setup, int keeps, int cgroup, int *ret_pidfd)
+static pid_t clone_one(const struct zygote *zygote, const struct init_setup *setup, int keeps, int cgroup, int *ret_pidfd)
 {
-    if (floor)
-        return floor_clone(floor, keeps, cgroup, ret_pidfd);
+    if (zygote)
+        return zygote_clone(zygote, keeps, cgroup, ret_pidfd);
     pid_t pid = tier_is_apart(setup->spawner->tier) ? apart_clone(APART_CONTAINER, keeps, cgroup, ret_pidfd)
                                                     : landlock_container_fork(keeps, cgroup, ret_pidfd);
     return pid < 0 ? -errno : pid;
 }
 
-int prewarmed_make(struct prewarmed *prewarmed, const struct floor *floor, const struct init_setup *setup, uint32_t group)
+int prewarmed_make(struct prewarmed *prewarmed, const struct zygote *zygote, const struct init_setup *setup, uint32_t group)
 {
     int control[2], pidfd = -1;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0)
@@ -29,7 +29,7 @@ int prewarmed_make(struct prewarmed *prewarmed, const struct floor *floor, const
     const struct cgroups *cgroups = &setup->spawner->cgroups;
     bool is_bounded = cgroups_are_there(cgroups);
     AUTO_CLOSE int cgroup = is_bounded ? high_fds_put(cgroup_make(cgroups, group, NULL)) : -1;
-    pid_t pid = is_bounded && cgroup < 0 ? cgroup : clone_one(floor, setup, control[1], cgroup, &pidfd);
+    pid_t pid = is_bounded && cgroup < 0 ? cgroup : clone_one(zygote, setup, control[1], cgroup, &pidfd);
     if (pid == 0)
         init_wait(setup, control[1]);
     if (pid < 0) {

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct floor;
+struct zygote;
 struct init_setup;
 
 struct prewarmed {
@@ -21,9 +21,9 @@ struct prewarmed {
     bool is_wanted; /* the last one was taken */
 };
 
-/* On the floor, or on none where that is NULL; `group`: the number of its own. 0 or negative errno. Only the parent
+/* On the zygote, or on none where that is NULL; `group`: the number of its own. 0 or negative errno. Only the parent
  * returns. */
-int prewarmed_make(struct prewarmed *prewarmed, const struct floor *floor, const struct init_setup *setup, uint32_t group);
+int prewarmed_make(struct prewarmed *prewarmed, const struct zygote *zygote, const struct init_setup *setup, uint32_t group);
 /* Takes it, out of `spare`. */
 struct prewarmed prewarmed_take(struct prewarmed *prewarmed);
 /* Kills it, if there is one; its end is the caller's to hear of, and then to remove its group. */

@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "workers/sandbox/cgroup/cgroup.h"
-#include "workers/sandbox/spawner/floor.h"
+#include "workers/sandbox/spawner/zygote.h"
 #include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/init/proc.h"
 #include "workers/sandbox/proto/wire.h"
@@ -23,7 +23,7 @@ struct sandbox_entry {
     cpu_set_t cpus;
     struct usage *usage;
     bool breached;
-    struct floor *floor; /* or NULL */
+    struct zygote *zygote; /* or NULL */
     int cgroup;          /* -1 */
     uint32_t group;      /* its number */
     struct cgroup_limits limits; /* whoever holds them */

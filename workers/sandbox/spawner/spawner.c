@@ -41,17 +41,17 @@ static bool makes_prewarmed(const struct spawner_state *state)
 }
 
 /* Of those to make, one whose containers are all built: a new one would hold up their building. */
-static struct prewarmed *find_wanted(struct spawner_state *state, const struct floor **ret_floor)
+static struct prewarmed *find_wanted(struct spawner_state *state, const struct zygote **ret_zygote)
 {
     for (size_t i = 0; i < state->count; i++)
         if (state->entries[i].own[OWN_PROC] < 0)
             return NULL;
-    *ret_floor = NULL;
+    *ret_zygote = NULL;
     if (state->prewarmed.is_wanted)
         return &state->prewarmed;
-    for (struct floor *at = state->floors.each; at < state->floors.each + FLOORS_MAX; at++)
+    for (struct zygote *at = state->zygotes.each; at < state->zygotes.each + ZYGOTES_MAX; at++)
         if (at->pid > 0 && at->prewarmed.is_wanted) {
-            *ret_floor = at;
+            *ret_zygote = at;
             return &at->prewarmed;
         }
     return NULL;
@@ -60,9 +60,9 @@ static struct prewarmed *find_wanted(struct spawner_state *state, const struct f
 /* With nothing else to do. Where none can be had, who asks next is told why. */
 static void make_prewarmed(struct spawner_state *state)
 {
-    const struct floor *floor;
-    struct prewarmed *prewarmed = find_wanted(state, &floor);
-    if (prewarmed && prewarmed_make(prewarmed, floor, &spawner_init, ++state->group) < 0)
+    const struct zygote *zygote;
+    struct prewarmed *prewarmed = find_wanted(state, &zygote);
+    if (prewarmed && prewarmed_make(prewarmed, zygote, &spawner_init, ++state->group) < 0)
         prewarmed->is_wanted = false;
 }
 
@@ -129,8 +129,8 @@ static void drop_entry(struct spawner_state *state, struct sandbox_entry *entry)
         cleanup_close(&entry->own[i]);
     cleanup_close(&entry->its_end);
     disks_remove(&spawner_disks, entry->id);
-    if (entry->floor)
-        floors_leave(entry->floor);
+    if (entry->zygote)
+        zygotes_leave(entry->zygote);
     *entry = state->entries[--state->count];
 }
 
@@ -184,7 +184,7 @@ static void reap(struct spawner_state *state)
         else if (pid == state->prewarmed.pid)
             prewarmed_drop(&state->prewarmed);
         else if (!end_unserved(state, pid))
-            floors_forget(&state->floors, pid);
+            zygotes_forget(&state->zygotes, pid);
     }
     if (state->host_proc >= 0)
         kill_strays(state);
@@ -220,7 +220,7 @@ static _Noreturn void end(struct spawner_state *state)
     while (state->host_proc >= 0 && kill_strays(state) > 0)
         waitpid(-1, NULL, 0);
     prewarmed_drop(&state->prewarmed);
-    floors_end(&state->floors);
+    zygotes_end(&state->zygotes);
     disks_close(&spawner_disks);
     _exit(0);
 }
@@ -286,8 +286,8 @@ static void serve_worker(struct spawner_state *state)
 
 static int until_next_ms(struct spawner_state *state)
 {
-    const struct floor *floor;
-    if (makes_prewarmed(state) && find_wanted(state, &floor))
+    const struct zygote *zygote;
+    if (makes_prewarmed(state) && find_wanted(state, &zygote))
         return 0;
     int most = state->is_unswept && cgroups_are_there(&state->setup->cgroups) ? SWEEP_AFTER_MS : -1;
     if (state->count == 0)
@@ -299,8 +299,8 @@ static int until_next_ms(struct spawner_state *state)
 static void sweep_groups(struct spawner_state *state)
 {
     size_t living = state->count + (state->prewarmed.pid > 0);
-    for (size_t i = 0; i < FLOORS_MAX; i++)
-        living += state->floors.each[i].prewarmed.pid > 0;
+    for (size_t i = 0; i < ZYGOTES_MAX; i++)
+        living += state->zygotes.each[i].prewarmed.pid > 0;
     state->is_unswept = cgroups_are_there(&state->setup->cgroups) && cgroups_sweep_containers(&state->setup->cgroups) > living;
 }
 

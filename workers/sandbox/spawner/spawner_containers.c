@@ -35,22 +35,22 @@ int spawner_fork_kernel(struct spawner_state *state)
         const struct sandbox_entry *entry = &state->entries[i];
         struct container_plan limits = {
             .wanted = {.processes = entry->limits.processes, .file_mib = entry->file_mib}};
-        if (entry->id == (uint32_t)state->asked.head.number[0] && entry->floor)
-            code = floor_fork_kernel(entry->floor, &limits, entry->cgroup, state->asked.fds, state->asked.fd_count);
+        if (entry->id == (uint32_t)state->asked.head.number[0] && entry->zygote)
+            code = zygote_fork_kernel(entry->zygote, &limits, entry->cgroup, state->asked.fds, state->asked.fd_count);
     }
     return answer(state, state->asked.head.id, code, code < 0 ? "there is no fork server" : "", NULL, 0);
 }
 
-/* On the floor of its image where it is to have one. */
-static int take_prewarmed(struct spawner_state *state, const struct container_plan *plan, struct prewarmed *ret, struct floor **floor)
+/* On the zygote of its image where it is to have one. */
+static int take_prewarmed(struct spawner_state *state, const struct container_plan *plan, struct prewarmed *ret, struct zygote **zygote)
 {
-    *floor = floors_join(&state->floors, plan);
-    if (*floor && ((*floor)->prewarmed.pid > 0 || prewarmed_make(&(*floor)->prewarmed, *floor, &spawner_init, ++state->group) == 0)) {
-        *ret = prewarmed_take(&(*floor)->prewarmed);
+    *zygote = zygotes_join(&state->zygotes, plan);
+    if (*zygote && ((*zygote)->prewarmed.pid > 0 || prewarmed_make(&(*zygote)->prewarmed, *zygote, &spawner_init, ++state->group) == 0)) {
+        *ret = prewarmed_take(&(*zygote)->prewarmed);
         return 0;
     }
-    if (*floor)
-        floors_leave(take_ptr(floor));
+    if (*zygote)
+        zygotes_leave(take_ptr(zygote));
     int code = state->prewarmed.pid > 0 ? 0 : prewarmed_make(&state->prewarmed, NULL, &spawner_init, ++state->group);
     if (code == 0)
         *ret = prewarmed_take(&state->prewarmed);
@@ -68,7 +68,7 @@ static int instruct(const struct spawner_state *state, const struct prewarmed *p
     return wire_send(prewarmed->control, &state->asked.head, slice_of(state->asked.text, state->asked.text_len), NULL, 0);
 }
 
-static int settle(struct spawner_state *state, const struct container_plan *plan, struct prewarmed *prewarmed, struct floor *floor)
+static int settle(struct spawner_state *state, const struct container_plan *plan, struct prewarmed *prewarmed, struct zygote *zygote)
 {
     struct sandbox_entry entry = {.id = plan->id,
                             .pid = prewarmed->pid,
@@ -77,7 +77,7 @@ static int settle(struct spawner_state *state, const struct container_plan *plan
                             .own = {-1, -1, -1, -1, -1, -1},
                             .its_end = prewarmed->its_end,
                             .file_mib = plan->wanted.file_mib,
-                            .floor = floor,
+                            .zygote = zygote,
                             .cgroup = prewarmed->cgroup,
                             .group = prewarmed->group,
                             .limits = {plan->wanted.memory_mib, plan->wanted.processes,
@@ -88,8 +88,8 @@ static int settle(struct spawner_state *state, const struct container_plan *plan
     if (code == 0)
         code = instruct(state, prewarmed, &entry.cpus);
     if (code < 0) {
-        if (floor)
-            floors_leave(floor);
+        if (zygote)
+            zygotes_leave(zygote);
         return code;
     }
     cpus_load(&state->cpus, &entry.cpus, 1);
@@ -102,15 +102,15 @@ static int move_in(struct spawner_state *state, const struct container_plan *pla
 {
     int code = -EPIPE;
     for (int tries = 0; tries < 2 && code == -EPIPE; tries++) {
-        struct floor *floor;
-        code = take_prewarmed(state, plan, ret, &floor);
-        if (code == 0 && (code = settle(state, plan, ret, floor)) < 0)
+        struct zygote *zygote;
+        code = take_prewarmed(state, plan, ret, &zygote);
+        if (code == 0 && (code = settle(state, plan, ret, zygote)) < 0)
             prewarmed_drop(ret);
     }
     return code;
 }
 
-/* Whoever is forked with its strings, as floors are and what serves FUSE: containers are sent them. */
+/* Whoever is forked with its strings, as zygotes are and what serves FUSE: containers are sent them. */
 static bool is_inherited(const struct container_plan *plan)
 {
     return plan->wanted.kernels || plan->tier == TIER_fuse_overlayfs;

@@ -8,7 +8,7 @@
 #include "common/base/fail.h"
 #include "workers/sandbox/spawner/cpus.h"
 #include "workers/sandbox/spawner/disks.h"
-#include "workers/sandbox/spawner/floor.h"
+#include "workers/sandbox/spawner/zygote.h"
 #include "workers/sandbox/init/init.h"
 #include "workers/sandbox/spawner/prewarmed.h"
 #include "workers/sandbox/spawner/spawner.h"
@@ -26,8 +26,8 @@ struct spawner_state {
     struct fail base; /* why there is none, and so no containers */
     int host_proc; /* /proc, where there are no pid namespaces; -1 */
     struct cpus cpus;
-    struct floors floors;
-    struct prewarmed prewarmed; /* on no floor */
+    struct zygotes zygotes;
+    struct prewarmed prewarmed; /* on no zygote */
     uint32_t group;     /* the last one's number */
     size_t count;
     bool is_unswept; /* there may be groups that nobody is in */

@@ -1,4 +1,4 @@
-#include "workers/sandbox/spawner/floor.h"
+#include "workers/sandbox/spawner/zygote.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@ static const char server_path[] = "/run/sluice/ipython_zygote.py";
 static const char *const interpreters[] = {"/usr/local/bin/python3", "/usr/bin/python3",
                                            "/bin/python3", "/opt/conda/bin/python3"};
 
-/* ---- pid 1 of a floor --------------------------------------------------------------- */
+/* ---- pid 1 of a zygote --------------------------------------------------------------- */
 
 static int write_file(int dir, const char *name, struct slice bytes)
 {
@@ -91,12 +91,12 @@ static void look_after(int proc)
 }
 
 /* Never ends by itself: with it would all sandboxes of the image. */
-static _Noreturn void floor_main(const struct container_plan *plan, int socket)
+static _Noreturn void zygote_main(const struct container_plan *plan, int socket)
 {
     struct container container = {.proc = -1};
     struct fail fail;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    prctl(PR_SET_NAME, "sluice-floor");
+    prctl(PR_SET_NAME, "sluice-zygote");
     int server = fcntl(socket, F_DUPFD_CLOEXEC, 16);
     dup3(server, 3, O_CLOEXEC);
     close_range(4, ~0U, 0);
@@ -122,9 +122,9 @@ static _Noreturn void floor_main(const struct container_plan *plan, int socket)
     }
 }
 
-/* ---- in the spawner: floors --------------------------------------------------------- */
+/* ---- in the spawner: zygotes --------------------------------------------------------- */
 
-/* Which nobody can open any more once the floor is not dumpable. */
+/* Which nobody can open any more once the zygote is not dumpable. */
 static int receive_pids(int server)
 {
     static struct wire_message said;
@@ -133,7 +133,7 @@ static int receive_pids(int server)
     return take_fd(&said.fds[0]);
 }
 
-static int open_floor(const struct container_plan *like, struct floor *ret)
+static int open_zygote(const struct container_plan *like, struct zygote *ret)
 {
     int ends[2], pidfd = -1;
     struct container_plan plan = {.image = like->image,
@@ -141,48 +141,48 @@ static int open_floor(const struct container_plan *like, struct floor *ret)
                              .scratch = like->scratch,
                              .tier = like->tier,
                              .is_host_root = like->is_host_root,
-                             .is_floor = true};
+                             .is_zygote = true};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return -errno;
     AUTO_CLOSE int its_end = ends[1];
     AUTO_CLOSE int server = ends[0];
-    pid_t pid = apart_clone(APART_FLOOR, -1, -1, &pidfd);
+    pid_t pid = apart_clone(APART_ZYGOTE, -1, -1, &pidfd);
     if (pid == 0)
-        floor_main(&plan, its_end);
+        zygote_main(&plan, its_end);
     if (pid < 0)
         return -errno;
     close(pidfd);
     cleanup_close(&its_end);
     its_end = -1;
-    *ret = (struct floor){.image = strdup(like->image), .pid = pid, .pids = high_fds_put(receive_pids(server))};
+    *ret = (struct zygote){.image = strdup(like->image), .pid = pid, .pids = high_fds_put(receive_pids(server))};
     fcntl(server, F_SETFL, O_NONBLOCK);
     ret->server = high_fds_put(take_fd(&server));
     return !ret->image ? -ENOMEM : ret->pids < 0 ? ret->pids : 0;
 }
 
-static void close_floor(struct floor *floor)
+static void close_zygote(struct zygote *zygote)
 {
-    if (floor->pid > 0)
-        kill(floor->pid, SIGKILL);
-    prewarmed_drop(&floor->prewarmed);
-    cleanup_close(&floor->pids);
-    cleanup_close(&floor->server);
-    free(floor->image);
-    *floor = (struct floor){0};
+    if (zygote->pid > 0)
+        kill(zygote->pid, SIGKILL);
+    prewarmed_drop(&zygote->prewarmed);
+    cleanup_close(&zygote->pids);
+    cleanup_close(&zygote->server);
+    free(zygote->image);
+    *zygote = (struct zygote){0};
 }
 
-/* An unused place, else that of the floor which nobody has used for the longest time. */
-static struct floor *find_place(struct floors *floors)
+/* An unused place, else that of the zygote which nobody has used for the longest time. */
+static struct zygote *find_place(struct zygotes *zygotes)
 {
-    struct floor *oldest = NULL;
-    for (struct floor *at = floors->each; at < floors->each + FLOORS_MAX; at++) {
+    struct zygote *oldest = NULL;
+    for (struct zygote *at = zygotes->each; at < zygotes->each + ZYGOTES_MAX; at++) {
         if (!at->image)
             return at;
         if (at->users == 0 && (!oldest || at->used_ms < oldest->used_ms))
             oldest = at;
     }
     if (oldest)
-        close_floor(oldest);
+        close_zygote(oldest);
     return oldest;
 }
 
@@ -192,51 +192,51 @@ static bool can_stand(const struct container_plan *plan)
     return plan->wanted.kernels && plan->tier == TIER_overlay_tmpfs;
 }
 
-struct floor *floors_join(struct floors *floors, const struct container_plan *plan)
+struct zygote *zygotes_join(struct zygotes *zygotes, const struct container_plan *plan)
 {
-    struct floor *floor = NULL;
+    struct zygote *zygote = NULL;
     if (!can_stand(plan))
         return NULL;
-    for (struct floor *at = floors->each; !floor && at < floors->each + FLOORS_MAX; at++)
+    for (struct zygote *at = zygotes->each; !zygote && at < zygotes->each + ZYGOTES_MAX; at++)
         if (at->image && at->pid > 0 && strcmp(at->image, plan->image) == 0)
-            floor = at;
-    if (!floor) {
-        floor = find_place(floors);
-        if (floor && open_floor(plan, floor) < 0) {
-            if (floor->pid > 0)
-                close_floor(floor);
-            floor = NULL;
+            zygote = at;
+    if (!zygote) {
+        zygote = find_place(zygotes);
+        if (zygote && open_zygote(plan, zygote) < 0) {
+            if (zygote->pid > 0)
+                close_zygote(zygote);
+            zygote = NULL;
         }
     }
-    if (floor)
-        floor->users++;
-    return floor;
+    if (zygote)
+        zygote->users++;
+    return zygote;
 }
 
-void floors_leave(struct floor *floor)
+void zygotes_leave(struct zygote *zygote)
 {
-    floor->users--;
-    floor->used_ms = clock_ms();
-    if (floor->users == 0 && (floor->pid == 0 || floor->server < 0))
-        close_floor(floor); /* the next one has a fork server again */
+    zygote->users--;
+    zygote->used_ms = clock_ms();
+    if (zygote->users == 0 && (zygote->pid == 0 || zygote->server < 0))
+        close_zygote(zygote); /* the next one has a fork server again */
 }
 
-void floors_end(struct floors *floors)
+void zygotes_end(struct zygotes *zygotes)
 {
-    for (struct floor *at = floors->each; at < floors->each + FLOORS_MAX; at++)
+    for (struct zygote *at = zygotes->each; at < zygotes->each + ZYGOTES_MAX; at++)
         if (at->image)
-            close_floor(at);
+            close_zygote(at);
 }
 
-void floors_forget(struct floors *floors, pid_t pid)
+void zygotes_forget(struct zygotes *zygotes, pid_t pid)
 {
-    for (struct floor *at = floors->each; at < floors->each + FLOORS_MAX; at++)
+    for (struct zygote *at = zygotes->each; at < zygotes->each + ZYGOTES_MAX; at++)
         if (at->image && at->prewarmed.pid == pid) {
             prewarmed_drop(&at->prewarmed);
         } else if (at->image && at->pid == pid) {
             at->pid = 0;
             if (at->users == 0) /* else its sandboxes are gone too, and each will leave */
-                close_floor(at);
+                close_zygote(at);
         }
 }
 
@@ -261,7 +261,7 @@ static pid_t read_pid(int pidfd)
     return count >= 3 ? pids[count - 3] : -ESRCH;
 }
 
-/* In a process in between, which has our descriptors: only from inside the floor can a pid namespace on it be made. */
+/* In a process in between, which has our descriptors: only from inside the zygote can a pid namespace on it be made. */
 static pid_t step_in(int keeps, int cgroup, int tell)
 {
     int pidfd = -1;
@@ -281,7 +281,7 @@ static int await_step(pid_t step, int told)
     return read(told, &said, sizeof(said)) == sizeof(said) ? said : -EIO;
 }
 
-pid_t floor_clone(const struct floor *floor, int keeps, int cgroup, int *ret_pidfd)
+pid_t zygote_clone(const struct zygote *zygote, int keeps, int cgroup, int *ret_pidfd)
 {
     int ends[2];
     AUTO_CLOSE int home = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
@@ -289,7 +289,7 @@ pid_t floor_clone(const struct floor *floor, int keeps, int cgroup, int *ret_pid
         return -errno;
     AUTO_CLOSE int tell = ends[1];
     AUTO_CLOSE int told = ends[0];
-    if (setns(floor->pids, CLONE_NEWPID) < 0)
+    if (setns(zygote->pids, CLONE_NEWPID) < 0)
         return -errno;
     pid_t step = cgroup_clone(&(struct clone_args){.flags = CLONE_FILES, .exit_signal = SIGCHLD}, -1);
     if (step == 0)
@@ -304,7 +304,7 @@ pid_t floor_clone(const struct floor *floor, int keeps, int cgroup, int *ret_pid
     return pid;
 }
 
-int floor_fork_kernel(struct floor *floor, const struct container_plan *limits, int cgroup, const int *fds,
+int zygote_fork_kernel(struct zygote *zygote, const struct container_plan *limits, int cgroup, const int *fds,
                       size_t fd_count)
 {
     char text[512];
@@ -321,14 +321,14 @@ int floor_fork_kernel(struct floor *floor, const struct container_plan *limits, 
         return -ENOENT;
     memcpy(all, fds, fd_count * sizeof(*fds));
     all[fd_count] = door; /* the last, where there is one: the fork goes through it into the sandbox's group */
-    int sent = floor->server < 0 ? -EPIPE
-                                 : wire_send(floor->server, &head, slice_of(text, (size_t)len), all,
+    int sent = zygote->server < 0 ? -EPIPE
+                                 : wire_send(zygote->server, &head, slice_of(text, (size_t)len), all,
                                              fd_count + (door >= 0));
     if (sent == 0)
         return 0;
     if (sent != -EAGAIN) { /* else it is stuck, perhaps only now */
-        cleanup_close(&floor->server);
-        floor->server = -1;
+        cleanup_close(&zygote->server);
+        zygote->server = -1;
     }
     return -ENOENT;
 }
