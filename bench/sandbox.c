@@ -19,7 +19,7 @@
 
 #include "common/base/clock.h"
 #include "workers/runtime/fiber.h"
-#include "workers/sandbox/container/apart.h"
+#include "workers/sandbox/container/namespaces.h"
 #include "workers/sandbox/sandbox.h"
 
 enum { TOGETHER_MAX = 4, PAUSE_MS = 2 };
@@ -91,7 +91,7 @@ static void measure_namespaces(void)
     for (size_t i = 0; i < count; i++) {
         int status, pidfd = -1;
         int64_t began_us = clock_us();
-        pid_t pid = apart_clone(APART_CONTAINER, -1, -1, &pidfd);
+        pid_t pid = namespaces_clone(NAMESPACES_CONTAINER, -1, -1, &pidfd);
         if (pid == 0)
             _exit(0);
         if (pid < 0)
@@ -302,7 +302,7 @@ static void measure_memory_floor(void)
         give_up("pipe", strerror(errno));
     note_memory();
     for (; made < alive; made++) {
-        pids[made] = apart_clone(APART_CONTAINER, -1, -1, &pidfd);
+        pids[made] = namespaces_clone(NAMESPACES_CONTAINER, -1, -1, &pidfd);
         if (pids[made] == 0)
             live_with_a_sleep(ready[1]);
         if (pids[made] < 0)

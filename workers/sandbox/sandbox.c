@@ -297,7 +297,7 @@ static struct sandbox *make_sandbox(struct spawner *spawner, const struct sandbo
                                 .holds = 1,
                                 .usage = usage,
                                 .alive = true,
-                                .kernels = plan->kernels && tier_is_apart(spawner->tier),
+                                .kernels = plan->kernels && tier_has_namespaces(spawner->tier),
                                 .end_signal = sandbox_backend(spawner->tier)->end_signal,
                                 .pidfd = made->fds[0],
                                 .cgroup = made->fds[2],

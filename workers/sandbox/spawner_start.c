@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 
 #include "common/base/cleanup.h"
-#include "workers/sandbox/container/apart.h"
+#include "workers/sandbox/container/namespaces.h"
 #include "workers/sandbox/program.h"
 #include "workers/sandbox/sandbox_inside.h"
 #include "workers/sandbox/container/secrets.h"
@@ -73,7 +73,7 @@ static void list_environment(char *ret[])
 }
 
 /* In the child. Its descriptors: those of ours that are for everybody, the wire, and no other. */
-static int become_spawner(int program, int socket, bool is_apart, struct fail *fail)
+static int become_spawner(int program, int socket, bool has_namespaces, struct fail *fail)
 {
     static char name[] = "sluice-spawner";
     char *arguments[] = {name, NULL}, *environment[COUNT(environment_kept) + 1];
@@ -82,7 +82,7 @@ static int become_spawner(int program, int socket, bool is_apart, struct fail *f
     if (program < 0 || socket < 0 || dup2(socket, SPAWNER_WORKER_FD) < 0 ||
         close_range(SPAWNER_WORKER_FD + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
         return sandbox_say(fail, -errno, "the spawner's descriptors");
-    if (is_apart && keep_rights() < 0)
+    if (has_namespaces && keep_rights() < 0)
         return sandbox_say(fail, -errno, "the spawner's rights");
     list_environment(environment);
     execveat(program, "", arguments, environment, AT_EMPTY_PATH);
@@ -90,26 +90,26 @@ static int become_spawner(int program, int socket, bool is_apart, struct fail *f
 }
 
 /* It answers itself, or we do that in its place. */
-static _Noreturn void execute(int program, int socket, bool is_apart)
+static _Noreturn void execute(int program, int socket, bool has_namespaces)
 {
     struct fail fail;
     struct wire_head head = {.verb = WIRE_DONE};
-    head.number[0] = become_spawner(program, socket, is_apart, &fail);
+    head.number[0] = become_spawner(program, socket, has_namespaces, &fail);
     wire_send(socket, &head, slice_from_str(fail.text), NULL, 0);
     _exit(1);
 }
 
-static int fork_spawner(struct spawner *spawner, int program, bool *is_apart, struct fail *fail)
+static int fork_spawner(struct spawner *spawner, int program, bool *has_namespaces, struct fail *fail)
 {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return sandbox_say(fail, -errno, "a socket for the spawner");
     spawner->socket = ends[0];
-    spawner->pid = tier_is_apart(spawner->tier) ? apart_fork(is_apart) : apart_fork_plainly();
+    spawner->pid = tier_has_namespaces(spawner->tier) ? namespaces_fork(has_namespaces) : namespaces_skip();
     int code = spawner->pid < 0 ? sandbox_say(fail, -errno, "cannot start the spawner") : 0;
     if (spawner->pid == 0) {
         close(ends[0]);
-        execute(program, ends[1], *is_apart);
+        execute(program, ends[1], *has_namespaces);
     }
     close(ends[1]);
     return code;
@@ -178,7 +178,7 @@ static int prepare(struct spawner *spawner, struct spawner_setup *setup, const c
 static int execute_and_tell(struct spawner *spawner, struct spawner_setup *setup, const char *scratch, struct fail *fail)
 {
     AUTO_CLOSE int program = program_open(spawner_program(), "sluice-spawner", scratch, fail);
-    int code = program < 0 ? program : fork_spawner(spawner, program, &setup->is_apart, fail);
+    int code = program < 0 ? program : fork_spawner(spawner, program, &setup->has_namespaces, fail);
     return code == 0 ? hand_over(spawner, setup, fail) : code;
 }
 

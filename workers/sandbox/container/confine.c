@@ -41,7 +41,7 @@ struct container_limits container_limits(const struct container_plan *plan)
                  {RLIMIT_MSGQUEUE, CONTAINER_QUEUES_MAX},
                  {RLIMIT_NPROC, plan->wanted.processes + 1}}, /* pid 1 counts too */
         /* without a namespace of its own, all processes of the user would count */
-        .count = tier_is_apart(plan->tier) ? 6 : 3,
+        .count = tier_has_namespaces(plan->tier) ? 6 : 3,
     };
 }
 

@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 
 #include "common/base/cleanup.h"
-#include "workers/sandbox/container/apart.h"
+#include "workers/sandbox/container/namespaces.h"
 #include "workers/sandbox/probe/facts.h"
 
 enum {
@@ -392,7 +392,7 @@ int container_prepare(const struct container_plan *plan, struct container *ret, 
     *ret = (struct container){.upper = -1, .disk = -1, .commands = -1, .outputs = -1, .proc = -1, .base = -1,
                          .stage = -1, .workspace = "/workspace"};
     umask(0);
-    int code = plan->is_zygote ? 0 : apart_take_identity(plan->uid, plan->gid, fail);
+    int code = plan->is_zygote ? 0 : namespaces_take_identity(plan->uid, plan->gid, fail);
     if (code == 0)
         code = raise_loopback(fail);
     if (code == 0)

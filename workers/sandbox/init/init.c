@@ -81,7 +81,7 @@ static void open_own(const struct init *init, int own[OWN_COUNT])
     own[OWN_PROC] = openat(proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     own[OWN_DISK] = init->container.disk < 0 ? -1 : fcntl(init->container.disk, F_DUPFD_CLOEXEC, 0);
     own[OWN_SEGMENTS] = openat(proc, "sysvipc/shm", O_RDONLY | O_CLOEXEC);
-    own[OWN_OUTPUTS] = tier_is_apart(tier) ? fcntl(init->container.outputs, F_DUPFD_CLOEXEC, 0) : -1;
+    own[OWN_OUTPUTS] = tier_has_namespaces(tier) ? fcntl(init->container.outputs, F_DUPFD_CLOEXEC, 0) : -1;
     own[OWN_SOCKETS] = tier_has_root(tier) ? openat(proc, "net/sockstat", O_RDONLY | O_CLOEXEC) : -1;
     own[OWN_ASK] = tier_has_root(tier) ? socket_memory_open() : -1;
 }

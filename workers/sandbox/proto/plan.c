@@ -16,7 +16,7 @@ bool plan_read(struct container_plan *ret, const struct wire_message *message, c
                               .is_host_root = setup->is_host_root};
     memcpy(&ret->wanted, message->text, sizeof(ret->wanted));
     ret->usage = &setup->usages[ret->wanted.usage];
-    ret->wanted.kernels &= setup->is_apart;
+    ret->wanted.kernels &= setup->has_namespaces;
     const char *layer;
     while ((layer = wire_next_string(message, &from))) {
         if (ret->layer_count == CONTAINER_LAYERS_MAX)

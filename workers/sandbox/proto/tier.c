@@ -17,7 +17,7 @@ const char *tier_word(enum tier tier) { return tier < TIER_COUNT ? tiers[tier].w
 uint32_t tier_needs(enum tier tier) { return tiers[tier].needs; }
 
 const char *tier_warning(enum tier tier) { return tier < TIER_COUNT ? tiers[tier].warning : ""; }
-bool tier_is_apart(enum tier tier) { return tiers[tier].needs & NEED(namespaces); }
+bool tier_has_namespaces(enum tier tier) { return tiers[tier].needs & NEED(namespaces); }
 bool tier_has_root(enum tier tier) { return tier != TIER_landlock; }
 
 bool tier_is_on_disk(enum tier tier)

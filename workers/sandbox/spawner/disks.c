@@ -157,7 +157,7 @@ int disks_make(struct disks *disks, struct container_plan *plan, char path[DISKS
         disks_remove(disks, plan->id);
     else if (disks->quota >= 0)
         order(disks, &(struct quota_order){.id = plan->id,
-                                            .is_whole = !tier_is_apart(disks->tier),
+                                            .is_whole = !tier_has_namespaces(disks->tier),
                                             .bytes = plan->wanted.disk_mib << 20,
                                             .inodes = container_disk_inodes(plan),
                                             .usage = plan->usage});

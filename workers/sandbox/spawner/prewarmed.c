@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 
 #include "common/base/cleanup.h"
-#include "workers/sandbox/container/apart.h"
+#include "workers/sandbox/container/namespaces.h"
 #include "workers/sandbox/cgroup/cgroup.h"
 #include "workers/sandbox/spawner/zygote.h"
 #include "workers/sandbox/init/init.h"
@@ -16,7 +16,7 @@ static pid_t clone_one(const struct zygote *zygote, const struct init_setup *set
 {
     if (zygote)
         return zygote_clone(zygote, keeps, cgroup, ret_pidfd);
-    pid_t pid = tier_is_apart(setup->spawner->tier) ? apart_clone(APART_CONTAINER, keeps, cgroup, ret_pidfd)
+    pid_t pid = tier_has_namespaces(setup->spawner->tier) ? namespaces_clone(NAMESPACES_CONTAINER, keeps, cgroup, ret_pidfd)
                                                     : landlock_container_fork(keeps, cgroup, ret_pidfd);
     return pid < 0 ? -errno : pid;
 }

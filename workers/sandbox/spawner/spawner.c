@@ -37,7 +37,7 @@ struct init_setup spawner_init;
 /* fuse-overlayfs: a container's mounts come with its namespace, so that it is made after them. */
 static bool makes_prewarmed(const struct spawner_state *state)
 {
-    return tier_is_apart(state->setup->tier) && state->setup->tier != TIER_fuse_overlayfs;
+    return tier_has_namespaces(state->setup->tier) && state->setup->tier != TIER_fuse_overlayfs;
 }
 
 /* Of those to make, one whose containers are all built: a new one would hold up their building. */
@@ -317,9 +317,9 @@ static void prepare_containers(struct spawner_state *state)
     const struct spawner_setup *setup = state->setup;
     if (setup->tier == TIER_landlock)
         plain_filter_prepare();
-    if (!tier_is_apart(setup->tier))
+    if (!tier_has_namespaces(setup->tier))
         prepare_plain(state);
-    else if (!setup->is_apart)
+    else if (!setup->has_namespaces)
         return; /* clones fail, and say why */
     else
         base_mounts_make(setup->scratch, &state->base);

@@ -4,7 +4,7 @@
  * mapped and written to. It builds nothing itself: each new pid 1 builds its own container and answers the worker over its own
  * socket. What the spawner keeps is an eye on their memory and processes.
  *
- * It lives in a user, mount and pid namespace of its own (apart.h): those of the sandboxes are
+ * It lives in a user, mount and pid namespace of its own (namespaces.h): those of the sandboxes are
  * children of its own, it has no right on the host, and with it they all end.
  */
 #ifndef SLUICE_WORKERS_SANDBOX_SPAWNER_SPAWNER_H
@@ -23,7 +23,7 @@ struct usage;
 /* What the worker decides; told in these bytes, as both were built together. */
 struct spawner_setup {
     enum tier tier;
-    bool is_apart, is_host_root;
+    bool has_namespaces, is_host_root;
     bool is_in_memory; /* what sandboxes write */
     char scratch[PATH_MAX], disks[PATH_MAX]; /* disks: where tiers that write to a disk do so */
     uint64_t rights;   /* where it is not apart: capabilities that the worker has */

@@ -30,7 +30,7 @@ static int own_rights(void)
     if (syscall(SYS_capget, &header, rights) < 0)
         return -errno;
     for (int i = 0; i < 2; i++) {
-        rights[i].permitted &= setup.is_apart ? ~0u : (uint32_t)(setup.rights >> 32 * i);
+        rights[i].permitted &= setup.has_namespaces ? ~0u : (uint32_t)(setup.rights >> 32 * i);
         rights[i].effective = rights[i].permitted;
         rights[i].inheritable = 0;
     }

@@ -16,7 +16,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
-#include "workers/sandbox/container/apart.h"
+#include "workers/sandbox/container/namespaces.h"
 #include "workers/sandbox/cgroup/cgroup.h"
 #include "workers/sandbox/init/launch.h"
 #include "workers/sandbox/init/proc.h"
@@ -146,7 +146,7 @@ static int open_zygote(const struct container_plan *like, struct zygote *ret)
         return -errno;
     AUTO_CLOSE int its_end = ends[1];
     AUTO_CLOSE int server = ends[0];
-    pid_t pid = apart_clone(APART_ZYGOTE, -1, -1, &pidfd);
+    pid_t pid = namespaces_clone(NAMESPACES_ZYGOTE, -1, -1, &pidfd);
     if (pid == 0)
         zygote_main(&plan, its_end);
     if (pid < 0)
@@ -265,7 +265,7 @@ static pid_t read_pid(int pidfd)
 static pid_t step_in(int keeps, int cgroup, int tell)
 {
     int pidfd = -1;
-    pid_t pid = apart_clone(APART_CONTAINER | APART_SIBLING, keeps, cgroup, &pidfd);
+    pid_t pid = namespaces_clone(NAMESPACES_CONTAINER | NAMESPACES_SIBLING, keeps, cgroup, &pidfd);
     if (pid == 0)
         return 0;
     int said = pid < 0 ? -errno : pidfd;

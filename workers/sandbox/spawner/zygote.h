@@ -6,7 +6,7 @@
  * what runs in the sandboxes: it has no capability, no network, no file of ours, the sandboxes'
  * system call filter but for setns, and can see and signal processes of its own image only. It
  * enters a sandbox whose namespaces it is handed because it has the uid that owns the spawner's user
- * namespace (apart.h), and only from a pid namespace around the sandbox's: hence the zygote.
+ * namespace (namespaces.h), and only from a pid namespace around the sandbox's: hence the zygote.
  *
  * Nothing in a sandbox can reach it: it is in no namespace of theirs, and no socket leads there.
  */

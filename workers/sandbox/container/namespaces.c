@@ -1,4 +1,4 @@
-#include "workers/sandbox/container/apart.h"
+#include "workers/sandbox/container/namespaces.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ static int write_own(const char *path, const char *text, const char *hint, struc
     return 0;
 }
 
-int apart_take_identity(uid_t uid, gid_t gid, struct fail *fail)
+int namespaces_take_identity(uid_t uid, gid_t gid, struct fail *fail)
 {
     char map[64];
     int code = write_own("/proc/self/setgroups", "deny", "", fail);
@@ -42,13 +42,13 @@ int apart_take_identity(uid_t uid, gid_t gid, struct fail *fail)
 
 /* ---- the fork ----------------------------------------------------------------------- */
 
-pid_t apart_clone(unsigned how, int keeps, int cgroup, int *ret_pidfd)
+pid_t namespaces_clone(unsigned how, int keeps, int cgroup, int *ret_pidfd)
 {
-    bool is_sibling = how & APART_SIBLING; /* the kernel takes our own exit signal then */
+    bool is_sibling = how & NAMESPACES_SIBLING; /* the kernel takes our own exit signal then */
     struct clone_args args = {
         .flags = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP |
                  CLONE_NEWNET | CLONE_PIDFD | (is_sibling ? CLONE_PARENT : 0) |
-                 (how & APART_CONTAINER ? CLONE_NEWUSER : 0),
+                 (how & NAMESPACES_CONTAINER ? CLONE_NEWUSER : 0),
         .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
         .exit_signal = is_sibling ? 0 : SIGCHLD,
     };
@@ -67,12 +67,12 @@ static void settle(int tell, uid_t uid, gid_t gid)
 {
     struct fail fail;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (apart_take_identity(uid, gid, &fail) < 0 || write(tell, "", 1) != 1)
+    if (namespaces_take_identity(uid, gid, &fail) < 0 || write(tell, "", 1) != 1)
         _exit(1);
     close(tell);
 }
 
-pid_t apart_fork_plainly(void)
+pid_t namespaces_skip(void)
 {
     pid_t parent = getpid(), pid = fork();
     if (pid == 0) {
@@ -83,13 +83,13 @@ pid_t apart_fork_plainly(void)
     return pid;
 }
 
-pid_t apart_fork(bool *is_apart)
+pid_t namespaces_fork(bool *has_namespaces)
 {
     uid_t uid = geteuid();
     gid_t gid = getegid();
     int ends[2];
     char settled;
-    *is_apart = true;
+    *has_namespaces = true;
     if (pipe2(ends, O_CLOEXEC) < 0)
         return -1;
     AUTO_CLOSE int told = ends[0];
@@ -102,6 +102,6 @@ pid_t apart_fork(bool *is_apart)
         return pid;
     if (pid > 0)
         waitpid(pid, NULL, 0);
-    *is_apart = false;
-    return apart_fork_plainly();
+    *has_namespaces = false;
+    return namespaces_skip();
 }
