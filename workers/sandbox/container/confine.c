@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
-#include "workers/sandbox/container/filter.h"
+#include "workers/sandbox/container/seccomp.h"
 #include "workers/sandbox/container/container.h"
 
 enum { PROCESSES_SPARE = 8 };
@@ -116,7 +116,7 @@ static const uint32_t own_process = 0, first_process = 1;
 #define NOT_OF_FIRST(call, number)                                                                 \
     {call, number, BPF_JEQ, &first_process, 1, SECCOMP_RET_ERRNO | EPERM, SECCOMP_RET_ALLOW}
 
-static const struct filter_argument argument_rules[] = {
+static const struct seccomp_argument argument_rules[] = {
     {__NR_clone, 0, BPF_JSET, &new_namespaces, 1, SECCOMP_RET_ERRNO | EPERM, SECCOMP_RET_ALLOW},
     {__NR_ioctl, 1, BPF_JEQ, denied_ioctls, COUNT(denied_ioctls), SECCOMP_RET_ERRNO | EPERM,
      SECCOMP_RET_ALLOW},
@@ -131,14 +131,14 @@ static const struct filter_argument argument_rules[] = {
 };
 
 /* In every tier. */
-static const struct filter_argument shared_rules[] = {
+static const struct seccomp_argument shared_rules[] = {
     {__NR_fcntl, 1, BPF_JEQ, denied_commands, COUNT(denied_commands), SECCOMP_RET_ERRNO | EPERM, SECCOMP_RET_ALLOW},
     {__NR_setsockopt, 2, BPF_JEQ, buffer_options, COUNT(buffer_options), SECCOMP_RET_ERRNO, SECCOMP_RET_ALLOW, true, 1,
      SOL_SOCKET},
 };
 
 /* Made once, for all containers: container_prepare_filter. */
-static struct filter filter;
+static struct seccomp_filter filter;
 
 /* What a fork server of kernels needs all the same. */
 static bool is_of_servers(uint32_t call)
@@ -146,26 +146,26 @@ static bool is_of_servers(uint32_t call)
     return call == __NR_setns || call == __NR_sched_setaffinity;
 }
 
-void container_deny_calls(struct filter_rules *rules, bool is_server)
+void container_deny_calls(struct seccomp_rules *rules, bool is_server)
 {
     for (size_t i = 0; i < COUNT(denied_calls); i++)
         if (!is_server || !is_of_servers(denied_calls[i]))
-            filter_add(rules, &denied_calls[i], 1, SECCOMP_RET_ERRNO | EPERM);
-    filter_add(rules, unknown_calls, COUNT(unknown_calls), SECCOMP_RET_ERRNO | ENOSYS);
-    filter_add_arguments(rules, shared_rules, COUNT(shared_rules));
+            seccomp_add(rules, &denied_calls[i], 1, SECCOMP_RET_ERRNO | EPERM);
+    seccomp_add(rules, unknown_calls, COUNT(unknown_calls), SECCOMP_RET_ERRNO | ENOSYS);
+    seccomp_add_arguments(rules, shared_rules, COUNT(shared_rules));
 }
 
 static void make_filter(bool is_server)
 {
-    struct filter_rules rules = {.count = 0};
+    struct seccomp_rules rules = {.count = 0};
     container_deny_calls(&rules, is_server);
-    filter_add_arguments(&rules, argument_rules, COUNT(argument_rules));
-    filter_make(&filter, &rules);
+    seccomp_add_arguments(&rules, argument_rules, COUNT(argument_rules));
+    seccomp_make(&filter, &rules);
 }
 
 void container_prepare_filter(void) { make_filter(false); }
 
-int container_apply_filter(struct fail *fail) { return filter_apply(&filter, 0, fail); }
+int container_apply_filter(struct fail *fail) { return seccomp_apply(&filter, 0, fail); }
 
 struct slice container_filter(void)
 {
@@ -219,5 +219,5 @@ int container_confine_server(struct fail *fail)
     limit(RLIMIT_CORE, 0);
     make_filter(true); /* of this process alone */
     int code = container_drop_rights(0, fail);
-    return code < 0 ? code : filter_apply(&filter, 0, fail);
+    return code < 0 ? code : seccomp_apply(&filter, 0, fail);
 }

@@ -13,8 +13,8 @@
 
 #include "common/base/fail.h"
 #include "common/base/slice.h"
-#include "workers/sandbox/container/filter.h"
-#include "workers/sandbox/backends/landlock/petition.h"
+#include "workers/sandbox/container/seccomp.h"
+#include "workers/sandbox/backends/landlock/seccomp_notify.h"
 #include "workers/sandbox/proto/tier.h"
 #include "workers/sandbox/proto/wire.h"
 
@@ -55,7 +55,7 @@ struct container {
     const char *workspace; /* home and working directory, as those inside name it; borrowed, as settings are */
     const char *settings[CONTAINER_SETTINGS_MAX]; /* in their environment beside, or in place of, the usual */
     size_t setting_count;
-    struct petitions petitions; /* of a container of Landlock's */
+    struct seccomp_notify seccomp_notify; /* of a container of Landlock's */
     char variables[LISTENERS_MAX][LISTENER_VARIABLE_SIZE]; /* what they tell those inside */
 };
 
@@ -76,7 +76,7 @@ int container_confine(const struct container_plan *plan, struct fail *fail);
  * which what it forks gives up, and binding to CPUs. */
 int container_confine_server(struct fail *fail);
 /* The calls that no container has. */
-void container_deny_calls(struct filter_rules *rules, bool is_server);
+void container_deny_calls(struct seccomp_rules *rules, bool is_server);
 /* Makes of this process, and of what it starts, the first that the kernel ends when memory runs out. */
 int container_offer_to_killer(struct fail *fail);
 /* The way back to capabilities that are given up, which takes CAP_SETPCAP. */

@@ -192,12 +192,12 @@ static _Noreturn void live(struct init *init)
         on[1] = (struct pollfd){init->signals, POLLIN, 0};
         size_t under_way = starts_poll(&init->starts, on + 2);
         struct pollfd *asking = on + 2 + under_way;
-        size_t asking_count = petition_poll(&init->container.petitions, asking, PETITIONERS_MAX);
+        size_t asking_count = seccomp_notify_poll(&init->container.seccomp_notify, asking, NOTIFIERS_MAX);
         poll(on, 2 + under_way + asking_count, starts_left_ms(&init->starts));
         init_settle(init);
         if (on[1].revents && read_signals(init))
             init_end(init);
-        petition_serve(&init->container.petitions, asking, asking_count);
+        seccomp_notify_serve(&init->container.seccomp_notify, asking, asking_count);
         if (on[0].revents)
             serve(init);
     }

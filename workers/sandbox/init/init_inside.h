@@ -11,7 +11,7 @@
 #include "workers/sandbox/backends/backend.h"
 #include "workers/sandbox/proto/wire.h"
 
-enum { INIT_POLLED_MAX = 2 + STARTS_MAX + PETITIONERS_MAX };
+enum { INIT_POLLED_MAX = 2 + STARTS_MAX + NOTIFIERS_MAX };
 
 struct init {
     int control, signals; /* signalfd */

@@ -316,7 +316,7 @@ static void prepare_containers(struct spawner_state *state)
 {
     const struct spawner_setup *setup = state->setup;
     if (setup->tier == TIER_landlock)
-        plain_filter_prepare();
+        landlock_filter_prepare();
     if (!tier_has_namespaces(setup->tier))
         prepare_plain(state);
     else if (!setup->has_namespaces)

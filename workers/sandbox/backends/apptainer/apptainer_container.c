@@ -97,7 +97,7 @@ static int copy_from_image(struct site *site, int upper, const char *name, struc
     if (lstat(path, &it) < 0 || !S_ISDIR(it.st_mode))
         return 0;
     AUTO_CLOSE int to = site_open_dir(upper, name, fail);
-    return to < 0 ? to : plain_layers_copy_dir(path, to, site->plan->usage, fail);
+    return to < 0 ? to : landlock_layers_copy_dir(path, to, site->plan->usage, fail);
 }
 
 static int fill_upper(struct site *site, int upper, struct fail *fail)
@@ -111,7 +111,7 @@ static int fill_upper(struct site *site, int upper, struct fail *fail)
             code = copy_from_image(site, upper, names[i], fail);
     }
     for (size_t i = 0; i < plan->layer_count && code == 0; i++)
-        code = plain_layers_copy(plan->layers[i], upper, plan->tier, plan->usage, fail);
+        code = landlock_layers_copy(plan->layers[i], upper, plan->tier, plan->usage, fail);
     for (size_t i = 0; i < 2 && code == 0; i++)
         code = plain_need_dir(upper, names[i], fail);
     return code;

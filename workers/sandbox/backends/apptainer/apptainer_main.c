@@ -69,16 +69,16 @@ static int keep_own_share(struct fail *fail)
 {
     static const uint32_t a_process = PRIO_PROCESS, itself = 0;
     enum { IO_OF_A_PROCESS = 1, DENY = SECCOMP_RET_ERRNO | EPERM };
-    static const struct filter_argument arguments[] = {
+    static const struct seccomp_argument arguments[] = {
         {__NR_setpriority, 0, BPF_JEQ, &a_process, 1, SECCOMP_RET_ALLOW, DENY},
         {__NR_ioprio_set, 1, BPF_JEQ, &itself, 1, SECCOMP_RET_ALLOW, DENY, .has_other = true, .other_number = 0,
          .other_value = IO_OF_A_PROCESS},
     };
-    static struct filter filter;
-    struct filter_rules rules = {.count = 0};
-    filter_add_arguments(&rules, arguments, sizeof(arguments) / sizeof(*arguments));
-    filter_make(&filter, &rules);
-    return filter_apply(&filter, 0, fail);
+    static struct seccomp_filter filter;
+    struct seccomp_rules rules = {.count = 0};
+    seccomp_add_arguments(&rules, arguments, sizeof(arguments) / sizeof(*arguments));
+    seccomp_make(&filter, &rules);
+    return seccomp_apply(&filter, 0, fail);
 }
 
 /* Processes are the user's of the host, and counted among all of those: they are watched instead. */

@@ -55,7 +55,7 @@ static int fill_upper(const struct container_plan *plan, int upper, struct fail 
 {
     int code = 0;
     for (size_t i = 0; i < plan->layer_count && code == 0; i++)
-        code = plain_layers_copy(plan->layers[i], upper, plan->tier, plan->usage, fail);
+        code = landlock_layers_copy(plan->layers[i], upper, plan->tier, plan->usage, fail);
     if (code == 0)
         code = plain_need_dir(upper, "workspace", fail);
     return code == 0 ? plain_need_dir(upper, "tmp", fail) : code;
@@ -116,8 +116,8 @@ static int learn_names(struct container *container, struct fail *fail)
     if (code < 0)
         return code;
     set_settings(container);
-    container->petitions.places[0] = places.upper;
-    container->petitions.places[1] = places.out;
+    container->seccomp_notify.places[0] = places.upper;
+    container->seccomp_notify.places[1] = places.out;
     return 0;
 }
 
@@ -204,8 +204,8 @@ int landlock_container_meet(struct container *container, int told, struct fail *
     static struct wire_message message;
     int got = wire_receive(told, &message);
     if (got > 0 && message.fd_count == 1)
-        return petition_add(&container->petitions, take_fd(&message.fds[0]))
-                   ? 0 : fail_set(fail, -EAGAIN, "%d processes and their children run", PETITIONERS_MAX);
+        return seccomp_notify_add(&container->seccomp_notify, take_fd(&message.fds[0]))
+                   ? 0 : fail_set(fail, -EAGAIN, "%d processes and their children run", NOTIFIERS_MAX);
     wire_close_fds(&message);
     return fail_set(fail, -EIO, "a process could not be walled in");
 }

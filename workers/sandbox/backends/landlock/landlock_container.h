@@ -2,7 +2,7 @@
  * landlock_container.h - a container without namespaces, for machines that forbid them (tier landlock): a directory of
  * its own, walls of Landlock around its processes (landlock.h), and a system call filter for what those
  * do not hold back: sockets, System V memory, ptrace, other processes' priorities, and the modes, owners
- * and times of files (petition.h).
+ * and times of files (seccomp_notify.h).
  *
  *     <plan->disk>/upper/workspace   home and working directory
  *     <plan->disk>/upper/tmp         $TMPDIR
@@ -18,7 +18,7 @@
 #include "workers/sandbox/container/container.h"
 
 /* Makes the filter of all containers; once, before any. */
-void plain_filter_prepare(void);
+void landlock_filter_prepare(void);
 /* As fork(2), with a pidfd; `keeps` as for high_fds_clone (high_fds.h); born in `cgroup` (cgroup.h) where that is not -1. */
 pid_t landlock_container_fork(int keeps, int cgroup, int *ret_pidfd);
 int landlock_container_build(const struct container_plan *plan, struct container *ret, struct fail *fail);
@@ -30,11 +30,11 @@ int landlock_container_guard(int tell, struct fail *fail);
 /* ... where the first process takes it. */
 int landlock_container_meet(struct container *container, int told, struct fail *fail);
 
-/* plain_layers.c: copies what is in `layer`, a lower directory, over what `upper` has; noted in the usage as
+/* landlock_layers.c: copies what is in `layer`, a lower directory, over what `upper` has; noted in the usage as
  * the container's own. -ENOTSUP where it changes more than workspace and tmp. */
-int plain_layers_copy(const char *layer, int upper, enum tier tier, struct usage *usage, struct fail *fail);
+int landlock_layers_copy(const char *layer, int upper, enum tier tier, struct usage *usage, struct fail *fail);
 /* The same of any directory, whatever it has at its top. */
-int plain_layers_copy_dir(const char *path, int to, struct usage *usage, struct fail *fail);
+int landlock_layers_copy_dir(const char *path, int to, struct usage *usage, struct fail *fail);
 /* Makes the directory `name`; what else is there, a link too, goes: a layer may have put anything in its place. */
 int plain_need_dir(int at, const char *name, struct fail *fail);
 

@@ -10,7 +10,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/sandbox/backends/landlock/landlock.h"
-#include "workers/sandbox/backends/landlock/petition.h"
+#include "workers/sandbox/backends/landlock/seccomp_notify.h"
 #include "workers/sandbox/backends/landlock/landlock_container.h"
 #include "workers/sandbox/proto/wire.h"
 
@@ -32,7 +32,7 @@ static const uint32_t refused[] = {
 #endif
 };
 
-/* Memory, queues and watches that belong to the whole machine; old forms of calls that petition.h serves. */
+/* Memory, queues and watches that belong to the whole machine; old forms of calls that seccomp_notify.h serves. */
 static const uint32_t unknown[] = {
     __NR_shmget,  __NR_shmat,   __NR_shmctl,     __NR_msgrcv,  __NR_msgctl,    __NR_semget,
     __NR_semop,   __NR_semctl,  __NR_semtimedop, __NR_mq_open, __NR_mq_unlink, __NR_inotify_init1,
@@ -60,7 +60,7 @@ static const uint32_t pair_types[] = {SOCK_STREAM, SOCK_STREAM | SOCK_CLOEXEC, S
                                       SOCK_SEQPACKET | SOCK_NONBLOCK,
                                       SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK};
 
-static const struct filter_argument arguments[] = {
+static const struct seccomp_argument arguments[] = {
     {__NR_clone, 0, BPF_JSET, &namespaces, 1, DENY, SECCOMP_RET_ALLOW},
     {__NR_ioctl, 1, BPF_JEQ, denied_ioctls, COUNT(denied_ioctls), DENY, SECCOMP_RET_ALLOW},
     {__NR_socketpair, 1, BPF_JEQ, pair_types, COUNT(pair_types), SECCOMP_RET_ALLOW, DENY,
@@ -71,24 +71,24 @@ static const struct filter_argument arguments[] = {
     {__NR_sched_setattr, 0, BPF_JEQ, &own_process, 1, SECCOMP_RET_ALLOW, DENY},
 };
 
-static struct filter filter;
+static struct seccomp_filter filter;
 
-void plain_filter_prepare(void)
+void landlock_filter_prepare(void)
 {
-    struct filter_rules rules = {.count = 0};
+    struct seccomp_rules rules = {.count = 0};
     container_deny_calls(&rules, false);
-    filter_add(&rules, refused, COUNT(refused), DENY);
-    filter_add(&rules, unknown, COUNT(unknown), SECCOMP_RET_ERRNO | ENOSYS);
-    filter_add(&rules, unsupported, COUNT(unsupported), SECCOMP_RET_ERRNO | EOPNOTSUPP);
-    filter_add_arguments(&rules, arguments, COUNT(arguments));
-    petition_rules(&rules);
-    filter_make(&filter, &rules);
+    seccomp_add(&rules, refused, COUNT(refused), DENY);
+    seccomp_add(&rules, unknown, COUNT(unknown), SECCOMP_RET_ERRNO | ENOSYS);
+    seccomp_add(&rules, unsupported, COUNT(unsupported), SECCOMP_RET_ERRNO | EOPNOTSUPP);
+    seccomp_add_arguments(&rules, arguments, COUNT(arguments));
+    seccomp_notify_rules(&rules);
+    seccomp_make(&filter, &rules);
 }
 
 int landlock_container_guard(int tell, struct fail *fail)
 {
     int code = landlock_seclude(fail);
-    AUTO_CLOSE int listener = code < 0 ? -1 : filter_apply(&filter, SECCOMP_FILTER_FLAG_NEW_LISTENER, fail);
+    AUTO_CLOSE int listener = code < 0 ? -1 : seccomp_apply(&filter, SECCOMP_FILTER_FLAG_NEW_LISTENER, fail);
     if (listener < 0)
         return fail->code;
     return wire_send(tell, &(struct wire_head){0}, (struct slice){0}, &listener, 1);

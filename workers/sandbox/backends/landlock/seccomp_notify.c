@@ -1,4 +1,4 @@
-#include "workers/sandbox/backends/landlock/petition.h"
+#include "workers/sandbox/backends/landlock/seccomp_notify.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,10 +37,10 @@ static const struct call {
 };
 enum { CALLS = sizeof(calls) / sizeof(*calls) };
 
-void petition_rules(struct filter_rules *rules)
+void seccomp_notify_rules(struct seccomp_rules *rules)
 {
     for (size_t i = 0; i < CALLS; i++)
-        filter_add(rules, &calls[i].number, 1, SECCOMP_RET_USER_NOTIF);
+        seccomp_add(rules, &calls[i].number, 1, SECCOMP_RET_USER_NOTIF);
 }
 
 /* ---- what is asked for -------------------------------------------------------------- */
@@ -122,7 +122,7 @@ static int open_target(const struct petition *petition)
 
 /* ---- doing it ----------------------------------------------------------------------- */
 
-static bool is_in_places(const struct petitions *petitions, int target)
+static bool is_in_places(const struct seccomp_notify *seccomp_notify, int target)
 {
     char name[64], path[PATH_MAX];
     snprintf(name, sizeof(name), "/proc/self/fd/%d", target);
@@ -130,8 +130,8 @@ static bool is_in_places(const struct petitions *petitions, int target)
     if (len <= 0)
         return false;
     path[len] = '\0';
-    for (size_t i = 0; i < sizeof(petitions->places) / sizeof(*petitions->places); i++)
-        if (petitions->places[i] && strncmp(path, petitions->places[i], strlen(petitions->places[i])) == 0)
+    for (size_t i = 0; i < sizeof(seccomp_notify->places) / sizeof(*seccomp_notify->places); i++)
+        if (seccomp_notify->places[i] && strncmp(path, seccomp_notify->places[i], strlen(seccomp_notify->places[i])) == 0)
             return true;
     return false;
 }
@@ -165,7 +165,7 @@ static int apply(const struct petition *petition, int target)
 
 /* What was opened stays what it is, whatever its asker does meanwhile; that it was this asker's is
  * asked after it was opened. */
-static int grant(const struct petitions *petitions, int listener, const struct seccomp_notif *asked)
+static int grant(const struct seccomp_notify *seccomp_notify, int listener, const struct seccomp_notif *asked)
 {
     struct petition petition = {.pid = (pid_t)asked->pid, .args = (const uint64_t *)asked->data.args};
     for (size_t i = 0; i < CALLS; i++)
@@ -178,10 +178,10 @@ static int grant(const struct petitions *petitions, int listener, const struct s
         return target;
     if (ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &asked->id) < 0)
         return -ESRCH;
-    return is_in_places(petitions, target) ? apply(&petition, target) : -EPERM;
+    return is_in_places(seccomp_notify, target) ? apply(&petition, target) : -EPERM;
 }
 
-static void serve_one(const struct petitions *petitions, int listener)
+static void serve_one(const struct seccomp_notify *seccomp_notify, int listener)
 {
     union { /* the kernel's may be larger than ours */
         struct seccomp_notif asked;
@@ -194,37 +194,37 @@ static void serve_one(const struct petitions *petitions, int listener)
     if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &in) < 0)
         return; /* it was killed meanwhile */
     out.answer.id = in.asked.id;
-    out.answer.error = grant(petitions, listener, &in.asked);
+    out.answer.error = grant(seccomp_notify, listener, &in.asked);
     ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &out);
 }
 
 /* ---- listeners ---------------------------------------------------------------------- */
 
-bool petition_add(struct petitions *petitions, int listener)
+bool seccomp_notify_add(struct seccomp_notify *seccomp_notify, int listener)
 {
-    if (petitions->count == PETITIONERS_MAX) {
+    if (seccomp_notify->count == NOTIFIERS_MAX) {
         close(listener);
         return false;
     }
-    petitions->listeners[petitions->count++] = listener;
+    seccomp_notify->listeners[seccomp_notify->count++] = listener;
     return true;
 }
 
-size_t petition_poll(const struct petitions *petitions, struct pollfd *ret, size_t max)
+size_t seccomp_notify_poll(const struct seccomp_notify *seccomp_notify, struct pollfd *ret, size_t max)
 {
     size_t count = 0;
-    for (; count < petitions->count && count < max; count++)
-        ret[count] = (struct pollfd){petitions->listeners[count], POLLIN, 0};
+    for (; count < seccomp_notify->count && count < max; count++)
+        ret[count] = (struct pollfd){seccomp_notify->listeners[count], POLLIN, 0};
     return count;
 }
 
-void petition_serve(struct petitions *petitions, const struct pollfd *polled, size_t count)
+void seccomp_notify_serve(struct seccomp_notify *seccomp_notify, const struct pollfd *polled, size_t count)
 {
     for (size_t i = count; i-- > 0;)
         if (polled[i].revents & POLLIN)
-            serve_one(petitions, polled[i].fd);
+            serve_one(seccomp_notify, polled[i].fd);
         else if (polled[i].revents) {
             close(polled[i].fd);
-            petitions->listeners[i] = petitions->listeners[--petitions->count];
+            seccomp_notify->listeners[i] = seccomp_notify->listeners[--seccomp_notify->count];
         }
 }

@@ -208,12 +208,12 @@ static int copy_all(const char *path, int to, const enum tier *checked, struct u
     return code < 0 ? code : copy_dir(&copy, from, to);
 }
 
-int plain_layers_copy(const char *layer, int upper, enum tier tier, struct usage *usage, struct fail *fail)
+int landlock_layers_copy(const char *layer, int upper, enum tier tier, struct usage *usage, struct fail *fail)
 {
     return copy_all(layer, upper, &tier, usage, fail);
 }
 
-int plain_layers_copy_dir(const char *path, int to, struct usage *usage, struct fail *fail)
+int landlock_layers_copy_dir(const char *path, int to, struct usage *usage, struct fail *fail)
 {
     return copy_all(path, to, NULL, usage, fail);
 }

@@ -1,4 +1,4 @@
-#include "workers/sandbox/container/filter.h"
+#include "workers/sandbox/container/seccomp.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -24,57 +24,57 @@ enum { FIRST_UNKNOWN = 463 };
 
 /* ---- the rules ---------------------------------------------------------------------- */
 
-void filter_add(struct filter_rules *rules, const uint32_t *calls, size_t count, uint32_t action)
+void seccomp_add(struct seccomp_rules *rules, const uint32_t *calls, size_t count, uint32_t action)
 {
-    assert(rules->count + count <= FILTER_RULES_MAX);
+    assert(rules->count + count <= SECCOMP_RULES_MAX);
     for (size_t i = 0; i < count; i++)
-        rules->each[rules->count++] = (struct filter_rule){calls[i], action, NULL};
+        rules->each[rules->count++] = (struct seccomp_rule){calls[i], action, NULL};
 }
 
-void filter_add_arguments(struct filter_rules *rules, const struct filter_argument *arguments, size_t count)
+void seccomp_add_arguments(struct seccomp_rules *rules, const struct seccomp_argument *arguments, size_t count)
 {
-    assert(rules->count + count <= FILTER_RULES_MAX);
+    assert(rules->count + count <= SECCOMP_RULES_MAX);
     for (size_t i = 0; i < count; i++)
-        rules->each[rules->count++] = (struct filter_rule){arguments[i].call, 0, &arguments[i]};
+        rules->each[rules->count++] = (struct seccomp_rule){arguments[i].call, 0, &arguments[i]};
 }
 
 static int compare_rules(const void *a, const void *b)
 {
-    const struct filter_rule *x = a, *y = b;
+    const struct seccomp_rule *x = a, *y = b;
     return (x->call > y->call) - (x->call < y->call);
 }
 
 /* ---- the program -------------------------------------------------------------------- */
 
-static void put(struct filter *filter, uint16_t code, uint32_t value, uint8_t yes, uint8_t no)
+static void put(struct seccomp_filter *filter, uint16_t code, uint32_t value, uint8_t yes, uint8_t no)
 {
-    assert(filter->len < FILTER_CODE_MAX);
+    assert(filter->len < SECCOMP_CODE_MAX);
     filter->code[filter->len++] = (struct sock_filter){code, yes, no, value};
 }
 
-static void put_load(struct filter *filter, size_t offset)
+static void put_load(struct seccomp_filter *filter, size_t offset)
 {
     put(filter, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
 }
 
-static void put_return(struct filter *filter, uint32_t action)
+static void put_return(struct seccomp_filter *filter, uint32_t action)
 {
     put(filter, BPF_RET | BPF_K, action, 0, 0);
 }
 
 /* If what was loaded compares as `test` with value, the program ends here. */
-static void put_verdict(struct filter *filter, uint16_t test, uint32_t value, uint32_t action)
+static void put_verdict(struct seccomp_filter *filter, uint16_t test, uint32_t value, uint32_t action)
 {
     put(filter, BPF_JMP | test | BPF_K, value, 0, 1);
     put_return(filter, action);
 }
 
-static void put_load_argument(struct filter *filter, uint32_t number)
+static void put_load_argument(struct seccomp_filter *filter, uint32_t number)
 {
     put_load(filter, offsetof(struct seccomp_data, args) + number * sizeof(uint64_t));
 }
 
-static void put_argument(struct filter *filter, const struct filter_argument *rule)
+static void put_argument(struct seccomp_filter *filter, const struct seccomp_argument *rule)
 {
     size_t len = 2 + 2 * rule->count + (rule->has_other ? 3 : 0);
     put(filter, BPF_JMP | BPF_JEQ | BPF_K, rule->call, 0, (uint8_t)len);
@@ -93,7 +93,7 @@ static void put_argument(struct filter *filter, const struct filter_argument *ru
  * A search by halves: the kernel runs the program for each of its calls when it is set, to learn
  * which are always allowed, and that is most of what setting it costs.
  */
-static void put_search(struct filter *filter, const struct filter_rule *rules, size_t count)
+static void put_search(struct seccomp_filter *filter, const struct seccomp_rule *rules, size_t count)
 {
     if (count > 1) {
         unsigned short branch = filter->len;
@@ -111,7 +111,7 @@ static void put_search(struct filter *filter, const struct filter_rule *rules, s
     put_return(filter, SECCOMP_RET_ALLOW);
 }
 
-void filter_make(struct filter *filter, struct filter_rules *rules)
+void seccomp_make(struct seccomp_filter *filter, struct seccomp_rules *rules)
 {
     qsort(rules->each, rules->count, sizeof(*rules->each), compare_rules);
     filter->len = 0;
@@ -123,7 +123,7 @@ void filter_make(struct filter *filter, struct filter_rules *rules)
     put_search(filter, rules->each, rules->count);
 }
 
-int filter_apply(const struct filter *filter, unsigned flags, struct fail *fail)
+int seccomp_apply(const struct seccomp_filter *filter, unsigned flags, struct fail *fail)
 {
     struct sock_fprog program = {filter->len, (struct sock_filter *)(uintptr_t)filter->code};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
