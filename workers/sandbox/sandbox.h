@@ -130,7 +130,7 @@ int sandbox_open_terminal(struct sandbox *sandbox, int *number, struct fail *fai
  * -ENOEXEC, which means nothing else: the program does not start, whatever the kernel says of it
  * (it is not there, has no rights, is none, its interpreter is none). What is inside is at fault,
  * image or agent, and never the node; also where processes inside stopped it before it was executed,
- * and it was killed (starts.h). The shells and kernels of the tools say it in the same way.
+ * and it was killed (pending_execs.h). The shells and kernels of the tools say it in the same way.
  */
 struct sandbox_exec {
     const char *const *argv; /* NULL-terminated */

@@ -190,10 +190,10 @@ static _Noreturn void live(struct init *init)
     for (;;) {
         on[0] = (struct pollfd){init->control, POLLIN, 0};
         on[1] = (struct pollfd){init->signals, POLLIN, 0};
-        size_t under_way = starts_poll(&init->starts, on + 2);
+        size_t under_way = execs_poll(&init->execs, on + 2);
         struct pollfd *asking = on + 2 + under_way;
         size_t asking_count = seccomp_notify_poll(&init->container.seccomp_notify, asking, NOTIFIERS_MAX);
-        poll(on, 2 + under_way + asking_count, starts_left_ms(&init->starts));
+        poll(on, 2 + under_way + asking_count, execs_left_ms(&init->execs));
         init_settle(init);
         if (on[1].revents && read_signals(init))
             init_end(init);

@@ -33,23 +33,23 @@ static void see_usage(const struct init *init)
 /* ---- beginnings ----------------------------------------------------------------------- */
 
 /* Tells what became of one under way, once that is known. False: it came to nothing and is dropped. */
-static bool settle(struct init *init, struct start *start)
+static bool settle(struct init *init, struct pending_exec *start)
 {
     struct fail fail = {0};
-    int code = start->report < 0 ? 0 : starts_look(start, &fail);
+    int code = start->report < 0 ? 0 : execs_look(start, &fail);
     if (code == 0)
         return true;
     struct wire_head head = {WIRE_DONE, start->id, {code < 0 ? code : 0, start->pid}};
     if (code < 0)
-        starts_drop(&init->starts, start);
+        execs_drop(&init->execs, start);
     init_tell(init, &head, fail.text, NULL, 0);
     return code > 0;
 }
 
 void init_settle(struct init *init)
 {
-    for (size_t i = init->starts.count; i-- > 0;)
-        settle(init, &init->starts.each[i]);
+    for (size_t i = init->execs.count; i-- > 0;)
+        settle(init, &init->execs.each[i]);
 }
 
 /* ---- ends --------------------------------------------------------------------------- */
@@ -58,11 +58,11 @@ void init_settle(struct init *init)
 static void report_end(struct init *init, pid_t pid, int status)
 {
     int said = WIFSIGNALED(status) ? 256 + WTERMSIG(status) : WEXITSTATUS(status);
-    struct start *start = starts_find(&init->starts, pid);
+    struct pending_exec *start = execs_find(&init->execs, pid);
     if (!start || !settle(init, start))
         return;
     struct wire_head head = {WIRE_EXITED, start->id, {said}};
-    starts_drop(&init->starts, start);
+    execs_drop(&init->execs, start);
     init_tell(init, &head, "", NULL, 0);
 }
 

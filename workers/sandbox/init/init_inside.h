@@ -7,11 +7,11 @@
 
 #include "workers/sandbox/init/proc.h"
 #include "workers/sandbox/container/container.h"
-#include "workers/sandbox/init/starts.h"
+#include "workers/sandbox/init/pending_execs.h"
 #include "workers/sandbox/backends/backend.h"
 #include "workers/sandbox/proto/wire.h"
 
-enum { INIT_POLLED_MAX = 2 + STARTS_MAX + NOTIFIERS_MAX };
+enum { INIT_POLLED_MAX = 2 + EXECS_MAX + NOTIFIERS_MAX };
 
 struct init {
     int control, signals; /* signalfd */
@@ -20,7 +20,7 @@ struct init {
     const struct sandbox_backend *backend;
     struct container container;
     struct pollfd polled[INIT_POLLED_MAX]; /* of which few are used, as of what follows */
-    struct starts starts; /* whose ends the worker hears of */
+    struct pending_execs starts; /* whose ends the worker hears of */
     _Alignas(4096) struct wire_message message; /* its beginning is all that is used of most */
 };
 

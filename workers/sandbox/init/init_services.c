@@ -16,13 +16,13 @@ static void serve_start(struct init *init)
 {
     struct fail fail = {0};
     int report = -1;
-    pid_t pid = starts_check(&init->starts, &fail);
+    pid_t pid = execs_check(&init->execs, &fail);
     if (pid == 0)
         pid = launch(&init->plan, init->backend, &init->container, &init->message, &report, &fail);
     if (pid < 0)
         init_refuse(init, &fail);
     else
-        starts_add(&init->starts, pid, init->message.head.id, report); /* init_settle answers */
+        execs_add(&init->execs, pid, init->message.head.id, report); /* init_settle answers */
 }
 
 static void answer_killed(struct init *init, bool is_done)
@@ -46,11 +46,11 @@ static void serve_kill_command(struct init *init)
 {
     const pid_t shell = (pid_t)init->message.head.number[0];
     const uint64_t before = (uint64_t)init->message.head.number[1];
-    pid_t roots[STARTS_MAX];
+    pid_t roots[EXECS_MAX];
     size_t count = 0;
-    for (size_t i = 0; i < init->starts.count; i++)
-        if (init->starts.each[i].pid != shell)
-            roots[count++] = init->starts.each[i].pid;
+    for (size_t i = 0; i < init->execs.count; i++)
+        if (init->execs.each[i].pid != shell)
+            roots[count++] = init->execs.each[i].pid;
     struct proc_spared spared = {before > 0 ? shell : 0, roots, count, before};
     answer_killed(init, init_kill_but(init, &spared));
 }
@@ -68,12 +68,12 @@ static void serve_adopt(struct init *init)
 {
     struct fail fail = {0};
     pid_t pid = (pid_t)init->message.head.number[0];
-    if (starts_check(&init->starts, NULL) < 0 || pid <= 1 || waitpid(pid, NULL, WNOHANG) != 0) {
+    if (execs_check(&init->execs, NULL) < 0 || pid <= 1 || waitpid(pid, NULL, WNOHANG) != 0) {
         fail_set(&fail, -ESRCH, "process %d is not there", pid);
         init_refuse(init, &fail);
         return;
     }
-    starts_add(&init->starts, pid, init->message.head.id, -1);
+    execs_add(&init->execs, pid, init->message.head.id, -1);
     init_answer(init, pid, NULL, 0);
 }
 
