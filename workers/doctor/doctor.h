@@ -21,7 +21,7 @@ struct doctor_limit {
     const char *name, *unit;
     bool is_known, is_ok;
     uint64_t value, wanted;
-    const char *use, *cure;
+    const char *use, *remedy;
 };
 
 enum { DOCTOR_LIMITS = 16 };

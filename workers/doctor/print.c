@@ -5,10 +5,10 @@
 
 /* ---- for people ----------------------------------------------------------------------- */
 
-static void print_cure(const char *cure, FILE *out)
+static void print_remedy(const char *remedy, FILE *out)
 {
-    if (*cure)
-        fprintf(out, "       %-24s cure: %s\n", "", cure);
+    if (*remedy)
+        fprintf(out, "       %-24s cure: %s\n", "", remedy);
 }
 
 static const char *mark(bool is_ok, bool is_needed) { return is_ok ? "ok" : is_needed ? "no" : "-"; }
@@ -21,7 +21,7 @@ static void print_checks(const struct doctor_report *report, FILE *out)
         const char *note = it->is_ok ? it->text : "", *why = it->is_ok ? "" : it->text;
         fprintf(out, "  %-4s %-24s %s%s%s%s%s\n", mark(it->is_ok, best), probe_title((enum probe_check)i), why,
                 *why ? " - " : "", probe_use((enum probe_check)i), *note ? ": " : "", note);
-        print_cure(it->cure, out);
+        print_remedy(it->remedy, out);
     }
 }
 
@@ -39,7 +39,7 @@ static void print_limits(const struct doctor_report *report, FILE *out)
         if (!it->is_ok) {
             fprintf(out, "       %-24s at least %llu%s is better\n", "", (unsigned long long)it->wanted,
                     it->unit);
-            print_cure(it->cure, out);
+            print_remedy(it->remedy, out);
         }
     }
 }
@@ -82,7 +82,7 @@ static json_t *make_checks(const struct doctor_report *report)
         const struct probe_result *it = &report->probe.results[i];
         json_array_append_new(list, json_pack("{s:s, s:b, s:b, s:i, s:o, s:o}", "name", probe_word((enum probe_check)i),
                                               "ok", it->is_ok, "tried", it->is_tried, "errno", -it->code,
-                                              "text", text_or_null(it->text), "cure", text_or_null(it->cure)));
+                                              "text", text_or_null(it->text), "cure", text_or_null(it->remedy)));
     }
     return list;
 }
@@ -110,7 +110,7 @@ static json_t *make_limits(const struct doctor_report *report)
         bool counts = it->is_known && it->value <= INT64_MAX;
         json_array_append_new(list, json_pack("{s:s, s:b, s:o, s:I, s:s}", "name", it->name, "ok", it->is_ok,
                                               "value", counts ? json_integer((json_int_t)it->value) : json_null(),
-                                              "wanted", (json_int_t)it->wanted, "cure", it->cure));
+                                              "wanted", (json_int_t)it->wanted, "cure", it->remedy));
     }
     return list;
 }

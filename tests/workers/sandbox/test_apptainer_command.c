@@ -172,14 +172,14 @@ static void root_and_machines_without_it_are_told_what_to_do(void **state)
 {
     const struct {
         int code;
-        const char *cure;
+        const char *remedy;
     } rows[] = {{-ENOENT, "apptainer-suid"}, {-ENOTSUP, "ordinary user"}, {-EPROTO, "allow pid ns"}, {-EIO, "1.2 or newer"}};
     const struct facts facts = {.kernel_major = 5};
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct probe_result result = {.code = rows[i].code, .text = "why"};
-        cure_find(CHECK_apptainer, &facts, &result);
-        assert_non_null(strstr(result.cure, rows[i].cure));
+        remedy_find(CHECK_apptainer, &facts, &result);
+        assert_non_null(strstr(result.remedy, rows[i].remedy));
     }
 }
 

@@ -53,11 +53,11 @@ static void probe_after(bool (*spoil)(void))
     assert_int_equal(status, 0);
 }
 
-static void expect_no(enum probe_check check, const char *text, const char *cure)
+static void expect_no(enum probe_check check, const char *text, const char *remedy)
 {
     const struct probe_result *it = &probe->results[check];
-    if (it->is_ok || !strstr(it->text, text) || !strstr(it->cure, cure))
-        fail_msg("%s: %s: \"%s\", cure \"%s\"", probe_title(check), it->is_ok ? "ok" : "no", it->text, it->cure);
+    if (it->is_ok || !strstr(it->text, text) || !strstr(it->remedy, remedy))
+        fail_msg("%s: %s: \"%s\", cure \"%s\"", probe_title(check), it->is_ok ? "ok" : "no", it->text, it->remedy);
 }
 
 static bool write_to(const char *path, const char *text)
@@ -179,7 +179,7 @@ static bool cover_devices(void)
     return enter_namespaces() && mount("tmpfs", "/dev", "tmpfs", 0, NULL) == 0;
 }
 
-static void without_the_fuse_device_its_module_is_the_cure(void **state)
+static void without_the_fuse_device_its_module_is_the_remedy(void **state)
 {
     (void)state;
     probe_after(cover_devices);
@@ -284,17 +284,17 @@ static void what_the_kernel_says_is_read(void **state)
     assert_true(facts.is_container);
 }
 
-static struct probe_result find_cure(enum probe_check check, int code, struct facts facts)
+static struct probe_result find_remedy(enum probe_check check, int code, struct facts facts)
 {
     struct probe_result result = {.is_tried = true, .code = code, .text = "why"};
-    cure_find(check, &facts, &result);
+    remedy_find(check, &facts, &result);
     return result;
 }
 
 static const struct facts plain = {.userns_clone = -1, .apparmor_userns = -1, .max_user = 1000, .seccomp = 0,
                                    .kernel_major = 6, .kernel_minor = 8};
 
-static void each_machine_has_its_cure(void **state)
+static void each_machine_has_its_remedy(void **state)
 {
     struct facts ubuntu = plain, debian = plain, rhel8 = plain, rhel9 = plain;
     ubuntu.apparmor_userns = 1;
@@ -305,7 +305,7 @@ static void each_machine_has_its_cure(void **state)
         enum probe_check check;
         int code;
         struct facts facts;
-        const char *text, *cure;
+        const char *text, *remedy;
     } rows[] = {
         {CHECK_userns, -EPERM, ubuntu, "AppArmor", "> /etc/apparmor.d/sluice-worker && apparmor_parser -r"},
         {CHECK_userns, -EACCES, ubuntu, "AppArmor", "workers_test_probe\" flags=(unconfined)"},
@@ -324,9 +324,9 @@ static void each_machine_has_its_cure(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-        struct probe_result got = find_cure(rows[i].check, rows[i].code, rows[i].facts);
-        if (!strstr(got.text, rows[i].text) || !strstr(got.cure, rows[i].cure))
-            fail_msg("row %zu: \"%s\", \"%s\"", i, got.text, got.cure);
+        struct probe_result got = find_remedy(rows[i].check, rows[i].code, rows[i].facts);
+        if (!strstr(got.text, rows[i].text) || !strstr(got.remedy, rows[i].remedy))
+            fail_msg("row %zu: \"%s\", \"%s\"", i, got.text, got.remedy);
     }
 }
 
@@ -431,12 +431,12 @@ static int all_tests(void)
         PROBE_TEST(without_net_namespaces_only_the_network_is_refused),
         PROBE_TEST(a_container_that_filters_mount_is_recognized),
         PROBE_TEST(a_container_that_filters_clone_or_unshare_is_recognized),
-        PROBE_TEST(without_the_fuse_device_its_module_is_the_cure),
+        PROBE_TEST(without_the_fuse_device_its_module_is_the_remedy),
         PROBE_TEST(where_parts_of_proc_are_covered_none_can_be_mounted),
         PROBE_TEST(the_cache_on_a_tmpfs_is_no_disk),
         PROBE_TEST(a_check_that_hangs_or_dies_fails),
         PROBE_TEST(what_the_kernel_says_is_read),
-        PROBE_TEST(each_machine_has_its_cure),
+        PROBE_TEST(each_machine_has_its_remedy),
         PROBE_TEST(the_doctor_makes_a_sandbox_and_says_so),
         PROBE_TEST(the_doctor_of_a_machine_without_namespaces_says_none),
         PROBE_TEST(there_it_offers_landlock_where_that_is_new_enough),

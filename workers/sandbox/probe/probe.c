@@ -97,7 +97,7 @@ static void try_all(const struct probe_place *place, struct probe *probe)
         }
         probe_try(checks[i].try, checks[i].namespaces, place, checks[i].limit_ms, result);
         if (!result->is_ok)
-            cure_find((enum probe_check)i, &probe->facts, result);
+            remedy_find((enum probe_check)i, &probe->facts, result);
     }
 }
 
@@ -159,6 +159,6 @@ int probe_refuse(const struct probe *probe, enum tier tier, struct fail *fail)
         if (missing & (1u << i))
             return fail_set(fail, -ENOTSUP, "no sandbox of the tier %s here: %s: %s%s%s", tier_word(tier),
                             checks[i].title, probe->results[i].text,
-                            probe->results[i].cure[0] ? "; " : "", probe->results[i].cure);
+                            probe->results[i].remedy[0] ? "; " : "", probe->results[i].remedy);
     return fail_set(fail, -ENOTSUP, "the tier %s lacks nothing", tier_word(tier));
 }

@@ -30,7 +30,7 @@ struct probe_result {
     bool is_ok, is_tried;
     int code;                  /* negative errno of what failed */
     char text[PROBE_TEXT_MAX]; /* what was found, or why not */
-    char cure[PROBE_CURE_MAX]; /* for the administrator; "" where there is nothing to do */
+    char remedy[PROBE_CURE_MAX]; /* for the administrator; "" where there is nothing to do */
 };
 
 struct probe {
@@ -71,7 +71,7 @@ int probe_find_program(const char *name, struct fail *fail);
 /* Of all that apptainer wrote, which it cuts: why it ended. */
 const char *probe_apptainer_reason(char *said);
 
-/* cure.c: says in result->text and ->cure what stands in the way of a check that failed. */
-void cure_find(enum probe_check check, const struct facts *facts, struct probe_result *result);
+/* remedy.c: says in result->text and ->cure what stands in the way of a check that failed. */
+void remedy_find(enum probe_check check, const struct facts *facts, struct probe_result *result);
 
 #endif

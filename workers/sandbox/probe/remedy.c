@@ -89,7 +89,7 @@ static bool is_tmpfs_cache(const struct facts *f, int code) { return f && code =
 static const struct {
     uint32_t checks;
     bool (*fits)(const struct facts *facts, int code);
-    const char *reason, *cure;
+    const char *reason, *remedy;
 } rows[] = {
     {userns_checks, has_no_userns, "user.max_user_namespaces is 0",
      "as root: echo user.max_user_namespaces=63414 > /etc/sysctl.d/90-sluice.conf && sysctl --system"},
@@ -158,7 +158,7 @@ static const struct {
      "systemd.unified_cgroup_hierarchy=1 on the kernel's command line, and Delegate=yes for the worker's unit"},
 };
 
-static void write_cure(const char *text, char *ret, size_t size)
+static void write_remedy(const char *text, char *ret, size_t size)
 {
     char self[PATH_MAX];
     const char *path = strstr(text, "%s");
@@ -170,7 +170,7 @@ static void write_cure(const char *text, char *ret, size_t size)
                  self, path + 2);
 }
 
-void cure_find(enum probe_check check, const struct facts *facts, struct probe_result *result)
+void remedy_find(enum probe_check check, const struct facts *facts, struct probe_result *result)
 {
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         if (!(rows[i].checks & (1u << check)) ||
@@ -179,7 +179,7 @@ void cure_find(enum probe_check check, const struct facts *facts, struct probe_r
         size_t len = strlen(result->text);
         if (rows[i].reason)
             snprintf(result->text + len, sizeof(result->text) - len, "; %s", rows[i].reason);
-        write_cure(rows[i].cure, result->cure, sizeof(result->cure));
+        write_remedy(rows[i].remedy, result->remedy, sizeof(result->remedy));
         return;
     }
 }
