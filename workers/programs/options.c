@@ -9,7 +9,7 @@
 #include "common/base/url.h"
 #include "common/cmdline/cmdline.h"
 #include "workers/layers/cache.h"
-#include "workers/sandbox/container/secrets.h"
+#include "workers/sandbox/container/masked_paths.h"
 #include "workers/sandbox/proto/tier.h"
 #include "workers/tools/search/search_service.h"
 
@@ -284,7 +284,7 @@ static int keep_own(struct options *options, struct fail *fail)
             continue;
         code = image_list_keep(&options->plan.images, own[i], fail);
         if (code == 0)
-            code = secrets_keep(own[i], fail);
+            code = masked_paths_keep(own[i], fail);
     }
     for (size_t i = 0; i < given->images.count && code == 0; i++)
         code = image_list_add(&options->plan.images, given->images.items[i], fail);

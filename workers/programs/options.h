@@ -25,7 +25,7 @@ void options_finish(struct options *options);
 bool options_has_stage(const struct options *options);
 
 /* Makes store, cache and mount point where they are missing; their paths become absolute. What else the worker was told of
- * files is made its own then: no sandbox shows them (secrets.h), and they are no images. */
+ * files is made its own then: no sandbox shows them (masked_paths.h), and they are no images. */
 int options_make_directories(struct options *options, struct fail *fail);
 
 #endif

@@ -16,7 +16,7 @@
 #include "workers/sandbox/container/namespaces.h"
 #include "workers/sandbox/program.h"
 #include "workers/sandbox/sandbox_inside.h"
-#include "workers/sandbox/container/secrets.h"
+#include "workers/sandbox/container/masked_paths.h"
 #include "workers/sandbox/spawner/spawner.h"
 
 #define COUNT(table) (sizeof(table) / sizeof(*(table)))
@@ -138,7 +138,7 @@ static int hand_over(struct spawner *spawner, struct spawner_setup *setup, struc
     AUTO_BUFFER text = {0};
     int *given[SPAWNER_GIVEN_MAX], fds[SPAWNER_GIVEN_MAX];
     size_t count = spawner_list_given(setup, given);
-    struct slice secrets = secrets_list();
+    struct slice secrets = masked_paths_list();
     for (size_t i = 0; i < count; i++)
         fds[i] = *given[i];
     buffer_append(&text, setup, sizeof(*setup));
@@ -164,7 +164,7 @@ static int prepare(struct spawner *spawner, struct spawner_setup *setup, const c
     setup->rights = rights[0].permitted | (uint64_t)rights[1].permitted << 32;
     strcpy(setup->scratch, scratch);
     strcpy(setup->disks, disks ? disks : "");
-    if (secrets_find(setup->is_host_root, fail) < 0)
+    if (masked_paths_find(setup->is_host_root, fail) < 0)
         return fail->code;
     spawner->usages = usages_create(&setup->usages_fd);
     if (!spawner->usages)

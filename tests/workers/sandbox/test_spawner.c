@@ -29,7 +29,7 @@ static size_t read_of_spawner(const char *name, char *ret, size_t size)
     return (size_t)got;
 }
 
-static int set_up_with_secrets(void **state)
+static int set_up_with_masked_paths(void **state)
 {
     setenv("SLUICE_TEST_SECRET", "s3cret", 1);
     int file = open("/proc/self/comm", O_RDONLY); /* which a program would be given */
@@ -306,8 +306,8 @@ static void run_by_hand_it_ends(void **state)
 static int group(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_workers_environment_is_not_its, set_up_with_secrets, tear_down),
-        cmocka_unit_test_setup_teardown(the_workers_files_are_not_its, set_up_with_secrets, tear_down),
+        cmocka_unit_test_setup_teardown(the_workers_environment_is_not_its, set_up_with_masked_paths, tear_down),
+        cmocka_unit_test_setup_teardown(the_workers_files_are_not_its, set_up_with_masked_paths, tear_down),
         cmocka_unit_test_setup_teardown(containers_that_cannot_be_leave_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_has_all_rights_in_its_namespaces_and_leaves_none_to_programs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_has_no_right_that_its_worker_has_not, set_up, tear_down),

@@ -3,7 +3,7 @@
 
 
 #include "workers/programs/options.h"
-#include "workers/sandbox/container/secrets.h"
+#include "workers/sandbox/container/masked_paths.h"
 
 static char place[64]; /* of an ordinary user's, below /opt */
 
@@ -26,9 +26,9 @@ static int make_place(void)
     }
     assert_int_equal(chmod(place, 0755), 0);
     snprintf(path, sizeof(path), "%s/worker.key", place);
-    assert_int_equal(secrets_keep(path, &fail), 0);
+    assert_int_equal(masked_paths_keep(path, &fail), 0);
     snprintf(path, sizeof(path), "%s/data", place);
-    assert_int_equal(secrets_keep(path, &fail), 0);
+    assert_int_equal(masked_paths_keep(path, &fail), 0);
     return 0;
 }
 
@@ -62,7 +62,7 @@ FIBER_TEST(nor_in_an_image_that_they_lie_in)
 static bool is_listed(const char *path)
 {
     struct secret secret;
-    for (size_t at = 0; secrets_next(&at, &secret);)
+    for (size_t at = 0; masked_paths_next(&at, &secret);)
         if (strcmp(secret.path, path + 1) == 0)
             return true;
     return false;
@@ -89,7 +89,7 @@ static void what_the_command_line_names_is_the_workers_own(void **state)
     assert_int_equal(options_begin(11, argv + 1, &options), -1);
     if (options_make_directories(&options, &fail) < 0)
         fail_msg("%s", fail.text);
-    assert_int_equal(secrets_find(false, &fail), 0);
+    assert_int_equal(masked_paths_find(false, &fail), 0);
     assert_true(is_listed(data) && is_listed(key) && is_listed(sockets) && !is_listed(images));
     assert_true(is_listed(options.store) && is_listed(options.cache));
     assert_string_equal(options.plan.images.listed[0], images);

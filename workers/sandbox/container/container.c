@@ -420,7 +420,7 @@ static int furnish(const struct container_plan *plan, struct container *containe
         return refuse(fail, "the disk");
     if (host_image_is(plan->image))
         return host_image_attach(container->base, root, fail);
-    int hidden = image_hide_secrets(plan->image, container->base, root, fail);
+    int hidden = image_mask_paths(plan->image, container->base, root, fail);
     return hidden == 0 && plan->wanted.is_sealed ? blame_image(plan, system_names_seal(root, fail), fail) : hidden;
 }
 

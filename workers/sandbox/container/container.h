@@ -122,11 +122,11 @@ bool host_image_is(const char *image);
 const char *host_image_name(size_t i);
 /* Their names as the host has them, or has them not, in what is to lie above all layers; mount points and links. */
 int host_image_prepare(int top, int skeleton, struct fail *fail);
-/* Mounted below tree/ of the base mounts, secrets (secrets.h) covered, and from there in a container, links too. */
+/* Mounted below tree/ of the base mounts, secrets (masked_paths.h) covered, and from there in a container, links too. */
 int host_image_mount(int base, struct fail *fail);
 int host_image_attach(int base, int root, struct fail *fail);
 /* Of an image of the task's own, by its real path: secrets that lie in it are covered. */
-int image_hide_secrets(const char *image, int base, int root, struct fail *fail);
+int image_mask_paths(const char *image, int base, int root, struct fail *fail);
 /* Of any image: what `root` has of those names, read-only, and a mount on each, which keeps it there. */
 int system_names_seal(int root, struct fail *fail);
 /* Without mounts: allows them to be read under `rules` (landlock.h), without secrets. */

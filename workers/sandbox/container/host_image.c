@@ -16,7 +16,7 @@
 #include "common/base/cleanup.h"
 #include "workers/sandbox/backends/landlock/landlock.h"
 #include "workers/sandbox/container/container.h"
-#include "workers/sandbox/container/secrets.h"
+#include "workers/sandbox/container/masked_paths.h"
 #include "workers/files/tree.h"
 
 static const char *const system_dirs[] = {
@@ -86,11 +86,11 @@ static bool is_what_it_was(int root, const char *path, bool is_dir)
 }
 
 /* Covers in `root` those that lie below `dir`, a real path, of which `root` is made. */
-static int hide_secrets(int base, int root, const char *dir, struct fail *fail)
+static int mask_paths(int base, int root, const char *dir, struct fail *fail)
 {
     struct secret secret;
     size_t len = strlen(dir + 1);
-    for (size_t at = 0; secrets_next(&at, &secret);) {
+    for (size_t at = 0; masked_paths_next(&at, &secret);) {
         if (strncmp(secret.path, dir + 1, len) != 0 || (len > 0 && secret.path[len] != '/'))
             continue;
         const char *path = secret.path + len + (len > 0);
@@ -101,9 +101,9 @@ static int hide_secrets(int base, int root, const char *dir, struct fail *fail)
     return 0;
 }
 
-int image_hide_secrets(const char *image, int base, int root, struct fail *fail)
+int image_mask_paths(const char *image, int base, int root, struct fail *fail)
 {
-    return hide_secrets(base, root, image, fail);
+    return mask_paths(base, root, image, fail);
 }
 
 static const uint64_t attributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
@@ -156,7 +156,7 @@ int host_image_mount(int base, struct fail *fail)
     for (size_t i = 0; i < SYSTEM_DIRS; i++)
         if (mount_one(base, tree, system_dirs[i]) < 0)
             return refuse(fail, system_dirs[i]);
-    return hide_secrets(base, tree, "/", fail);
+    return mask_paths(base, tree, "/", fail);
 }
 
 /* A directory or a link of `from` on what has the same name in `root`. The attributes once more, for what the host has
@@ -201,7 +201,7 @@ static bool is_kept_secret(const char *path, size_t *below, bool *has_dir)
     *below = 0;
     *has_dir = false;
     struct secret secret;
-    for (size_t at = 0; secrets_next(&at, &secret);) {
+    for (size_t at = 0; masked_paths_next(&at, &secret);) {
         if (strncmp(secret.path, path + 1, len) != 0)
             continue;
         if (secret.path[len] == '\0')

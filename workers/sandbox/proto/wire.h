@@ -15,7 +15,7 @@
 enum { WIRE_TEXT_MAX = 65536, WIRE_FDS_MAX = 16 };
 
 enum wire_verb {
-    WIRE_SETUP = 1, /* worker -> spawner, before all else: text a struct spawner_setup, then secrets_list(); see there for descriptors */
+    WIRE_SETUP = 1, /* worker -> spawner, before all else: text a struct spawner_setup, then masked_paths_list(); see there for descriptors */
     WIRE_CONTAINER,     /* worker -> spawner: text a struct wire_container, then image\0layer\0... */
     WIRE_KERNEL,   /* worker -> spawner: number[0] the `id` of a container; a kernel's channel, its output, then what WIRE_INSIDE gave */
     WIRE_START,    /* worker -> pid 1: text int32 targets[fds], then argv\0...; answers the pid */

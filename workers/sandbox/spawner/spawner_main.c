@@ -14,7 +14,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/sandbox/proto/usage.h"
-#include "workers/sandbox/container/secrets.h"
+#include "workers/sandbox/container/masked_paths.h"
 #include "workers/sandbox/spawner/spawner.h"
 #include "workers/sandbox/proto/wire.h"
 
@@ -47,7 +47,7 @@ static bool take_setup(void)
     for (size_t i = 0; i < count && count == told.fd_count; i++)
         *given[i] = take_fd(&told.fds[i]);
     return count == told.fd_count &&
-           secrets_take(slice_of(told.text + sizeof(setup), told.text_len - sizeof(setup)));
+           masked_paths_take(slice_of(told.text + sizeof(setup), told.text_len - sizeof(setup)));
 }
 
 /* By the system call: the memory that clocks are else read from is far from ours, and costs who is forked page tables of its own. */

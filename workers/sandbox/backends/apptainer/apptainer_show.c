@@ -9,7 +9,7 @@
 #include "common/base/cleanup.h"
 #include "workers/sandbox/backends/apptainer/apptainer_site.h"
 #include "workers/sandbox/proto/usage.h"
-#include "workers/sandbox/container/secrets.h"
+#include "workers/sandbox/container/masked_paths.h"
 
 static int refuse(struct fail *fail, const char *what)
 {
@@ -70,7 +70,7 @@ static int show_in_parts(struct site *site, int host, const char *name, struct f
 static bool is_secret(const char *path)
 {
     struct secret secret;
-    for (size_t at = 0; secrets_next(&at, &secret);)
+    for (size_t at = 0; masked_paths_next(&at, &secret);)
         if (strcmp(secret.path, path + 1) == 0)
             return true;
     return false;
@@ -126,7 +126,7 @@ static int show_mounts_of_host(struct site *site, struct fail *fail)
 }
 
 /* Over what is shown by now. */
-static int cover_secrets(struct site *site, struct fail *fail)
+static int mask_paths_of(struct site *site, struct fail *fail)
 {
     char empty[CONTAINER_PATH_SIZE], nothing[CONTAINER_PATH_SIZE], path[PATH_MAX];
     struct secret secret;
@@ -137,7 +137,7 @@ static int cover_secrets(struct site *site, struct fail *fail)
                       snprintf(nothing, sizeof(nothing), "%s/nothing", site->path) >= (int)sizeof(nothing)))
         code = fail_set(fail, -ENAMETOOLONG, "a path is too long: %.200s", site->path);
     const size_t shown = site->command.bind_count;
-    for (size_t at = 0; code == 0 && secrets_next(&at, &secret);) {
+    for (size_t at = 0; code == 0 && masked_paths_next(&at, &secret);) {
         bool is_shown = false;
         snprintf(path, sizeof(path), "/%s", secret.path);
         for (size_t i = 0; i < shown; i++)
@@ -158,7 +158,7 @@ int site_show_host(struct site *site, struct fail *fail)
             code = show_of_host(site, host, name, fail);
     if (code == 0)
         code = show_mounts_of_host(site, fail);
-    return code == 0 ? cover_secrets(site, fail) : code;
+    return code == 0 ? mask_paths_of(site, fail) : code;
 }
 
 /* ---- an image of the task's own ------------------------------------------------------------ */

@@ -1,4 +1,4 @@
-#include "workers/sandbox/container/secrets.h"
+#include "workers/sandbox/container/masked_paths.h"
 
 #include <errno.h>
 #include <fts.h>
@@ -45,7 +45,7 @@ static int remember(const char *path, bool is_file, struct fail *fail)
 
 /* ---- the worker's own ----------------------------------------------------------------- */
 
-int secrets_keep(const char *path, struct fail *fail)
+int masked_paths_keep(const char *path, struct fail *fail)
 {
     char *real = realpath(path, NULL);
     if (!real)
@@ -98,16 +98,16 @@ static int find_roots(struct fail *fail)
     return code;
 }
 
-int secrets_find(bool is_root, struct fail *fail)
+int masked_paths_find(bool is_root, struct fail *fail)
 {
     found.len = found.count = 0;
     int code = remember_kept(fail);
     return code == 0 && is_root ? find_roots(fail) : code;
 }
 
-struct slice secrets_list(void) { return slice_of(found.text, found.len); }
+struct slice masked_paths_list(void) { return slice_of(found.text, found.len); }
 
-bool secrets_take(struct slice list)
+bool masked_paths_take(struct slice list)
 {
     if (list.len > SECRETS_LIST_MAX || (list.len > 0 && list.data[list.len - 1] != '\0'))
         return false;
@@ -117,7 +117,7 @@ bool secrets_take(struct slice list)
     return true;
 }
 
-bool secrets_next(size_t *at, struct secret *ret)
+bool masked_paths_next(size_t *at, struct secret *ret)
 {
     if (*at >= found.len)
         return false;
