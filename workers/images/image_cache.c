@@ -11,7 +11,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
-#include "workers/files/held_dir.h"
+#include "workers/files/locked_dir.h"
 #include "workers/images/about.h"
 #include "workers/files/tree.h"
 
@@ -167,14 +167,14 @@ static void sweep_one(const char *directory, const char *name, void *arg)
         path ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
     if (dir >= 0 && (strstr(name, HELD_DIR_GONE) ||
                      (fstat(dir, &it) == 0 && *now_s - it.st_mtime >= IMAGE_REMAINS_S)))
-        held_dir_remove(dir, path);
+        locked_dir_remove(dir, path);
 }
 
 static bool remove_image(const struct image_cache *cache, const char *key)
 {
     AUTO_FREE char *path = join(cache->directory, key);
     AUTO_CLOSE int dir = path ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
-    return dir >= 0 && held_dir_remove(dir, path);
+    return dir >= 0 && locked_dir_remove(dir, path);
 }
 
 size_t image_cache_prune(const struct image_cache *cache, int64_t idle_s, uint64_t bytes_max,
@@ -215,7 +215,7 @@ void image_prepared_finish(struct image_prepared *prepared)
 static bool hold(const struct image_cache *cache, const char *key, struct image_prepared *ret)
 {
     AUTO_FREE char *path = join(cache->directory, key);
-    AUTO_CLOSE int lock = path ? held_dir_hold(path) : -1;
+    AUTO_CLOSE int lock = path ? locked_dir_hold(path) : -1;
     struct image_about about;
     if (lock < 0 || !image_about_read(path, &about))
         return false;
@@ -236,7 +236,7 @@ static int lock_making(const char *path, const struct image_order *order,
             return image_fail(trouble, -ECANCELED, "stopped");
         if (flock(lock, LOCK_EX) < 0 && errno != EINTR)
             return image_fail_errno(trouble, "lock", path);
-        if (held_dir_is_at(lock, path) && flock(lock, LOCK_EX | LOCK_NB) == 0)
+        if (locked_dir_is_at(lock, path) && flock(lock, LOCK_EX | LOCK_NB) == 0)
             return take_fd(&lock); /* else the one who made it removed it: once more */
     }
 }
@@ -345,10 +345,10 @@ static int make(struct making *making)
     if (code < 0)
         return code;
     struct fail fail = {0};
-    AUTO_FREE char *fresh = held_dir_make(making->cache->directory, making->image->key, &fail);
+    AUTO_FREE char *fresh = locked_dir_make(making->cache->directory, making->image->key, &fail);
     if (!fresh)
         return image_fail(making->trouble, fail.code, "%s", fail.text);
-    AUTO_CLOSE int held = held_dir_hold(fresh); /* so that nobody takes it for remains */
+    AUTO_CLOSE int held = locked_dir_hold(fresh); /* so that nobody takes it for remains */
     code = held < 0 ? image_fail(making->trouble, -EBUSY, "cannot lock %s", fresh)
                     : fill_and_describe(making, fresh);
     bool is_whole = code == 0 && rename(fresh, path) == 0;

@@ -2,7 +2,7 @@
  * image_cache.h - prepared images of this node: <cache>/images/<key>/ with about.json and root/,
  * the directory that sandboxes stand on. Made once, whoever asks: under <key>.lock, beside, and
  * renamed when whole, so that one that was killed leaves nothing that counts. Held, removed and
- * dated as held_dir.h says. The least recently used that nobody holds go first, when the cache is
+ * dated as locked_dir.h says. The least recently used that nobody holds go first, when the cache is
  * over its size or the disk too full for the next. Blocking; for a program of its own.
  */
 #ifndef SLUICE_WORKERS_IMAGES_IMAGE_CACHE_H

@@ -10,7 +10,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "workers/runtime/fiber.h"
-#include "workers/files/held_dir.h"
+#include "workers/files/locked_dir.h"
 #include "workers/images/making.h"
 #include "workers/runtime/offload.h"
 
@@ -367,7 +367,7 @@ static int hold_memo(struct images *images, const char *name, struct image_hold 
     if (memo->watch) {
         char *slash = strrchr(path, '/'); /* <key>/root: the key's directory is held */
         *slash = '\0';
-        hold.lock = held_dir_hold(path);
+        hold.lock = locked_dir_hold(path);
         *slash = '/';
         if (hold.lock < 0)
             return 0;

@@ -15,7 +15,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
-#include "workers/files/held_dir.h"
+#include "workers/files/locked_dir.h"
 #include "workers/layers/dir.h"
 #include "workers/files/tree.h"
 
@@ -122,7 +122,7 @@ bool layer_cache_remove(const struct layers *layers, int dir, const char *path)
 {
     uint64_t bytes = 0;
     read_size(dir, &bytes);
-    if (!held_dir_remove(dir, path))
+    if (!locked_dir_remove(dir, path))
         return false;
     if (bytes)
         change_usage(layers->cache, -(int64_t)bytes, NULL);

@@ -31,7 +31,7 @@ int layer_cache_add(const struct layers *layers, int dir, uint64_t bytes);
  * the file system keeps no attributes, and false where there is nothing.
  */
 bool layer_cache_is_of_this_boot(const char *path);
-/* As held_dir_remove, and it is counted no more. */
+/* As locked_dir_remove, and it is counted no more. */
 bool layer_cache_remove(const struct layers *layers, int dir, const char *path);
 /* What is noted; for tests and people. */
 uint64_t layer_cache_bytes(const struct layers *layers);

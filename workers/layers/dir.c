@@ -10,7 +10,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/digest/digest.h"
-#include "workers/files/held_dir.h"
+#include "workers/files/locked_dir.h"
 #include "workers/layers/cache.h"
 #include "workers/layers/unpack/tar.h"
 #include "workers/runtime/offload.h"
@@ -51,10 +51,10 @@ int layer_dir_make(const char *cache, struct layer_dir *ret, struct fail *fail)
 {
     struct fail unasked;
     fail = fail ? fail : &unasked;
-    AUTO_FREE char *path = held_dir_make(cache, "own", fail);
+    AUTO_FREE char *path = locked_dir_make(cache, "own", fail);
     if (!path)
         return fail->code;
-    int lock = held_dir_hold(path);
+    int lock = locked_dir_hold(path);
     if (lock < 0)
         return fail_set(fail, -EBUSY, "cannot lock %s", path);
     *ret = (struct layer_dir){.path = take_ptr(&path), .lock = lock};
@@ -149,7 +149,7 @@ static int unpack_into(const struct unpack *unpack, int file, const char *path,
 /* Unpacks beside and renames; 0 also when another was faster. */
 static int unpack_once(const struct unpack *unpack, int file, const atomic_bool *stop)
 {
-    AUTO_FREE char *fresh = held_dir_make(unpack->layers->cache, unpack->hex, unpack->fail);
+    AUTO_FREE char *fresh = locked_dir_make(unpack->layers->cache, unpack->hex, unpack->fail);
     if (!fresh)
         return unpack->fail->code;
     int code = unpack_into(unpack, file, fresh, stop);
@@ -189,7 +189,7 @@ static int unpack_anew(const struct unpack *unpack, const atomic_bool *stop)
 /* Asked before it is locked: who removes it needs it alone. */
 static int hold_unpacked(const char *path)
 {
-    return layer_cache_is_of_this_boot(path) ? held_dir_hold(path) : -1;
+    return layer_cache_is_of_this_boot(path) ? locked_dir_hold(path) : -1;
 }
 
 /* What may be there in part goes, so that the whole one finds its place. */

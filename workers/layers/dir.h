@@ -1,7 +1,7 @@
 /*
  * layers/dir.h - unpacked layers on this node: <cache>/<hex>/, held while somebody uses them.
  *
- * Holding is a shared flock on the directory itself (held_dir.h), so that no sandbox ever loses a
+ * Holding is a shared flock on the directory itself (locked_dir.h), so that no sandbox ever loses a
  * lower directory under its feet, whichever processes of the node share the cache. What is not
  * held stays for the next until layers/cache.h wants the room.
  */

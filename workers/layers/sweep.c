@@ -9,7 +9,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
-#include "workers/files/held_dir.h"
+#include "workers/files/locked_dir.h"
 #include "workers/layers/cache.h"
 #include "workers/layers/dir.h"
 

@@ -7,7 +7,7 @@
 #include "common/base/cleanup.h"
 #include "workers/service/cache_watch.h"
 #include "workers/runtime/fiber.h"
-#include "workers/files/held_dir.h"
+#include "workers/files/locked_dir.h"
 #include "workers/stages/stage_sandbox.h"
 #include "workers/runtime/offload.h"
 #include "workers/sandbox/process.h"
@@ -21,7 +21,7 @@ static bool is_image_there(const struct image_hold *image)
     if (image->lock < 0)
         return now.st_dev == image->dev && now.st_ino == image->ino;
     AUTO_FREE char *above = strndup(image->path, (size_t)(strrchr(image->path, '/') - image->path));
-    return above && held_dir_is_at(image->lock, above);
+    return above && locked_dir_is_at(image->lock, above);
 }
 
 struct look {
@@ -38,7 +38,7 @@ static int look_work(void *arg, const atomic_bool *stop)
     (void)stop;
     int code = cache_watch_look(look->job->context->cache_watch, look->fail);
     for (size_t i = 0; i < stage->layer_count && code == 0; i++)
-        if (!held_dir_is_at(stage->layers[i].lock, stage->layers[i].path))
+        if (!locked_dir_is_at(stage->layers[i].lock, stage->layers[i].path))
             code = fail_set(look->fail, -ENODEV, "the layer %s is not there any more, or is another one", stage->layers[i].path);
     if (code == 0 && stage->image.path && strcmp(stage->image.path, "host") != 0 && !is_image_there(&stage->image))
         code = fail_set(look->fail, -ENOMEDIUM, "the image %s is not there any more, or is another one", stage->image.path);

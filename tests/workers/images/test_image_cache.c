@@ -10,7 +10,7 @@
 #include <utime.h>
 
 #include "common/base/clock.h"
-#include "workers/files/held_dir.h"
+#include "workers/files/locked_dir.h"
 #include "workers/images/verbs.h"
 
 enum { WAIT_MS = 60000 };
@@ -225,11 +225,11 @@ static void remains_of_the_killed_are_swept_and_those_at_work_are_not(void **sta
     struct fail fail = {0};
     assert_int_equal(mkdir(in_directory("cache"), 0755), 0);
     assert_int_equal(mkdir(in_directory("cache/images"), 0755), 0);
-    AUTO_FREE char *dead = held_dir_make(in_directory("cache/images"), "dead", &fail);
-    AUTO_FREE char *alive = held_dir_make(in_directory("cache/images"), "alive", &fail);
-    AUTO_FREE char *fresh = held_dir_make(in_directory("cache/images"), "fresh", &fail);
+    AUTO_FREE char *dead = locked_dir_make(in_directory("cache/images"), "dead", &fail);
+    AUTO_FREE char *alive = locked_dir_make(in_directory("cache/images"), "alive", &fail);
+    AUTO_FREE char *fresh = locked_dir_make(in_directory("cache/images"), "fresh", &fail);
     assert_true(dead && alive && fresh);
-    AUTO_CLOSE int held = held_dir_hold(alive);
+    AUTO_CLOSE int held = locked_dir_hold(alive);
     assert_true(held >= 0 && utime(dead, &old) == 0 && utime(alive, &old) == 0);
     json_decref(finish_json(RUN("prune", "--cache", "cache", "--json"), 0));
     assert_false(is_there(dead));

@@ -4,7 +4,7 @@
 #include <dirent.h>
 
 #include "common/base/clock.h"
-#include "workers/files/held_dir.h"
+#include "workers/files/locked_dir.h"
 #include "workers/images/images.h"
 
 static char cache[128];
@@ -64,7 +64,7 @@ static bool is_held(const struct image_hold *it)
     snprintf(path, sizeof(path), "%s", it->path);
     *strrchr(path, '/') = '\0';
     AUTO_CLOSE int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return dir < 0 || !held_dir_remove(dir, path);
+    return dir < 0 || !locked_dir_remove(dir, path);
 }
 
 FIBER_TEST(a_sif_becomes_a_directory_that_stays_while_it_is_held)

@@ -9,7 +9,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
-#include "workers/files/held_dir.h"
+#include "workers/files/locked_dir.h"
 #include "workers/sandbox/spawner/disks.h"
 #include "workers/sandbox/proto/usage.h"
 #include "workers/files/tree.h"
@@ -22,16 +22,16 @@ static struct usage *usages;
 static int births[2]; /* read by nobody */
 static char parent[128], gate[128], sandboxes_gate[128];
 
-bool __real_held_dir_remove(int dir, const char *path);
-bool __wrap_held_dir_remove(int dir, const char *path);
+bool __real_locked_dir_remove(int dir, const char *path);
+bool __wrap_locked_dir_remove(int dir, const char *path);
 int __real_tree_remove(const char *path);
 int __wrap_tree_remove(const char *path);
 
 /* Removing remains takes for as long as the gate is locked. */
-bool __wrap_held_dir_remove(int dir, const char *path)
+bool __wrap_locked_dir_remove(int dir, const char *path)
 {
     AUTO_CLOSE int lock = open(gate, O_RDONLY | O_CLOEXEC);
-    return lock >= 0 && flock(lock, LOCK_EX) == 0 && __real_held_dir_remove(dir, path);
+    return lock >= 0 && flock(lock, LOCK_EX) == 0 && __real_locked_dir_remove(dir, path);
 }
 
 /* And removing a container while that gate is. */

@@ -17,7 +17,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
-#include "workers/files/held_dir.h"
+#include "workers/files/locked_dir.h"
 #include "workers/sandbox/spawner/disks.h"
 #include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/proto/wire.h"
@@ -209,7 +209,7 @@ static void sweep(const char *parent, const char *own)
             continue;
         AUTO_CLOSE int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (dir >= 0)
-            held_dir_remove(dir, path);
+            locked_dir_remove(dir, path);
     }
     if (stream)
         closedir(stream);

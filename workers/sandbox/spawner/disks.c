@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 
 #include "common/base/cleanup.h"
-#include "workers/files/held_dir.h"
+#include "workers/files/locked_dir.h"
 
 enum { HOLD_TRIES = 8 };
 
@@ -30,12 +30,12 @@ static int hold_own(struct disks *disks, const char *parent, struct fail *fail)
     if (mkdir(parent, 0700) < 0 && errno != EEXIST)
         return refuse(fail, parent);
     for (int i = 0; i < HOLD_TRIES; i++) {
-        AUTO_FREE char *path = held_dir_make(parent, "disks", fail);
+        AUTO_FREE char *path = locked_dir_make(parent, "disks", fail);
         if (!path)
             return fail->code;
         if (snprintf(disks->path, sizeof(disks->path), "%s", path) >= DISKS_PATH_MAX)
             return fail_set(fail, -ENAMETOOLONG, "%s: too long", path);
-        disks->lock = held_dir_hold(path);
+        disks->lock = locked_dir_hold(path);
         if (disks->lock >= 0)
             return 0;
     }

@@ -1,5 +1,5 @@
 /*
- * held_dir.h - directories of a cache that several processes of this node share, each made whole
+ * locked_dir.h - directories of a cache that several processes of this node share, each made whole
  * under another name and then renamed, and used only while held.
  *
  * Holding is a shared flock on the directory itself, which the kernel lets go of however the
@@ -7,8 +7,8 @@
  * loses a directory under their feet. Names with HELD_DIR_TMP in them are remains of the killed.
  * The time a directory was last asked for is its mtime. Blocking, but for the local disk alone.
  */
-#ifndef SLUICE_WORKERS_FILES_HELD_DIR_H
-#define SLUICE_WORKERS_FILES_HELD_DIR_H
+#ifndef SLUICE_WORKERS_FILES_LOCKED_DIR_H
+#define SLUICE_WORKERS_FILES_LOCKED_DIR_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,13 +20,13 @@
 #define HELD_DIR_GONE HELD_DIR_TMP "gone-"
 
 /* The lock on a finished directory, closed to release it; or -1: there is none (any more). */
-int held_dir_hold(const char *path);
+int locked_dir_hold(const char *path);
 /* Whether the open `dir` is what stands at `path`. */
-bool held_dir_is_at(int dir, const char *path);
+bool locked_dir_is_at(int dir, const char *path);
 /* Removes what nobody else holds, or goes on with removing it; `dir` is open and not locked by us, or alone by
  * us. False: it stays. */
-bool held_dir_remove(int dir, const char *path);
+bool locked_dir_remove(int dir, const char *path);
 /* Makes an empty directory <parent>/<name>.tmp.XXXXXX; the caller frees the path. NULL: *fail. */
-char *held_dir_make(const char *parent, const char *name, struct fail *fail);
+char *locked_dir_make(const char *parent, const char *name, struct fail *fail);
 
 #endif

@@ -1,4 +1,4 @@
-#include "workers/files/held_dir.h"
+#include "workers/files/locked_dir.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,25 +11,25 @@
 #include "common/base/clock.h"
 #include "workers/files/tree.h"
 
-bool held_dir_is_at(int dir, const char *path)
+bool locked_dir_is_at(int dir, const char *path)
 {
     struct stat open_one, named;
     return fstat(dir, &open_one) == 0 && lstat(path, &named) == 0 &&
            open_one.st_ino == named.st_ino && open_one.st_dev == named.st_dev;
 }
 
-int held_dir_hold(const char *path)
+int locked_dir_hold(const char *path)
 {
     AUTO_CLOSE int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (dir < 0 || flock(dir, LOCK_SH | LOCK_NB) < 0 || !held_dir_is_at(dir, path))
+    if (dir < 0 || flock(dir, LOCK_SH | LOCK_NB) < 0 || !locked_dir_is_at(dir, path))
         return -1;
     futimens(dir, NULL); /* asked for now */
     return take_fd(&dir);
 }
 
-bool held_dir_remove(int dir, const char *path)
+bool locked_dir_remove(int dir, const char *path)
 {
-    if (flock(dir, LOCK_EX | LOCK_NB) < 0 || !held_dir_is_at(dir, path))
+    if (flock(dir, LOCK_EX | LOCK_NB) < 0 || !locked_dir_is_at(dir, path))
         return false;
     if (strstr(tree_leaf(path), HELD_DIR_GONE)) /* a longer name each time would be too long in the end */
         return tree_remove(path) == 0;
@@ -41,7 +41,7 @@ bool held_dir_remove(int dir, const char *path)
     return rename(path, gone) == 0 && tree_remove(gone) == 0;
 }
 
-char *held_dir_make(const char *parent, const char *name, struct fail *fail)
+char *locked_dir_make(const char *parent, const char *name, struct fail *fail)
 {
     AUTO_FREE char *path = NULL;
     if (asprintf(&path, "%s/%s" HELD_DIR_TMP "XXXXXX", parent, name) < 0) {
