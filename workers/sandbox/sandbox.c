@@ -50,10 +50,10 @@ void sandbox_unlist(struct sandbox *sandbox)
     if (at && *at)
         *at = sandbox->next;
     sandbox->spawner = NULL;
-    if (!sandbox->usage)
+    if (!sandbox->shared)
         return;
     sandbox_get_usage(sandbox, &sandbox->usage);
-    usage_give_back(take_ptr(&sandbox->usage));
+    usage_give_back(take_ptr(&sandbox->shared));
 }
 
 /* ---- its end ------------------------------------------------------------------------ */
@@ -74,12 +74,12 @@ void sandbox_stop_using(struct sandbox *sandbox)
 /* It, or the spawner, which asked before it removed the group. */
 void sandbox_hear_kernel(struct sandbox *sandbox)
 {
-    if (sandbox->cgroup < 0 || !sandbox->usage)
+    if (sandbox->cgroup < 0 || !sandbox->shared)
         return;
-    cgroup_look(sandbox->cgroup, &sandbox->limits, sandbox->usage);
-    if (!sandbox->breach[0] && atomic_load(&sandbox->usage->breaches[LIMIT_MEMORY]) > 0)
+    cgroup_look(sandbox->cgroup, &sandbox->limits, sandbox->shared);
+    if (!sandbox->breach[0] && atomic_load(&sandbox->shared->breaches[LIMIT_MEMORY]) > 0)
         strcpy(sandbox->breach, limit_get(LIMIT_MEMORY)->name);
-    sandbox->is_starved = !sandbox->breach[0] && atomic_load(&sandbox->usage->is_starved);
+    sandbox->is_starved = !sandbox->breach[0] && atomic_load(&sandbox->shared->is_starved);
 }
 
 /* The breach was said on the spawner's channel before the kill: read that first. */
@@ -160,7 +160,7 @@ int sandbox_outputs_dir(const struct sandbox *sandbox) { return sandbox->outputs
 
 void sandbox_get_usage(const struct sandbox *sandbox, struct sandbox_usage *ret)
 {
-    struct usage *usage = sandbox->usage;
+    struct usage *usage = sandbox->shared;
     *ret = sandbox->usage;
     if (!usage)
         return;
@@ -295,7 +295,7 @@ static struct sandbox *make_sandbox(struct spawner *spawner, const struct sandbo
                                 .spawner = spawner,
                                 .id = id,
                                 .holds = 1,
-                                .usage = usage,
+                                .shared = usage,
                                 .alive = true,
                                 .kernels = plan->kernels && tier_has_namespaces(spawner->tier),
                                 .end_signal = sandbox_backend(spawner->tier)->end_signal,

@@ -45,7 +45,7 @@ struct sandbox {
     uint64_t starved_before; /* starved_count() when it was opened */
     char breach[16];
     uint64_t numbers;
-    struct usage *usage; /* given back with the sandbox */
+    struct usage *shared; /* its usage; given back with the sandbox */
     int cgroup;          /* -1 */
     struct cgroup_limits limits; /* whoever holds them */
     struct sandbox_usage usage; /* what is counted here: commands and their output */

@@ -20,8 +20,8 @@ static inline void give_attack(struct sandbox *sandbox)
     AUTO_FCLOSE FILE *file = fopen(path, "r");
     assert_non_null(file);
     uint8_t *room = buffer_reserve(&program, 4 << 20);
-    assert_non_null(container);
-    program.len = fread(container, 1, 4 << 20, file);
+    assert_non_null(room);
+    program.len = fread(room, 1, 4 << 20, file);
     assert_in_range(program.len, 1000, (4 << 20) - 1);
     if (sandbox_write_file(sandbox, attack_path, program.data, program.len, 0755, &fail) < 0)
         fail_msg("%s", fail.text);

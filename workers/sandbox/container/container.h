@@ -1,5 +1,5 @@
 /*
- * container.h - the walls of one sandbox, built from within by the process that will be its
+ * container.h - one sandbox from within, built by the process that will be its
  * pid 1, just cloned into new namespaces. Everything is opened before it is mounted and every
  * target is resolved inside the new root, so that no symlink of an image leads outside.
  * Nothing is ever mounted in the namespace of the host.

@@ -119,7 +119,7 @@ static int make_listeners(struct init *init, int *fds, struct fail *fail)
     return listener_tell(init->container.commands, init->container.variables, init->plan.wanted.listener_count, fail);
 }
 
-/* Before the walls: a signal that comes earlier waits. */
+/* Before it is confined: a signal that comes earlier waits. */
 static int listen_to_signals(struct init *init, struct fail *fail)
 {
     sigset_t set;

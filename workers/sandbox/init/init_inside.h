@@ -20,7 +20,7 @@ struct init {
     const struct sandbox_backend *backend;
     struct container container;
     struct pollfd polled[INIT_POLLED_MAX]; /* of which few are used, as of what follows */
-    struct pending_execs starts; /* whose ends the worker hears of */
+    struct pending_execs execs; /* whose ends the worker hears of */
     _Alignas(4096) struct wire_message message; /* its beginning is all that is used of most */
 };
 

@@ -24,7 +24,7 @@ struct prewarmed {
 /* On the zygote, or on none where that is NULL; `group`: the number of its own. 0 or negative errno. Only the parent
  * returns. */
 int prewarmed_make(struct prewarmed *prewarmed, const struct zygote *zygote, const struct init_setup *setup, uint32_t group);
-/* Takes it, out of `spare`. */
+/* Takes it, out of `prewarmed`. */
 struct prewarmed prewarmed_take(struct prewarmed *prewarmed);
 /* Kills it, if there is one; its end is the caller's to hear of, and then to remove its group. */
 void prewarmed_drop(struct prewarmed *prewarmed);

@@ -1,4 +1,4 @@
-#include "workers/sandbox/spawner/entry.h"
+#include "workers/sandbox/spawner/sandbox_entry.h"
 
 #include <sys/vfs.h>
 

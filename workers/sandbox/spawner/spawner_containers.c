@@ -1,5 +1,5 @@
 /*
- * A new container: a process, spare or made now, is bounded, handed the plan and becomes a entry. And kernels
+ * A new container: a process, prewarmed or made now, is bounded, handed the plan and becomes an entry. And kernels
  * in containers that are there.
  */
 #include <errno.h>
@@ -97,7 +97,7 @@ static int settle(struct spawner_state *state, const struct container_plan *plan
     return 0;
 }
 
-/* A spare one may have ended meanwhile, a new one has not. */
+/* A prewarmed one may have ended meanwhile, a new one has not. */
 static int move_in(struct spawner_state *state, const struct container_plan *plan, struct prewarmed *ret)
 {
     int code = -EPIPE;

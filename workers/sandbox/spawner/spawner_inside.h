@@ -12,7 +12,7 @@
 #include "workers/sandbox/init/init.h"
 #include "workers/sandbox/spawner/prewarmed.h"
 #include "workers/sandbox/spawner/spawner.h"
-#include "workers/sandbox/spawner/entry.h"
+#include "workers/sandbox/spawner/sandbox_entry.h"
 #include "workers/sandbox/backends/backend.h"
 #include "workers/sandbox/proto/wire.h"
 

@@ -44,7 +44,7 @@ static bool decode(const char *text, size_t len, struct picture *picture)
     for (size_t i = 0; digits && i < len; i++)
         if (!isspace((unsigned char)text[i]))
             digits[count++] = text[i];
-    picture->data = malloc(base64_container(count) + 1);
+    picture->data = malloc(base64_room(count) + 1);
     return digits && picture->data &&
            base64_decode(slice_of(digits, count), picture->data, &picture->len);
 }

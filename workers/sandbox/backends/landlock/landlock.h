@@ -1,5 +1,5 @@
 /*
- * landlock.h - Landlock, the kernel's walls that a process builds around itself and its children: what is
+ * landlock.h - Landlock, the kernel's rulesets that a process puts around itself and its children: what is
  * not allowed by a rule is refused. Source: the kernel's Documentation/userspace-api/landlock.rst; what
  * headers before ABI 6 lack is defined here and nowhere else.
  */

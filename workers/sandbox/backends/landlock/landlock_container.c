@@ -121,7 +121,7 @@ static int learn_names(struct container *container, struct fail *fail)
     return 0;
 }
 
-/* ---- walls -------------------------------------------------------------------------- */
+/* ---- ruleset ------------------------------------------------------------------------ */
 
 static int allow_devices(int rules, struct fail *fail)
 {
@@ -152,7 +152,7 @@ static int allow_own(int rules, struct fail *fail)
     return code;
 }
 
-static int raise_walls(struct fail *fail)
+static int apply_rulesets(struct fail *fail)
 {
     AUTO_CLOSE int rules = landlock_begin(fail);
     int code = rules < 0 ? rules : host_image_allow(rules, fail);
@@ -193,7 +193,7 @@ int landlock_container_confine(const struct container_plan *plan, struct fail *f
     if (code == 0)
         code = geteuid() == 0 ? container_drop_rights(0, fail) : container_set_rights(0, fail);
     if (code == 0)
-        code = raise_walls(fail);
+        code = apply_rulesets(fail);
     if (code == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         code = refuse(fail, "dumpable");
     return code;
@@ -207,5 +207,5 @@ int landlock_container_meet(struct container *container, int told, struct fail *
         return seccomp_notify_add(&container->seccomp_notify, take_fd(&message.fds[0]))
                    ? 0 : fail_set(fail, -EAGAIN, "%d processes and their children run", NOTIFIERS_MAX);
     wire_close_fds(&message);
-    return fail_set(fail, -EIO, "a process could not be walled in");
+    return fail_set(fail, -EIO, "a process could not be put under a ruleset");
 }

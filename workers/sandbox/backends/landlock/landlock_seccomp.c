@@ -1,4 +1,4 @@
-/* The system calls that walls of Landlock do not hold back, where there are no namespaces either. */
+/* The system calls that rulesets of Landlock do not hold back, where there are no namespaces either. */
 #include <errno.h>
 #include <linux/fs.h>
 #include <linux/seccomp.h>

@@ -45,7 +45,7 @@ void seccomp_notify_rules(struct seccomp_rules *rules)
 
 /* ---- what is asked for -------------------------------------------------------------- */
 
-struct petition {
+struct request {
     pid_t pid;
     const struct call *call;
     const uint64_t *args;
@@ -75,25 +75,25 @@ static int read_path(pid_t pid, uint64_t address, char path[PATH_MAX])
 }
 
 /* Where the path begins: a descriptor of theirs, or their working directory. */
-static int open_start(const struct petition *petition)
+static int open_start(const struct request *request)
 {
     char name[64];
-    int dir = petition->call->dir == NONE ? AT_FDCWD : (int)petition->args[petition->call->dir];
+    int dir = request->call->dir == NONE ? AT_FDCWD : (int)request->args[request->call->dir];
     if (dir == AT_FDCWD)
-        snprintf(name, sizeof(name), "/proc/%d/cwd", petition->pid);
+        snprintf(name, sizeof(name), "/proc/%d/cwd", request->pid);
     else
-        snprintf(name, sizeof(name), "/proc/%d/fd/%d", petition->pid, dir);
+        snprintf(name, sizeof(name), "/proc/%d/fd/%d", request->pid, dir);
     int fd = open(name, O_PATH | O_CLOEXEC);
     return fd < 0 && errno == ENOENT ? -EBADF : fd < 0 ? -errno : fd;
 }
 
 /* "/proc/self" is who asks. */
-static int open_path(const struct petition *petition, int start, const char *path, int flags)
+static int open_path(const struct request *request, int start, const char *path, int flags)
 {
     static const char self[] = "/proc/self/";
     char own[PATH_MAX + 32];
     if (strncmp(path, self, strlen(self)) == 0) {
-        snprintf(own, sizeof(own), "/proc/%d/%s", petition->pid, path + strlen(self));
+        snprintf(own, sizeof(own), "/proc/%d/%s", request->pid, path + strlen(self));
         path = own;
     }
     int follow = flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0;
@@ -102,22 +102,22 @@ static int open_path(const struct petition *petition, int start, const char *pat
 }
 
 /* The file, as O_PATH; negative errno. */
-static int open_target(const struct petition *petition)
+static int open_target(const struct request *request)
 {
     char path[PATH_MAX];
-    const struct call *call = petition->call;
-    int flags = call->fixed_flags | (call->flags == NONE ? 0 : (int)petition->args[call->flags]);
-    AUTO_CLOSE int start = open_start(petition);
+    const struct call *call = request->call;
+    int flags = call->fixed_flags | (call->flags == NONE ? 0 : (int)request->args[call->flags]);
+    AUTO_CLOSE int start = open_start(request);
     if (flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH))
         return -EINVAL;
-    if (call->path == NONE || (call->change == CHANGE_TIMES && petition->args[call->path] == 0))
+    if (call->path == NONE || (call->change == CHANGE_TIMES && request->args[call->path] == 0))
         return take_fd(&start);
-    int code = read_path(petition->pid, petition->args[call->path], path);
+    int code = read_path(request->pid, request->args[call->path], path);
     if (code < 0 || (start < 0 && path[0] != '/'))
         return code < 0 ? code : start;
     if (!path[0])
         return flags & AT_EMPTY_PATH ? take_fd(&start) : -ENOENT;
-    return open_path(petition, start, path, flags);
+    return open_path(request, start, path, flags);
 }
 
 /* ---- doing it ----------------------------------------------------------------------- */
@@ -136,21 +136,21 @@ static bool is_in_places(const struct seccomp_notify *seccomp_notify, int target
     return false;
 }
 
-static int set_times(const struct petition *petition, const char *name)
+static int set_times(const struct request *request, const char *name)
 {
     struct timespec times[2];
-    uint64_t address = petition->args[petition->call->value];
-    int code = address ? read_memory(petition->pid, address, times, sizeof(times)) : 0;
+    uint64_t address = request->args[request->call->value];
+    int code = address ? read_memory(request->pid, address, times, sizeof(times)) : 0;
     if (code < 0)
         return code;
     return utimensat(AT_FDCWD, name, address ? times : NULL, 0) < 0 ? -errno : 0;
 }
 
-static int apply(const struct petition *petition, int target)
+static int apply(const struct request *request, int target)
 {
     char name[64];
-    const struct call *call = petition->call;
-    const uint64_t *value = petition->args + call->value;
+    const struct call *call = request->call;
+    const uint64_t *value = request->args + call->value;
     snprintf(name, sizeof(name), "/proc/self/fd/%d", target);
     switch (call->change) {
     case CHANGE_MODE:
@@ -158,7 +158,7 @@ static int apply(const struct petition *petition, int target)
     case CHANGE_OWNER:
         return fchownat(target, "", (uid_t)value[0], (gid_t)value[1], AT_EMPTY_PATH) < 0 ? -errno : 0;
     case CHANGE_TIMES:
-        return set_times(petition, name);
+        return set_times(request, name);
     }
     return -ENOSYS;
 }
@@ -167,18 +167,18 @@ static int apply(const struct petition *petition, int target)
  * asked after it was opened. */
 static int grant(const struct seccomp_notify *seccomp_notify, int listener, const struct seccomp_notif *asked)
 {
-    struct petition petition = {.pid = (pid_t)asked->pid, .args = (const uint64_t *)asked->data.args};
+    struct request request = {.pid = (pid_t)asked->pid, .args = (const uint64_t *)asked->data.args};
     for (size_t i = 0; i < CALLS; i++)
         if (calls[i].number == (uint32_t)asked->data.nr)
-            petition.call = &calls[i];
-    if (!petition.call)
+            request.call = &calls[i];
+    if (!request.call)
         return -ENOSYS;
-    AUTO_CLOSE int target = open_target(&petition);
+    AUTO_CLOSE int target = open_target(&request);
     if (target < 0)
         return target;
     if (ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &asked->id) < 0)
         return -ESRCH;
-    return is_in_places(seccomp_notify, target) ? apply(&petition, target) : -EPERM;
+    return is_in_places(seccomp_notify, target) ? apply(&request, target) : -EPERM;
 }
 
 static void serve_one(const struct seccomp_notify *seccomp_notify, int listener)
