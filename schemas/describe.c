@@ -172,7 +172,7 @@ static bool describe_messages_md(void)
         printf("| `%s` | %s |\n", refusal_wire((enum refusal_reason)i),
                refusal_doc((enum refusal_reason)i));
     printf("\n## Outcomes\n\nHow a job or a rollout may end. A rollout is trainable when its outcome "
-           "may be and its evaluator ran to its end.\n\n"
+           "may be and its evaluator ran to its end, or its task has none (`eval.kind` `none`).\n\n"
            "| outcome | may be trainable | meaning |\n|---|---|---|\n");
     for (unsigned i = 0; i < OUTCOME_COUNT; i++)
         printf("| `%s` | %s | %s |\n", outcomes[i].wire, outcomes[i].trainable ? "yes" : "no",
@@ -228,13 +228,29 @@ static const char tasks_notes[] =
     "```json\n{\"task\": \"t\", \"prompt\": \"Read it.\", \"files\": {\"notes.txt\": \"hello\\n\"}}\n```\n\n"
     "Paths are absolute inside the sandbox or relative to `/workspace`. Text is written as UTF-8; bytes\n"
     "that are not go in as `base64`.\n\n"
+    "The image `host` is read-only, but for `/workspace`, `/tmp`, `/var`, `/home`, `/root`, `/srv` and `/mnt`. A file, or a\n"
+    "command of `setup`, that writes elsewhere ends the group with outcome `task` and \"Read-only file system\". `pip install`\n"
+    "needs a virtual environment there, as Debian's Python refuses to install beside its own packages. An image of the\n"
+    "task's own can be changed everywhere ([images.md](images.md)), but for the tiers `apptainer` and `landlock`.\n\n"
+    "## How long a run may take\n\n"
+    "Choose `limits.run_s` well above the time of the longest answer: `sampling.max_tokens` divided by the tokens that one\n"
+    "rollout gets each second from a *busy* engine, times the turns you expect, and the time of the tool calls. A worker does\n"
+    "not see an answer before it is complete. A run whose time ends within its first model call, or within a call that took\n"
+    "much longer than any before it (four times as long, and 1 s), is therefore blamed on the engine: outcome `infra`, and the\n"
+    "run is tried up to 8 times (`--infra-budget`). A `run_s` that is too short thus costs eight runs and gives no reward. A run that is out of time\n"
+    "between calls, or in a tool call, ends with outcome `agent` and is scored.\n\n"
+    "For example, an engine gives each of its 64 rollouts 25 tokens a second. With `max_tokens` 1024, one answer takes up to\n"
+    "41 s; ten turns with commands of 5 s take up to 460 s. The default of 600 s fits. With `max_tokens` 8192 one answer takes\n"
+    "up to 330 s, and `run_s` should be at least 3600.\n\n"
     "## Scoring\n\n"
     "| `eval.kind` | reward |\n|---|---|\n"
     "| `command` | `eval.command` runs in a fresh sandbox that holds the image, what init left, what the agent left, and `eval.files`, which the agent never saw. Exit status 0 and a number in `eval.reward_file` are the reward; without one, the exit status says it ([below](#reward-file-or-exit-status)). Anything else is a broken evaluator: outcome `task`, no reward. |\n"
     "| `math` | 1.0 when the agent's last `\\boxed{}` equals `eval.answer`, else 0.0. |\n"
     "| `none` | Nothing is judged: the trajectory is trainable and has no reward; the trainer scores it. |\n\n"
-    "A field of another kind than the task's own is refused, so that an `eval.command` without\n"
-    "`eval.kind` does not go unnoticed.\n\n"
+    "A field that only another `eval.kind` or `agent.kind` uses is refused where it would say what to do (`eval.command`,\n"
+    "`eval.answer`, `agent.script`, `agent.form`, `agent.tool_role`), so that an `eval.command` without `eval.kind` does not go\n"
+    "unnoticed. Budgets that a kind does not use (`agent.max_turns`, `agent.max_repeats`, `agent.on_repeat`,\n"
+    "`agent.max_format_errors`, `sampling`) are accepted and change nothing.\n\n"
     "A run whose files are not known, since a limit killed its sandbox or since they cannot be packed, is not scored by\n"
     "`command`: its outcome is `agent`, it has no reward and is not trainable. `math` and `none` do not look at files.\n\n"
     "### Reward file or exit status\n\n"
@@ -261,15 +277,35 @@ static const char tasks_notes[] =
     "A submit makes one group of n rollouts, named `<group>/0` to `<group>/<n-1>`. `samples` is n where\n"
     "the submit does not say. With a `sampling.seed`, sample k is sampled with seed + k.\n\n"
     "## When a task is refused\n\n"
-    "A refusal names a reason ([messages.md](messages.md#refusals)), the field by its path, and says in a\n"
-    "sentence what is wrong:\n\n"
-    "| task | reason | field |\n|---|---|---|\n"
-    "| `{\"task\": \"t\"}` | `missing-field` | `prompt` |\n"
-    "| `{\"task\": \"t\", \"prompt\": \"p\", \"agent\": {\"toolz\": []}}` | `unknown-field` | `agent.toolz` |\n"
-    "| `{\"task\": \"t\", \"prompt\": \"p\", \"limits\": {\"run_s\": \"9\"}}` | `wrong-type` | `limits.run_s` |\n"
-    "| `{\"task\": \"t\", \"prompt\": \"p\", \"samples\": 0}` | `too-small` | `samples` |\n"
-    "| `{\"task\": \"t\", \"prompt\": \"p\", \"image\": \"debian:12\"}` | `bad-task` | `image` |\n"
-    "| `{\"task\": \"t\", \"prompt\": \"p\", \"files\": [{\"path\": \"../x\", \"text\": \"\"}]}` | `bad-task` | `files[0].path` |\n";
+    "`sluice submit` checks every line before it submits anything and prints `FILE:LINE: FIELD: REASON`. The broker checks\n"
+    "again: it refuses with the reason `bad-task` ([messages.md](messages.md#refusals)), a `field` that is `task.` and the path\n"
+    "below, and a sentence that says what is wrong. In Python that is `Refused` with `reason` and `field`. Only `samples` below 1\n"
+    "or above 1024 never reaches the broker from Python: it is a `MessageError`.\n\n"
+    "| task | path | sentence |\n|---|---|---|\n";
+
+static const char *const refused_tasks[] = {
+    "{\"task\": \"t\"}",
+    "{\"task\": \"t\", \"prompt\": \"p\", \"agent\": {\"toolz\": []}}",
+    "{\"task\": \"t\", \"prompt\": \"p\", \"limits\": {\"run_s\": \"9\"}}",
+    "{\"task\": \"t\", \"prompt\": \"p\", \"samples\": 0}",
+    "{\"task\": \"t\", \"prompt\": \"p\", \"image\": \"debian:12\"}",
+    "{\"task\": \"t\", \"prompt\": \"p\", \"files\": [{\"path\": \"../x\", \"text\": \"\"}]}",
+};
+
+/* As the parser refuses them. */
+static bool put_refused_tasks(void)
+{
+    for (size_t i = 0; i < sizeof(refused_tasks) / sizeof(refused_tasks[0]); i++) {
+        struct refusal no = {0};
+        struct task *task = task_parse(slice_from_str(refused_tasks[i]), &no);
+        if (task) {
+            task_destroy(task);
+            return false;
+        }
+        printf("| `%s` | `%s` | %s |\n", refused_tasks[i], no.field, no.text);
+    }
+    return true;
+}
 
 static const char *task_type_words(enum task_type type)
 {
@@ -367,7 +403,7 @@ static bool describe_tasks_md(void)
     put_section("A call of `agent.script`", "agent.script[]");
     put_section("A message of `agent.recorded`", "agent.recorded[]");
     fputs(tasks_notes, stdout);
-    return true;
+    return put_refused_tasks();
 }
 
 /* ---- docs/sandbox.md, its table of limits ------------------------------------------------------ */

@@ -137,8 +137,12 @@ const char *fault_wire(enum fault fault); /* "" for FAULT_NONE */
 /* FAULT_NONE for a word that is none of them. */
 enum fault fault_parse(struct slice wire);
 
-/* How a detail begins where the policy went on further than the task lets it; the broker keeps such words. */
+/*
+ * How a run's detail begins whose words the broker keeps, before those of the evaluator: the policy went on further
+ * than the task lets it; a replay gave something else than was recorded.
+ */
 #define STALE_MARK "stale: "
+#define DIFFERS_MARK "differs: "
 
 enum stage { STAGE_INIT, STAGE_RUN, STAGE_EVAL, STAGE_COUNT };
 const char *stage_wire(enum stage stage);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
+#include "schemas/messages/message.h"
 #include "workers/agents/agents.h"
 #include "workers/agents/calling.h"
 #include "workers/agents/conversation/dialogue.h"
@@ -151,9 +152,8 @@ static enum outcome end_well(const struct replay *replay)
         return agent_end(run, OUTCOME_OK, "%zu of %zu calls made; all %zu recorded results are the same",
                          replay->made, count, replay->compared);
     return agent_end(run, OUTCOME_OK,
-                     "%zu of %zu calls made; %zu of %zu recorded results differ, the first of call %zu",
-                     replay->made, count, replay->different, replay->compared,
-                     replay->first_different);
+                     DIFFERS_MARK "%zu of %zu recorded results, the first of call %zu; %zu of %zu calls made",
+                     replay->different, replay->compared, replay->first_different, replay->made, count);
 }
 
 static enum outcome make_calls(struct replay *replay)

@@ -147,7 +147,7 @@ static void judge_file(struct job *job, struct stage_sandbox *room)
     char text[NUMBER_MAX + 1];
     double reward;
     const char *path = job->task->eval_reward_file;
-    AUTO_CLOSE int file = sandbox_open_file(room->sandbox, path, O_RDONLY | O_NONBLOCK, 0, &fail);
+    AUTO_CLOSE int file = sandbox_open_file(room->sandbox, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0, &fail);
     if (file < 0 && !stage_is_file_fault(file))
         stage_end_failed(job, room, BLAME_EVALUATOR, file, &fail);
     else if (file < 0)

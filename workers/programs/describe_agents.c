@@ -75,7 +75,7 @@ static const char ends_intro[] =
     "| detail | outcome | agents | meaning |\n|---|---|---|---|\n";
 
 static const char ends_rest[] =
-    "| `time` | `agent` | all | `limits.run_s` is used up, and not by an engine that was silent. |\n"
+    "| `time` | `agent` | all | `limits.run_s` is used up, and not within a model call that took much longer than any before it: that is the engine's fault, `infra` ([tasks.md](tasks.md#how-long-a-run-may-take)). |\n"
     "| `context` | `agent` | bash, tools, chat | The prompt fills the context (the engine's, or `limits.context_tokens`), or leaves no room in it; outcome `task` where the task's own messages do. |\n"
     "| the name of a limit, as `memory` | `agent` | bash, tools, replay | The sandbox used more than its limit and was ended, with its files: where `eval.command` would look at them there is no reward, and the trajectory is not trainable. |\n"
     "| `the files cannot be packed` | `agent` | all with a sandbox | They are beyond what a layer holds ([layers.md](layers.md)): likewise. |\n"
@@ -112,8 +112,8 @@ static const char replay[] =
     "  {\"tool\": \"submit\", \"arguments\": {\"answer\": \"done\"}}]}}\n"
     "```\n\n"
     "`result` and `status` are what the call gave when it was recorded, and need not be there. Where the call\n"
-    "gives something else now, the message behind it says in which line, and `detail` says how many differ\n"
-    "and which is the first; the outcome is `ok` all the same.\n\n"
+    "gives something else now, the message behind it says in which line, and `detail` begins with `differs:`\n"
+    "and says how many differ and which is the first; the outcome is `ok` all the same.\n\n"
     "A rollout is run again by its own calls, in a fresh sandbox: `agent.recorded` takes the `messages` of a\n"
     "trajectory as they are, of which those with a `tool` are the calls:\n\n"
     "```sh\n"

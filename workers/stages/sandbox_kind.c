@@ -165,7 +165,8 @@ static void keep_identity(struct job *job, const struct record *record)
 static void keep_record(struct job *job, const struct record *record)
 {
     struct refusal no = {0};
-    if (record->trace_count == 0 && record->message_count == 0)
+    const bool has_breach = record->sandbox && record->sandbox->breach_count > 0;
+    if (record->trace_count == 0 && record->message_count == 0 && !has_breach)
         return;
     keep_identity(job, record);
     if (record_encode(record, &job->result.record, &no))

@@ -196,14 +196,19 @@ static struct slice rollout_name(struct core *core, const struct rollout *rollou
     return effect_print(core, "%s/%u", rollout->job.group->id, rollout->job.sample);
 }
 
-/* The evaluator's words; before them the run's, where the agent used up its budget or is marked stale. */
+static bool begins_with(const char *text, const char *mark)
+{
+    return strncmp(text, mark, strlen(mark)) == 0;
+}
+
+/* The evaluator's words; before them the run's, where the agent used up its budget or they are marked to be kept. */
 static struct slice end_detail(struct core *core, const struct rollout *rollout,
                                const struct ending *ending)
 {
     enum { DETAIL_MAX = 4096 };
     char both[DETAIL_MAX + 1];
     const char *run = rollout->detail ? rollout->detail : "";
-    bool says_more = ending->outcome == OUTCOME_AGENT || strncmp(run, STALE_MARK, sizeof(STALE_MARK) - 1) == 0;
+    bool says_more = ending->outcome == OUTCOME_AGENT || begins_with(run, STALE_MARK) || begins_with(run, DIFFERS_MARK);
     bool is_joined = says_more && *run && ending->detail.len &&
                      !slice_is(ending->detail, run) &&
                      strlen(run) + 2 + ending->detail.len <= DETAIL_MAX;

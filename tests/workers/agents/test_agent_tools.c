@@ -254,7 +254,7 @@ static void a_replay_says_where_results_differ_from_what_was_recorded(void **sta
                        "{'tool': 'bash', 'arguments': {'command': 'date'}}")};
     attempt_run(&world, &attempt);
     assert_ended(&attempt, OUTCOME_OK,
-                 "4 of 4 calls made; 2 of 3 recorded results differ, the first of call 2");
+                 "differs: 2 of 3 recorded results, the first of call 2; 4 of 4 calls made");
     assert_int_equal(attempt.record.message_count, 6);
     assert_string_equal(attempt.record.messages[2].content,
                         "Call 2 (bash) gave something else than was recorded: line 2 was \"b\" and is \"c\"");
@@ -278,7 +278,7 @@ static void a_trajectorys_own_calls_are_replayed_and_compared(void **state)
                 "'bash: echo y', 'exit_status': 0}]}}"};
     attempt_run(&world, &attempt);
     assert_ended(&attempt, OUTCOME_OK,
-                 "3 of 3 calls made; 1 of 3 recorded results differ, the first of call 3");
+                 "differs: 1 of 3 recorded results, the first of call 3; 3 of 3 calls made");
     assert_string_equal(message_in_role(&attempt.record, "tool", 0)->content, "hi\n");
     assert_string_equal(message_in_role(&attempt.record, "tool", 1)->content, "hi\nexit status: 1");
     attempt_finish(&attempt);

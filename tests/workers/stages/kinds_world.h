@@ -54,7 +54,8 @@ static enum outcome run_scripted(struct agent_run *run)
     fiber_wake(agent_observer);
     int code = sandbox_command(run->sandbox, run->task->messages[0].content, COMMAND_MS, 1 << 16,
                                &output, &fail);
-    record_say(run->record, "user", slice_from_str(run->task->messages[0].content), NULL, 0);
+    if (code == 0) /* of a call that broke off an agent has nothing to record */
+        record_say(run->record, "user", slice_from_str(run->task->messages[0].content), NULL, 0);
     free(agent_output);
     agent_output = output.text;
     run->answer = strdup("done");

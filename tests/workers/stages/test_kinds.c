@@ -269,6 +269,7 @@ FIBER_TEST(a_reward_file_holds_one_finite_number_or_the_evaluator_is_broken)
         REWARD("true", "mkfifo out/reward"),
         REWARD("true", "ln -s /dev/zero out/reward"),
         REWARD("true", "ln -s reward out/reward"),
+        REWARD("true", "echo 1 > out/other; ln -s other out/reward"),
         REWARD("true", "echo 1 > out/reward; exit 1"),
     };
     for (size_t i = 0; i < sizeof(garbage) / sizeof(garbage[0]); i++)

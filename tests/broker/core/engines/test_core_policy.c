@@ -375,6 +375,26 @@ static void what_a_rollout_is_marked_with_stands_before_its_evaluators_words(voi
     world_close(world);
 }
 
+static void so_does_how_a_replay_differs_and_no_other_words_of_a_run_that_ended_well(void **state)
+{
+    static const struct {
+        const char *run, *both;
+    } cases[] = {{"differs: 1 of 2 recorded results", "differs: 1 of 2 recorded results; good"},
+                 {"2 of 2 calls made", "good"}};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct world *world = open_with_engines();
+        world_beat(world, "e1", "eval", 1, NULL);
+        world_reach_run(world, "g", 1);
+        world_result_with(world, "r1", "run:g/0", token_of(world, "run:g/0"), "ok",
+                          (struct msg_job_result){.detail = slice_from_str(cases[i].run), .has_detail = true});
+        world_result_with(world, "e1", "eval:g/0", token_of(world, "eval:g/0"), "ok",
+                          (struct msg_job_result){.detail = TEXT("good"), .has_detail = true});
+        assert_string_equal(expect_end(world, "g/0", OUTCOME_OK)->end_detail, cases[i].both);
+        world_close(world);
+    }
+}
+
 /* ---- credentials: told like versions, and to nobody else -------------------------------------------- */
 
 static void assert_unsaid(struct world *world, const char *secret)
@@ -452,6 +472,7 @@ int main(void)
         cmocka_unit_test(one_that_is_stale_and_stopped_ends_with_its_record_and_is_not_trained_on),
         cmocka_unit_test(one_that_is_stale_and_refreshed_begins_again_at_once_and_uses_up_nothing),
         cmocka_unit_test(what_a_rollout_is_marked_with_stands_before_its_evaluators_words),
+        cmocka_unit_test(so_does_how_a_replay_differs_and_no_other_words_of_a_run_that_ended_well),
         cmocka_unit_test(credentials_are_taken_out_of_a_url_and_told_to_run_workers_alone),
         cmocka_unit_test(credentials_are_changed_by_saying_others_and_kept_by_saying_none),
     };
