@@ -8,6 +8,8 @@ static int run_backup(const struct invocation *in)
 {
     const struct backup_options *options = in->options;
     const char *name = in->arguments[0];
+    if (!cli_is_name(in->command, "NAME", name))
+        return EXITS_USAGE;
     AUTO_CLIENT *client = cli_connect(in);
     const char *json;
     uint64_t bytes;

@@ -63,6 +63,9 @@ void cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int cli_usage(const struct command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Whether it can be the name of a stream, a back-up, a version; if not, that is said. what: as --help has it. */
+bool cli_is_name(const struct command *command, const char *what, const char *text);
+
 /* "10m" as what sluice_set_patience wants. */
 static inline int64_t cli_patience(uint64_t ms) { return ms > INT64_MAX - 1 ? -1 : (int64_t)ms; }
 #define PATIENCE_PRESET_MS 600000

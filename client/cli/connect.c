@@ -3,6 +3,7 @@
 
 #include "client/cli/command.h"
 #include "common/base/tame.h"
+#include "schemas/messages/message.h"
 
 enum { ANSWER_MS = 4000 }; /* a person waits */
 
@@ -24,6 +25,14 @@ int cli_usage(const struct command *command, const char *format, ...)
     cmdline_vwrong(&command->line, format, args);
     va_end(args);
     return EXITS_USAGE;
+}
+
+bool cli_is_name(const struct command *command, const char *what, const char *text)
+{
+    if (*text && name_is_valid(slice_from_str(text)))
+        return true;
+    cli_usage(command, "%s wants a name, without a '/', a blank or a control character, not '%s'", what, text);
+    return false;
 }
 
 struct sluice_client *cli_connect(const struct invocation *in)

@@ -275,7 +275,7 @@ const struct command command_keys = {
     .line.example = "sluice keys init keys\n"
                "sluice keys add trainer alice --dir keys\n"
                "sluice keys add worker node7 --dir keys\n"
-               "sluice broker --keys keys --bind tcp://10.0.0.1 --data /var/lib/sluice\n"
+               "sluice broker --keys keys --bind tcp://10.0.0.1 --data /var/lib/sluice --store /shared/sluice/store\n"
                "sluice status --broker tcp://10.0.0.1:5750 --key alice.key\n",
     .line.tables[0] = {.rows = options, .count = ROWS(options)},
     .options_size = sizeof(struct keys_options),

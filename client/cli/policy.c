@@ -5,8 +5,7 @@
 
 struct policy_options {
     struct texts engines;
-    const char *calls;
-    uint64_t bound_ms, wait_ms;
+    uint64_t calls, bound_ms, wait_ms;
 };
 
 /* Each engine that is named, or all of them at once. */
@@ -60,9 +59,9 @@ static int resume(struct sluice_client *client, const struct policy_options *opt
 
 static int pause_one(struct sluice_client *client, const char *engine, void *arg)
 {
+    static const char *const calls[] = {"finish", "abort", "hold"};
     const struct policy_options *options = arg;
-    return sluice_policy_pause(client, options->calls ? options->calls : "finish", engine,
-                               options->bound_ms, (int64_t)options->wait_ms);
+    return sluice_policy_pause(client, calls[options->calls], engine, options->bound_ms, (int64_t)options->wait_ms);
 }
 
 /* All or nothing: what was paused before one that would not is let go again. */
@@ -100,6 +99,8 @@ static int run_policy(const struct invocation *in)
         if (verbs[i].arguments != in->argument_count)
             return cli_usage(in->command, "policy %s %s", verbs[i].name,
                              verbs[i].arguments == 2 ? "wants one VERSION" : "takes no VERSION");
+        if (in->argument_count == 2 && !cli_is_name(in->command, "VERSION", in->arguments[1]))
+            return EXITS_USAGE;
         AUTO_CLIENT *client = cli_connect(in);
         return client ? verbs[i].run(client, in->options, in->arguments[1]) : EXITS_FAILED;
     }
@@ -110,10 +111,9 @@ static const struct option options[] = {
     {"engine", OPTION_LIST, offsetof(struct policy_options, engines), "URL",
      "Only this engine.",
      .standard = "all that are registered"},
-    {"calls", OPTION_TEXT, offsetof(struct policy_options, calls), "WORD",
+    {"calls", OPTION_WORD, offsetof(struct policy_options, calls), "finish|abort|hold",
      "pause: what becomes of calls in flight: finish (they do, and are waited for), abort (they are made "
-     "again after the pause) or hold (they stay open; the engine stops and goes on itself).",
-     .standard = "finish"},
+     "again after the pause) or hold (they stay open; the engine stops and goes on itself)."},
     {"bound", OPTION_DURATION, offsetof(struct policy_options, bound_ms), "TIME",
      "pause: it ends by itself after so long, whatever happens.", .preset = 600000, .min = 1000,
      .max = 3600000},

@@ -12,8 +12,8 @@
 enum { PATIENT_MS = 60000 }; /* once the broker has answered, a restart of it is waited for */
 
 struct submit_options {
-    const char *stream, *out, *group_prefix, *on_stale;
-    uint64_t samples, priority, lease_ms, versions_behind, patience_ms;
+    const char *stream, *out, *group_prefix;
+    uint64_t samples, priority, lease_ms, versions_behind, on_stale, patience_ms;
     bool wait, json;
 };
 
@@ -200,14 +200,17 @@ static int submit(const struct submit_options *options, struct sluice_client *cl
     return failed || !options->wait ? status : end(options, &wait, groups, tasks);
 }
 
+static const char *const stale_words[] = {"stop", "refresh", "mark"};
+
 static bool read_tasks(const struct submit_options *options, const char *path,
                        struct tasks_file *tasks)
 {
     if (!tasks_read(tasks, path, (unsigned)options->samples))
         return false;
     const size_t lines = tasks->bad + tasks->count;
+    const char *on_stale = options->on_stale == OPTION_NOT_GIVEN ? NULL : stale_words[options->on_stale];
     if (options->versions_behind != OPTION_NOT_GIVEN && !tasks->bad &&
-        !tasks_set_age(tasks, options->versions_behind, options->on_stale)) {
+        !tasks_set_age(tasks, options->versions_behind, on_stale)) {
         cli_say("out of memory");
         return false;
     }
@@ -227,7 +230,9 @@ static int run_submit(const struct invocation *in)
     const struct submit_options *options = in->options;
     if (options->out && !options->wait)
         return cli_usage(in->command, "--out writes what --wait waits for: add --wait");
-    if (options->on_stale && options->versions_behind == OPTION_NOT_GIVEN)
+    if (!cli_is_name(in->command, "--stream", options->stream))
+        return EXITS_USAGE;
+    if (options->on_stale != OPTION_NOT_GIVEN && options->versions_behind == OPTION_NOT_GIVEN)
         return cli_usage(in->command, "--on-stale says what --versions-behind leads to: add that");
     struct tasks_file tasks = {0};
     AUTO_FCLOSE FILE *out = NULL;
@@ -264,11 +269,12 @@ static const struct option options[] = {
      "How many versions the policy may go on by from a rollout's first turn to the beginning of any other.",
      .standard = "what the task says, else any number",
      .preset = OPTION_NOT_GIVEN, .min = 0, .max = 1000000},
-    {"on-stale", OPTION_TEXT, offsetof(struct submit_options, on_stale), "WORD",
+    {"on-stale", OPTION_WORD, offsetof(struct submit_options, on_stale), "stop|refresh|mark",
      "With --versions-behind: what becomes of a rollout beyond it: stop, refresh (it begins again) or mark.",
-     .standard = "what the task says, else stop"},
+     .standard = "what the task says, else stop", .preset = OPTION_NOT_GIVEN},
     {"patience", OPTION_DURATION, offsetof(struct submit_options, patience_ms), "TIME",
-     "Gives up when a full broker took no group for so long, or it was away.",
+     "Gives up when a full broker took no group for so long, or a broker that has answered once was away for so long. One "
+     "that is not there at the start is waited for 4s.",
      .preset = PATIENCE_PRESET_MS, .min = 0, .max = DURATION_FOREVER},
     {"group-prefix", OPTION_TEXT, offsetof(struct submit_options, group_prefix), "TEXT",
      "What group ids begin with.",
@@ -282,11 +288,13 @@ const struct command command_submit = {
     .line.arguments = "TASKS.jsonl",
     .line.brief = "Submits tasks, one JSON object a line (docs/tasks.md)",
     .line.doc = "Every line is checked first. If one is no task, each such line is said as\n"
-           "FILE:LINE: FIELD: REASON, nothing is submitted, and the exit status is 1. '-' is stdin.\n"
+           "FILE:LINE: FIELD: REASON (FILE:LINE: REASON where no field is at fault), nothing is submitted, and the exit\n"
+           "status is 1. '-' is stdin.\n"
            "\n"
            "A task becomes a group of N rollouts, named after the file, the task's id and a hash of its\n"
            "content. So the same command again submits nothing twice: with --wait it goes on waiting\n"
-           "where an interrupted one left off. While the broker is full the command waits and tries\n"
+           "where an interrupted one left off. Stream, samples and --versions-behind count as content; --priority and\n"
+           "--lease do not, and change nothing for a group that the broker has. While the broker is full the command waits and tries\n"
            "again; what can never fit is refused at once.\n"
            "\n"
            "With --lease the rollouts are cancelled when their trainer is gone. This command renews the\n"

@@ -26,14 +26,14 @@ static bool add_line(struct tasks_file *tasks, const struct task_line *line)
     return true;
 }
 
-/* FILE:LINE: field: reason */
+/* FILE:LINE: FIELD: REASON, where a sentence that begins with the field loses it; without FIELD where none is at fault. */
 static void say_bad(struct tasks_file *tasks, size_t line, const struct refusal *no)
 {
     size_t len = strlen(no->field);
-    bool says_field = len == 0 || strncmp(no->text, no->field, len) == 0;
+    bool says_field = len > 0 && strncmp(no->text, no->field, len) == 0 && no->text[len] == ' ';
     tasks->bad++;
-    tame_print(stderr, "%s:%zu: %s%s%s\n", tasks->path, line, says_field ? "" : no->field,
-               says_field ? "" : ": ", no->text);
+    tame_print(stderr, "%s:%zu: %s%s%s\n", tasks->path, line, no->field, len ? ": " : "",
+               says_field ? no->text + len + 1 : no->text);
 }
 
 /* False when out of memory; a bad line is said and counted. */

@@ -104,7 +104,8 @@ static const struct option options[] = {
     {"cursor", OPTION_TEXT, offsetof(struct watch_options, cursor), "FILE",
      "Keeps the position there, and goes on where it says when it is there already."},
     {"patience", OPTION_DURATION, offsetof(struct watch_options, patience_ms), "TIME",
-     "Gives up, exit status 1, when no broker has answered for so long.",
+     "Gives up, exit status 1, when a broker that has answered once does not for so long. One that is not there at the start "
+     "is waited for 4s.",
      .preset = PATIENCE_PRESET_MS, .min = 0, .max = DURATION_FOREVER},
     {"json", OPTION_FLAG, offsetof(struct watch_options, json), NULL,
      "Prints whole trajectories, one JSON object a line."},
@@ -118,6 +119,7 @@ const struct command command_watch = {
            "watching takes nothing away from a trainer; but with the key of the stream's owner, or where no\n"
            "key is asked for, it counts as a trainer that is alive, for leases.\n"
            "\n"
+           "Where the file of --cursor is there, it decides where reading begins, and --from counts for nothing.\n"
            "The file of --cursor moves once a line is written: killed at any moment and started again, at\n"
            "most one line comes twice and none is left out.\n",
     .line.example = "sluice watch train\n"

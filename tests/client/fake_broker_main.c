@@ -27,7 +27,7 @@ static void ignore(struct fake_broker *b, unsigned n) { fake_ignore(b, n); }
 static void never(struct fake_broker *b, unsigned n)
 {
     (void)n;
-    fake_refuse_for_good(b, REFUSAL_QUEUE_FULL, "more than ever fits");
+    fake_refuse_for_good(b, REFUSAL_TOO_LARGE, "more than ever fits");
 }
 static void forbid(struct fake_broker *b, unsigned n)
 {

@@ -151,7 +151,7 @@ const struct command command_broker = {
     .line.brief = "Runs a broker alone (the program sluice-broker)",
     .line.doc = "For a broker on a node of its own; 'sluice up' starts one with workers beside it. All that\n"
            "follows goes to sluice-broker; 'sluice broker --help' is its help.\n",
-    .line.example = "sluice broker --keys keys --bind tcp://10.0.0.1 --data /var/lib/sluice\n",
+    .line.example = "sluice broker --keys keys --bind tcp://10.0.0.1 --data /var/lib/sluice --store /shared/sluice/store\n",
     .passes_on = true,
     .run = run_broker,
 };

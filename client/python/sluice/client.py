@@ -105,9 +105,11 @@ class Client:
         it or "mark" it. None: what each task says (limits.versions_behind, limits.on_stale).
 
         When it returns, all are on the broker's disk. Doing it again submits nothing twice. While
-        the broker is full it waits, for the client's patience without one being taken, then raises
-        Full; what can never fit raises Full at once; any other refusal raises Refused. Those before
-        it stay. What will soon be refused is told by warnings.warn.
+        the broker is full it waits as long as it is told to, and raises Full where that would be beyond
+        the client's patience without one being taken. Any other refusal raises Refused at once, among
+        them what can never fit ("too-large"). Groups before it stay. What will soon be refused is told by
+        warnings.warn. `priority` and `lease` are not part of what a group is: of a group that the broker
+        has already they change nothing.
         """
         stem, texts = read_tasks(tasks)
         limits = {name: value for name, value in (("versions_behind", versions_behind), ("on_stale", on_stale))

@@ -32,7 +32,7 @@ class NotAllowed(Refused):
 
 
 class Full(Refused):
-    """The broker, or its disk, has no room. retry_after is None where it never will have."""
+    """The broker, or its disk, has no room now. What could never fit is Refused, with the reason "too-large"."""
 
 
 class Forgotten(Refused):

@@ -64,6 +64,11 @@ static void a_wrong_command_line_is_exit_two_and_says_what(void **state)
         {"drain w --host h", "say either WORKER or --host HOST"},
         {"drain w --grace 2d", "--grace wants a time from 0s to 1d"},
         {"backup", "NAME is missing"},
+        {"backup a/b", "NAME wants a name, without a '/', a blank or a control character, not 'a/b'"},
+        {"policy set a/b", "VERSION wants a name, without a '/'"},
+        {"policy pause --calls frob", "--calls wants finish|abort|hold, not 'frob'"},
+        {"submit a --stream 'a b'", "--stream wants a name, without a '/', a blank or a control character, not 'a b'"},
+        {"submit a --stream s --versions-behind 1 --on-stale bogus", "--on-stale wants stop|refresh|mark, not 'bogus'"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
         expect(*state, cases[i].arguments, 2, cases[i].words);
@@ -120,13 +125,19 @@ static void one_bad_line_and_nothing_is_submitted(void **state)
                               "\n"
                               "{\"task\":\"cut\n"
                               "{\"task\":\"bad\",\"kind\":\"noop\",\"frob\":1}\n"
-                              "[]\n");
+                              "[]\n"
+                              "{\"task\":\"bad\",\"kind\":\"noop\",\"samples\":0}\n"
+                              "{\"task\":\"bad\"}\n"
+                              "{\"task\":\"bad\",\"kind\":\"noop\",\"files\":[{\"path\":\"../x\",\"text\":\"\"}]}\n");
     expect(f, "submit tasks.jsonl --stream train", 1,
-           "sluice: 4 of 5 lines are no tasks; nothing was submitted");
-    assert_non_null(strstr(said(f), "tasks.jsonl:2: kind"));
+           "sluice: 7 of 8 lines are no tasks; nothing was submitted");
+    assert_non_null(strstr(said(f), "tasks.jsonl:2: kind: "));
     assert_non_null(strstr(said(f), "tasks.jsonl:4: "));
-    assert_non_null(strstr(said(f), "tasks.jsonl:5: frob"));
+    assert_non_null(strstr(said(f), "tasks.jsonl:5: frob: "));
     assert_non_null(strstr(said(f), "tasks.jsonl:6: "));
+    assert_non_null(strstr(said(f), "tasks.jsonl:7: samples: is 0, at least 1\n"));
+    assert_non_null(strstr(said(f), "tasks.jsonl:8: prompt: is missing"));
+    assert_non_null(strstr(said(f), "tasks.jsonl:9: files[0].path: "));
     assert_null(strstr(said(f), "tasks.jsonl:1:"));
     assert_int_equal(fake_count(f->broker, MSG_group_submit), 0);
     expect(f, "submit none.jsonl --stream train", 1, "cannot read none.jsonl: No such file");
@@ -228,8 +239,6 @@ static void a_refusal_that_waiting_cannot_help_is_exit_one(void **state)
     write_file("tasks.jsonl", "{\"task\":\"one\",\"kind\":\"noop\"}\n");
     fake_be_full(f->broker, 1);
     expect(f, "submit tasks.jsonl --stream train", 0, "1 of 1 groups accepted");
-    expect(f, "submit tasks.jsonl --stream 'a b'", 0, "1 of 1"); /* the fake broker takes any */
-    expect(f, "submit tasks.jsonl --stream 'a b' --wait", 1, "'a b' is no stream's name");
     expect(f, "submit tasks.jsonl --stream train --wait --out /nowhere/x", 1,
            "cannot write /nowhere/x: No such file");
 }

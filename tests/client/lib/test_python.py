@@ -311,9 +311,10 @@ class Requests(Case):
         self.client.patience = None
         self.broker("full", 0)
         self.broker("never")
-        with self.assertRaisesRegex(Full, "more than ever fits") as caught:
+        with self.assertRaisesRegex(Refused, "more than ever fits") as caught:
             self.client.submit([NOOP], stream="train")
-        self.assertIsNone(caught.exception.retry_after)
+        self.assertNotIsInstance(caught.exception, Full)
+        self.assertEqual((caught.exception.reason, caught.exception.retry_after), ("too-large", None))
 
     def test_what_this_key_may_not_do_is_an_error_of_its_own(self):
         self.broker("forbid")
