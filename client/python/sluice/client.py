@@ -85,7 +85,7 @@ class Client:
         self.close()
 
     def close(self):
-        """Idempotent."""
+        """Ends the connection. Idempotent; `with Client() as client:` does it."""
         self._leave_stream()
         self._link.close()
         self._context.term()
@@ -101,8 +101,8 @@ class Client:
         priority: 0 to 9, higher ones are handed out first within the stream; 5 if None. lease:
         seconds, 1 to 604,800; the rollouts are cancelled when nothing has asked for the stream for
         so long (reading it and renew() do). versions_behind: by how many versions the policy may go
-        on from a rollout's first turn to the beginning of any other; beyond, on_stale: "stop" it, "refresh"
-        it or "mark" it. None: what each task says (limits.versions_behind, limits.on_stale).
+        on from a rollout's first turn to the beginning of any other. on_stale: what becomes of a rollout beyond
+        that: "stop", "refresh" or "mark". None: what each task says (limits.versions_behind, limits.on_stale).
 
         When it returns, all are on the broker's disk. Doing it again submits nothing twice. While
         the broker is full it waits as long as it is told to, and raises Full where that would be beyond
@@ -242,7 +242,7 @@ class Client:
         return json.loads(self._call("status.get")["json"])
 
     def engines(self):
-        """The registered engines: [{"url": ..., "live": rollouts}]."""
+        """The registered engines: [{"url": ..., "live": rollouts, "state": ...}] (docs/operations.md)."""
         return self.status().get("engines", [])
 
     def engine_add(self, url, runs_max=None, policy=None):
@@ -259,6 +259,7 @@ class Client:
         return self._call("engine.drain", url=url)["count"]
 
     def engine_remove(self, url):
+        """Forgets an engine at once; rollouts that use it go on."""
         self._call("engine.remove", url=url)
 
     def policy_set(self, version, engine=None):

@@ -18,18 +18,18 @@ TOKENS_MAX = 1 << 22
 class Turn:
     """A run of a trace's tokens: prompt, one assistant turn, or a tool's output."""
 
-    offset: int
-    length: int
-    role: str
-    finish: str = ""
-    engine: str = ""
-    version: str = ""
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    seconds: float = 0.0
+    offset: int   # its first token in the trace
+    length: int   # its number of tokens
+    role: str     # "prompt", "assistant", "user" or "tool"
+    finish: str = ""         # of the assistant's: "stop", "length" or "abort"
+    engine: str = ""         # of the assistant's: the engine's URL
+    version: str = ""        # of the assistant's: the policy's version
+    prompt_tokens: int = 0   # as the engine counted them
+    cached_tokens: int = 0   # how many of those came from its cache
+    seconds: float = 0.0     # of the model call or the tool call
     queue_seconds: Optional[float] = None    # of them, as the engine said; None: it did not
-    prefill_seconds: Optional[float] = None
-    decode_seconds: Optional[float] = None
+    prefill_seconds: Optional[float] = None  # likewise
+    decode_seconds: Optional[float] = None   # likewise
 
 
 @dataclasses.dataclass
@@ -39,34 +39,34 @@ class Trace:
     token_ids: np.ndarray  # uint32
     mask: np.ndarray       # uint8, 1: sampled by the policy
     logprobs: np.ndarray   # float32, 0 where mask is 0
-    turns: List[Turn]
+    turns: List[Turn]      # they cover the arrays from 0, in order, without gaps
     reason: str            # why it started, "" for the first
     template_digest: str = ""   # of the engine it started on; "": not known
-    tokenizer_digest: str = ""
+    tokenizer_digest: str = ""  # likewise
 
 
 @dataclasses.dataclass
 class Message:
     """What was said, for people; the tokens are the truth."""
 
-    role: str
-    content: str
-    tool: Optional[str] = None
-    exit_status: int = 0
+    role: str     # "system", "user", "assistant" or "tool"
+    content: str  # as text
+    tool: Optional[str] = None  # of a tool's: its name and arguments, "bash: ls -l"
+    exit_status: int = 0        # of a tool's
 
 
 @dataclasses.dataclass
 class Sandbox:
     """What the agent's sandbox used; peaks as seen ten times a second."""
 
-    peak_memory_kib: int = 0
+    peak_memory_kib: int = 0   # resident, all processes together
     peak_processes: int = 0    # threads included
-    peak_disk_bytes: int = 0
-    peak_inodes: int = 0
-    cpu_seconds: float = 0.0
-    commands: int = 0
-    timed_out: int = 0
-    output_bytes: int = 0
+    peak_disk_bytes: int = 0   # written and not removed
+    peak_inodes: int = 0       # files, directories and links of it
+    cpu_seconds: float = 0.0   # of processes that have ended
+    commands: int = 0          # bash commands and cells of Python
+    timed_out: int = 0         # those of them that were stopped
+    output_bytes: int = 0      # what they wrote
     cut_bytes: int = 0         # of those, what the agent was not shown
     breaches: Dict[str, int] = dataclasses.field(default_factory=dict)  # limit: how often
 
@@ -75,36 +75,38 @@ class Sandbox:
 class Tamper:
     """Files of the agent's that decide what runs when an evaluator runs (docs/trajectory.md)."""
 
-    count: int = 0
+    count: int = 0  # how many there are in all
     files: List[Tuple[str, str]] = dataclasses.field(default_factory=list)  # (kind, path), the first of each kind
 
 
 @dataclasses.dataclass
 class Trajectory:
-    stream: str
-    seq: int
-    rollout: str
-    group: str
-    task: str
-    sample: int
-    attempt: int
+    """What became of one rollout (docs/trajectory.md)."""
+
+    stream: str    # the stream it is in
+    seq: int       # its number there, from 1
+    rollout: str   # its name, "GROUP/NUMBER"
+    group: str     # its group's id
+    task: str      # its task's id
+    sample: int    # its number in the group, from 0
+    attempt: int   # how often its last stage was handed out
     outcome: str   # "ok", "agent", "task", "infra" or "cancelled"
-    trainable: bool
-    wait_ms: int
-    init_ms: int
-    run_ms: int
-    eval_ms: int
-    ended_ms: int
-    reward: Optional[float] = None
-    detail: str = ""
-    init_layer: str = ""
-    engine: str = ""
-    agent: str = ""
+    trainable: bool  # whether a trainer may learn from it
+    wait_ms: int   # in queues, of all stages
+    init_ms: int   # the time of its group's set-up
+    run_ms: int    # the agent's time
+    eval_ms: int   # the evaluator's time
+    ended_ms: int  # when it ended: milliseconds since 1970, by the broker's clock
+    reward: Optional[float] = None  # None: no evaluator ran to its end
+    detail: str = ""       # how it ended, in words
+    init_layer: str = ""   # the digest of what set-up left; "": nothing
+    engine: str = ""       # the URL of the last engine
+    agent: str = ""        # its kind; "": it never ran
     template_digest: str = ""   # of the engine last asked; traces have their own
-    tokenizer_digest: str = ""
-    logprobs_mode: str = ""
-    traces: List[Trace] = dataclasses.field(default_factory=list)
-    messages: List[Message] = dataclasses.field(default_factory=list)
+    tokenizer_digest: str = ""  # likewise
+    logprobs_mode: str = ""     # "raw", "processed" or "unknown"; "": nothing was sampled
+    traces: List[Trace] = dataclasses.field(default_factory=list)      # the tokens
+    messages: List[Message] = dataclasses.field(default_factory=list)  # the conversation as text
     sandbox: Optional[Sandbox] = None  # None when the agent had none
     tamper: Optional[Tamper] = None    # None when it touched nothing of the kind
 

@@ -41,7 +41,7 @@ static void the_page_names_every_key(void **state)
 static void make_script(struct buffer *out, const char *main)
 {
     AUTO_FREE char *page = take_page();
-    char *start = strstr(page, "```python\n");
+    char *start = strstr(page, "```python\nimport lz4");
     assert_non_null(start);
     start += strlen("```python\n");
     char *end = strstr(start, "```");

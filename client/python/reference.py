@@ -1,0 +1,119 @@
+"""Prints docs/python.md: the public names of the package, from their own docstrings and comments."""
+
+import dataclasses
+import inspect
+import re
+
+import sluice
+from sluice.errors import CLASSES
+
+INTRO = """\
+# The Python client
+
+Made by `client/python/reference.py` from the package's own words; a test compares the two. [trainers.md](trainers.md) has recipes,
+[trajectory.md](trajectory.md) what the fields of a trajectory mean, and [sluice.h](../client/sluice.h) the same calls in C.
+
+```
+python3 -m venv ~/sluice && ~/sluice/bin/pip install ./client/python
+```
+
+It needs Python 3.9 or newer, `pyzmq`, `msgpack`, `numpy` and `lz4`. All that is public is `sluice.NAME`, as below. Times are seconds
+where a name says nothing else. A client belongs to one thread.
+"""
+ERRORS = """
+## Errors
+
+`TimeoutError` of `policy_pause`, and `OSError` and `ValueError` of a file of tasks that cannot be read, are Python's own.
+"""
+
+
+def words(thing):
+    said = inspect.getdoc(thing)
+    assert said, f"{thing} says nothing of itself"
+    return re.sub(r"\bdocs/(\w+\.md)", r"[\1](\1)", said)
+
+
+def blocks(thing):
+    """Its words, where `name: ...` of each argument is an item of a list."""
+    names = "|".join(inspect.signature(thing).parameters)
+    item = rf"(?:(?<=\s)|^)((?:{names})(?:, (?:{names}))*):\s"
+    paragraphs = []
+    for text in words(thing).split("\n\n"):
+        parts = re.split(item, text)
+        told = [parts[0].strip()] + [f"* `{name}`: {' '.join(said.split())}"
+                                     for name, said in zip(parts[1::2], parts[2::2])]
+        paragraphs.append("\n".join(part for part in told if part))
+    return "\n\n".join(paragraphs)
+
+
+def signature(name, thing):
+    given = [p for p in inspect.signature(thing).parameters.values() if p.name != "self"]
+    shown = str(inspect.Signature(given))
+    return f"{name}{shown}"
+
+
+def comments(kind):
+    """Of each field, the comment behind it."""
+    said = {}
+    for line in inspect.getsource(kind).splitlines():
+        found = re.match(r"    (\w+): [^#]*(?:#\s*(.*))?$", line)
+        if found and not line.strip().startswith("def "):
+            said[found.group(1)] = (found.group(2) or "").strip()
+    return said
+
+
+def type_name(field):
+    kind = field.type if isinstance(field.type, str) else getattr(field.type, "__name__", None)
+    text = kind if kind and "[" not in str(field.type) else str(field.type)
+    return re.sub(r"\b(?:typing|sluice\.\w+|numpy)\.|NoneType", "", text).replace("Union", "Optional")
+
+
+def put_method(name, thing):
+    print(f"\n### `{signature(name, thing)}`\n\n{blocks(thing)}")
+
+
+def put_client():
+    print(f"\n## `{signature('Client', sluice.Client)}`\n\n{blocks(sluice.Client)}")
+    for name, thing in vars(sluice.Client).items():
+        if inspect.isfunction(thing) and not name.startswith("_"):
+            put_method(name, thing)
+
+
+def put_data(kind):
+    print(f"\n### `{kind.__name__}`\n\n{words(kind)}\n\n| field | type | meaning |\n|---|---|---|")
+    said = comments(kind)
+    for field in dataclasses.fields(kind):
+        print(f"| `{field.name}` | {type_name(field)} | {said[field.name]} |")
+    for name, thing in vars(kind).items():
+        if inspect.isfunction(thing) and not name.startswith("_"):
+            print(f"\n`{signature(kind.__name__ + '.' + name, thing)}`\n\n{blocks(thing)}")
+
+
+def put_errors(kinds):
+    print(ERRORS + "\n| error | of | a refusal's `reason` | meaning |\n|---|---|---|---|")
+    for kind in kinds:
+        reasons = ", ".join(f"`{reason}`" for reason, of in CLASSES.items() if of is kind)
+        base = kind.__bases__[0].__name__
+        said = " ".join(words(kind).replace("|", "\\|").split())
+        print(f"| `{kind.__name__}` | `{base}` | {reasons or ('any other' if kind is sluice.Refused else '')} | {said} |")
+
+
+def main():
+    public = [getattr(sluice, name) for name in sluice.__all__]
+    errors = [kind for kind in public if inspect.isclass(kind) and issubclass(kind, Exception)]
+    data = [kind for kind in public if dataclasses.is_dataclass(kind)]
+    functions = [thing for thing in public if inspect.isfunction(thing)]
+    assert len(errors) + len(data) + len(functions) + 1 == len(public)
+    print(INTRO, end="")
+    put_client()
+    print("\n## What `trajectories` and `get` give")
+    for kind in data:
+        put_data(kind)
+    print("\n## Functions")
+    for thing in functions:
+        put_method(thing.__name__, thing)
+    put_errors(errors)
+
+
+if __name__ == "__main__":
+    main()

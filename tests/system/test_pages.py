@@ -1,0 +1,89 @@
+"""Pages of what programs say are of today's programs: ids of the log, messages, names of the Python client."""
+import glob
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+from harness import SOURCE
+
+PROGRAMS = ("broker", "workers", "client", "common", "schemas")
+
+
+def read(*path):
+    with open(os.path.join(SOURCE, *path), encoding="utf-8") as text:
+        return text.read()
+
+
+def sources(*folders, ends=(".c", ".h", ".def", ".py")):
+    """(folder, text) of each file of the programs."""
+    for folder in folders:
+        for path in sorted(glob.glob(os.path.join(SOURCE, folder, "**", "*"), recursive=True)):
+            if path.endswith(ends):
+                with open(path, encoding="utf-8") as text:
+                    yield folder, text.read()
+
+
+def cells(page, heading=None):
+    """The rows of its tables below a heading, as lists of cells."""
+    text = page if heading is None else page.split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
+    for line in text.splitlines():
+        row = [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line.strip())[1:-1]]
+        if line.startswith("|") and not set(row[0]) <= {"-"}:
+            yield row
+
+
+class Logs(unittest.TestCase):
+    def test_the_page_has_each_id_with_its_level_and_program_and_no_other(self):
+        found = {}
+        for folder, text in sources(*PROGRAMS, ends=(".c", ".h")):
+            for call in re.findall(r"\b(?:log_event|shell_complain)\(([^;]*);", text):
+                levels = re.findall(r"\bLOG_([A-Z]+)\b", call) or ["WARN"]
+                for name in re.findall(r'"([a-z]+\.[a-z_-]+)"', call):
+                    said = found.setdefault(name, (set(), set()))
+                    said[0].add({"workers": "worker"}.get(folder, folder))
+                    said[1].update(level.lower() for level in levels)
+        self.assertGreater(len(found), 40)
+        told = {}
+        for row in cells(read("docs", "logs.md")):
+            if re.fullmatch(r"`[a-z]+\.[a-z_-]+`", row[0]):
+                self.assertNotIn(row[0], told, "twice")
+                self.assertEqual(len(row), 4, row)
+                told[row[0].strip("`")] = ({row[1]}, set(row[2].split(", ")))
+        self.assertEqual(told.keys(), found.keys())
+        for name, (program, levels) in told.items():
+            self.assertEqual(program, found[name][0], name)
+            self.assertLessEqual(levels, found[name][1], name)
+
+
+def said_by(text, is_python):
+    """The program with each literal in one piece, and "..." for what is filled in."""
+    text = re.sub(r'"\s*(?:\\\s*)?f?"', "", text)
+    return re.sub(r"\{[^{}\n]*\}" if is_python else r'%[-.*0-9]*(?:l|ll|z)?[a-z]|%" ?PRI[a-z0-9]+ ?"', "...", text)
+
+
+class Troubles(unittest.TestCase):
+    def test_each_message_of_the_page_is_one_of_a_program(self):
+        said = "\n".join(said_by(text, ends == (".py",)) for ends in ((".c", ".h", ".def"), (".py",))
+                         for _, text in sources(*PROGRAMS, ends=ends))
+        seen = 0
+        for row in cells(read("docs", "troubleshooting.md")):
+            for message in re.findall(r"`([^`]+)`", row[0]):
+                seen += 1
+                for part in message.split("..."):
+                    self.assertTrue(part.strip() in said, f"no program says {message!r}: {part!r}")
+        self.assertGreater(seen, 30)
+
+
+class Python(unittest.TestCase):
+    def test_the_page_of_the_client_is_what_its_own_words_say(self):
+        done = subprocess.run([sys.executable, os.path.join(SOURCE, "client", "python", "reference.py")],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(read("docs", "python.md"), done.stdout,
+                         "docs/python.md is behind: client/python/reference.py > docs/python.md")
+
+
+if __name__ == "__main__":
+    unittest.main()
