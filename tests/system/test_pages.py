@@ -76,6 +76,18 @@ class Troubles(unittest.TestCase):
         self.assertGreater(seen, 30)
 
 
+class Status(unittest.TestCase):
+    def test_the_page_has_each_key_that_the_broker_writes(self):
+        page = read("docs", "operations.md").split("### `status --json`", 1)[1].split("\n## ", 1)[0]
+        keys = set()
+        for _, text in sources(os.path.join("broker", "core", "status"), ends=(".c",)):
+            keys.update(re.findall(r'json_object_set_new\(\w+, "(\w+)"', text))
+            keys.update(re.findall(r'\{"(\w+)", worker->', text))
+        self.assertGreater(len(keys), 60)
+        for key in sorted(keys):
+            self.assertIn(f"`{key}`", page)
+
+
 class Python(unittest.TestCase):
     def test_the_page_of_the_client_is_what_its_own_words_say(self):
         done = subprocess.run([sys.executable, os.path.join(SOURCE, "client", "python", "reference.py")],

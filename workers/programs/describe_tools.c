@@ -38,7 +38,8 @@ static const char search[] =
     "`sluice up` takes the same. The key is the first line of the file, or `SLUICE_SEARCH_KEY` in the\n"
     "environment; it is sent in one header and never written anywhere. A SearXNG server must allow the\n"
     "format json in its settings. A task that names `search` on a worker without one ends with outcome\n"
-    "`infra`.\n";
+    "`infra`: another worker may have one, so the run is tried 8 times, which takes a minute. (A grant that a worker\n"
+    "lacks ends as `task` at once: grants are to be the same on all workers of a stage.)\n";
 
 static const char *const type_words[] = {"string", "integer", "true or false", "list of integers"};
 
