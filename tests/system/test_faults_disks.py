@@ -1,4 +1,5 @@
 """Disks that fill, files that are damaged, images that are not there, evaluators that break."""
+import glob
 import os
 import random
 import shutil
@@ -169,6 +170,21 @@ class Cache(Case):
             30, "all have begun anew")
         self.assertEqual(status["health"], "degraded")
         self.assertTrue(any("cache" in reason and "was removed" in reason for reason in status["reasons"]), status["reasons"])
+
+    def test_files_that_go_from_cached_layers_cost_no_rollout_and_change_no_reward(self):
+        """As where something sweeps single files by their age: the layers' directories stay."""
+        fleet = self.enter(Fleet(slots=4))
+        client = self.client(fleet)
+        tasks = [dict(sandbox(k, "sleep 0.5; test -e sub/keep && test -e bytes"), files={"sub/keep": "x"},
+                      setup=["head -c 200000 /dev/urandom >bytes"], samples=2) for k in range(6)]
+        client.submit(tasks, stream="s")
+        fleet.wait_for(lambda s: s["stages"]["eval"]["leased"] > 0, 30, "something is evaluated")
+        kept = glob.glob(os.path.join(fleet.root, "cache-*", "*", "root", "workspace", "sub", "keep"))
+        gone = [path for path in kept if ".tmp." not in path]
+        self.assertTrue(gone)
+        for path in gone:
+            os.unlink(path)
+        self.assert_all(self.read(client, "s", 12))
 
 
 class Tasks(Case):

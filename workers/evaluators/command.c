@@ -91,7 +91,7 @@ static int own_work(void *arg, const atomic_bool *stop)
         fail_wrap(own->fail, "eval.files");
         return -EINVAL; /* of the plan: the task's fault */
     }
-    return code;
+    return code < 0 ? code : layer_dir_seal(&own->room->layers[own->room->layer_count - 1], own->fail);
 }
 
 static int open_room(struct job *job, struct stage_sandbox *room, struct fail *fail)

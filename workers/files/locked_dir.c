@@ -27,18 +27,27 @@ int locked_dir_hold(const char *path)
     return take_fd(&dir);
 }
 
+/* The caller frees it. NULL: out of memory. */
+static char *gone_name(const char *path)
+{
+    char *gone = NULL;
+    return asprintf(&gone, "%s" HELD_DIR_GONE "%lx", path, (unsigned long)clock_us()) < 0 ? NULL : gone;
+}
+
+bool locked_dir_set_aside(int dir, const char *path)
+{
+    AUTO_FREE char *gone = gone_name(path);
+    return gone && locked_dir_is_at(dir, path) && rename(path, gone) == 0;
+}
+
 bool locked_dir_remove(int dir, const char *path)
 {
     if (flock(dir, LOCK_EX | LOCK_NB) < 0 || !locked_dir_is_at(dir, path))
         return false;
     if (strstr(tree_leaf(path), HELD_DIR_GONE)) /* a longer name each time would be too long in the end */
         return tree_remove(path) == 0;
-    AUTO_FREE char *gone = NULL;
-    if (asprintf(&gone, "%s" HELD_DIR_GONE "%lx", path, (unsigned long)clock_us()) < 0) {
-        gone = NULL;
-        return false;
-    }
-    return rename(path, gone) == 0 && tree_remove(gone) == 0;
+    AUTO_FREE char *gone = gone_name(path);
+    return gone && rename(path, gone) == 0 && tree_remove(gone) == 0;
 }
 
 char *locked_dir_make(const char *parent, const char *name, struct fail *fail)

@@ -14,6 +14,7 @@
 #include "workers/files/locked_dir.h"
 #include "workers/images/about.h"
 #include "workers/files/tree.h"
+#include "workers/files/tree_index.h"
 
 static bool is_key(const char *name)
 {
@@ -217,11 +218,26 @@ static bool hold(const struct image_cache *cache, const char *key, struct image_
     AUTO_FREE char *path = join(cache->directory, key);
     AUTO_CLOSE int lock = path ? locked_dir_hold(path) : -1;
     struct image_about about;
-    if (lock < 0 || !image_about_read(path, &about))
+    if (lock < 0 || !tree_index_is_there(path) || !image_about_read(path, &about))
         return false;
     *ret = (struct image_prepared){
         .path = join(path, "root"), .lock = take_fd(&lock), .about = about};
     return ret->path != NULL;
+}
+
+/* In the maker's hands: one of an earlier release gets an index of what is there, and what is left of one goes. */
+static void mend(const struct image_cache *cache, const char *key)
+{
+    struct image_about about;
+    AUTO_FREE char *path = join(cache->directory, key);
+    AUTO_CLOSE int dir = path ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+    if (dir < 0)
+        return;
+    const bool is_described = image_about_read(path, &about);
+    if (is_described)
+        image_about_finish(&about);
+    if (!is_described || (!tree_index_is_there(path) && tree_index_write(path, NULL) < 0))
+        locked_dir_set_aside(dir, path);
 }
 
 /* The right to make `key`, or -1 with *trouble; the file goes with the one who made it. */
@@ -327,10 +343,13 @@ static int make_root(const char *path, struct image_trouble *trouble)
 /* Everything is on the disk before the name is that says so. */
 static int fill_and_describe(struct making *making, const char *fresh)
 {
+    struct fail fail = {0};
     AUTO_CLOSE int root = make_root(fresh, making->trouble);
     int code = root < 0 ? root : fill(making, root);
     if (code == 0)
         code = image_about_write(fresh, making->image, &making->done, making->trouble);
+    if (code == 0 && (code = tree_index_write(fresh, &fail)) < 0)
+        image_fail(making->trouble, code, "%s", fail.text);
     if (code == 0 && syncfs(root) < 0)
         code = image_fail_errno(making->trouble, "sync", fresh);
     return code;
@@ -375,6 +394,7 @@ int image_cache_prepare(const struct image_cache *cache, struct image *image,
     AUTO_CLOSE int lock = lock_making(lock_path, order, trouble);
     if (lock < 0)
         return lock;
+    mend(cache, image->key);
     bool is_new = !hold(cache, image->key, ret);
     int code = is_new ? make(&making) : 0;
     if (code == 0 && is_new && !hold(cache, image->key, ret))

@@ -13,6 +13,7 @@
 #include "workers/files/locked_dir.h"
 #include "workers/images/making.h"
 #include "workers/runtime/offload.h"
+#include "workers/files/tree_index.h"
 
 struct memo { /* what a name stood for */
     struct memo *next;
@@ -121,6 +122,39 @@ void image_hold_release(struct image_hold *hold)
     cleanup_close(&hold->lock);
     free(hold->path);
     *hold = (struct image_hold){.lock = -1};
+}
+
+/* A prepared one is held by the directory that its root is in. */
+static int look_at_prepared(const struct image_hold *hold, struct fail *fail)
+{
+    AUTO_FREE char *holder = tree_index_holder(hold->path);
+    if (!holder)
+        return fail_set(fail, -EIO, "out of memory");
+    if (!locked_dir_is_at(hold->lock, holder))
+        return -ENOMEDIUM;
+    int code = tree_index_look(holder, fail);
+    if (code < 0) {
+        fail_wrap(fail, "a prepared image was changed");
+        locked_dir_set_aside(hold->lock, holder);
+    }
+    return code;
+}
+
+int image_hold_look(const struct image_hold *hold, struct fail *fail)
+{
+    struct stat now;
+    int code = 0;
+    if (!hold->path || strcmp(hold->path, "host") == 0)
+        return 0;
+    if (stat(hold->path, &now) < 0)
+        code = -ENOMEDIUM;
+    else if (hold->lock >= 0)
+        code = look_at_prepared(hold, fail);
+    else if (now.st_dev != hold->dev || now.st_ino != hold->ino)
+        code = -ENOMEDIUM;
+    if (code == -ENOMEDIUM)
+        fail_set(fail, code, "the image %s is not there any more, or is another one", hold->path);
+    return code;
 }
 
 /* ---- what is remembered --------------------------------------------------------------------- */

@@ -37,6 +37,11 @@ struct image_hold {
  * and cannot be read; -ETIMEDOUT and -ECANCELED as awaits; else the node could not.
  */
 int images_hold(struct images *images, const char *name, struct image_hold *ret, struct fail *fail);
+/*
+ * 0 when it is what was held, in the place where it was, and, if it was prepared, as it was then. Else -ENOMEDIUM, the image
+ * is not there; or -ESTALE: nobody will stand on that copy again. Blocking; from any thread.
+ */
+int image_hold_look(const struct image_hold *hold, struct fail *fail);
 /* NULL-safe inside: also for a zeroed one. */
 void image_hold_release(struct image_hold *hold);
 

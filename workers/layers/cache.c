@@ -21,6 +21,7 @@
 
 #define SIZE_XATTR "user.sluice.bytes"
 #define BOOT_XATTR "user.sluice.boot"
+#define LAYOUT "root+index " /* before the boot's name, so that who makes or knows layers of another form takes none of these */
 enum {
     BOOT_SIZE = 64, /* of a boot's name */
     NUMBER_SIZE = 24, /* of a number as text, always of this length, in the attribute and the file */
@@ -92,9 +93,11 @@ static bool read_size(int dir, uint64_t *ret)
 /* The machine's own name of it; where it has none, all boots are one. */
 static size_t read_boot(char ret[BOOT_SIZE])
 {
+    const size_t layout = strlen(LAYOUT);
     AUTO_CLOSE int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    ssize_t len = file < 0 ? -1 : read(file, ret, BOOT_SIZE);
-    return len > 0 ? (size_t)len : 0;
+    memcpy(ret, LAYOUT, layout);
+    ssize_t len = file < 0 ? -1 : read(file, ret + layout, BOOT_SIZE - layout);
+    return layout + (len > 0 ? (size_t)len : 0);
 }
 
 bool layer_cache_is_of_this_boot(const char *path)

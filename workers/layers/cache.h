@@ -1,7 +1,7 @@
 /*
  * layers/cache.h - how long unpacked layers stay on this node, and how much of its disk they take.
  *
- * Each <cache>/<hex>/ says in an attribute what it takes; their sum is in <cache>/.usage, kept
+ * Each <cache>/<hex>/ (layers/dir.h) says in an attribute what it takes; their sum is in <cache>/.usage, kept
  * by all the workers that share the cache, each under the file's lock. When it passes the limit
  * the least recently used go, down to a little below it: never one that is held. What nobody asked
  * for in LAYER_IDLE_S goes as well, and what killed workers left half done, in the store too.

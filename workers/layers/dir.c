@@ -15,8 +15,16 @@
 #include "workers/layers/unpack/tar.h"
 #include "workers/runtime/offload.h"
 #include "workers/files/tree.h"
+#include "workers/files/tree_index.h"
 
 enum { HOLD_TRIES = 16 };
+
+/* The caller frees it. NULL: out of memory. */
+static char *root_of(const char *holder)
+{
+    char *root = NULL;
+    return asprintf(&root, "%s/" TREE_INDEX_ROOT, holder) < 0 ? NULL : root;
+}
 
 /* ---- holding ------------------------------------------------------------------------------ */
 
@@ -29,14 +37,15 @@ void layer_dir_release(struct layer_dir *dir)
     *dir = (struct layer_dir){0};
 }
 
-/* Its parent is the cache. */
+/* Its holder's parent is the cache. */
 static int discard_work(void *arg, const atomic_bool *stop)
 {
     const struct layer_dir *dir = arg;
-    AUTO_FREE char *cache = strndup(dir->path, (size_t)(strrchr(dir->path, '/') - dir->path));
+    AUTO_FREE char *holder = tree_index_holder(dir->path);
+    AUTO_FREE char *cache = holder ? strndup(holder, (size_t)(strrchr(holder, '/') - holder)) : NULL;
     (void)stop;
     if (cache)
-        layer_cache_remove(&(struct layers){.cache = cache}, dir->lock, dir->path);
+        layer_cache_remove(&(struct layers){.cache = cache}, dir->lock, holder);
     return 0;
 }
 
@@ -51,14 +60,40 @@ int layer_dir_make(const char *cache, struct layer_dir *ret, struct fail *fail)
 {
     struct fail unasked;
     fail = fail ? fail : &unasked;
-    AUTO_FREE char *path = locked_dir_make(cache, "own", fail);
-    if (!path)
+    AUTO_FREE char *holder = locked_dir_make(cache, "own", fail);
+    if (!holder)
         return fail->code;
-    int lock = locked_dir_hold(path);
+    AUTO_CLOSE int lock = locked_dir_hold(holder);
     if (lock < 0)
-        return fail_set(fail, -EBUSY, "cannot lock %s", path);
-    *ret = (struct layer_dir){.path = take_ptr(&path), .lock = lock};
+        return fail_set(fail, -EBUSY, "cannot lock %s", holder);
+    AUTO_FREE char *root = root_of(holder);
+    if (!root)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    if (mkdir(root, 0700) < 0)
+        return tree_refuse(fail, "make", root);
+    *ret = (struct layer_dir){.path = take_ptr(&root), .lock = take_fd(&lock)};
     return 0;
+}
+
+int layer_dir_seal(const struct layer_dir *dir, struct fail *fail)
+{
+    AUTO_FREE char *holder = tree_index_holder(dir->path);
+    return holder ? tree_index_write(holder, fail) : fail_set(fail, -ENOMEM, "out of memory");
+}
+
+int layer_dir_look(const struct layer_dir *dir, struct fail *fail)
+{
+    AUTO_FREE char *holder = tree_index_holder(dir->path);
+    if (!holder)
+        return fail_set(fail, -ENOMEM, "out of memory");
+    if (!locked_dir_is_at(dir->lock, holder))
+        return fail_set(fail, -ENODEV, "the layer %s is not there any more, or is another one", holder);
+    int code = tree_index_look(holder, fail);
+    if (code < 0) {
+        fail_wrap(fail, "a layer was changed");
+        locked_dir_set_aside(dir->lock, holder);
+    }
+    return code;
 }
 
 /* ---- unpacking ---------------------------------------------------------------------------- */
@@ -68,7 +103,7 @@ struct unpack {
     const char *digest, *hex;
     bool is_plain; /* without the names of system_names.def */
     struct slice inlined;
-    const char *path;
+    const char *path; /* of the holder */
     int lock;
     struct fail *fail;
 };
@@ -129,9 +164,11 @@ static int drop_system_names(const struct unpack *unpack, int root)
 static int unpack_into(const struct unpack *unpack, int file, const char *path,
                        const atomic_bool *stop)
 {
-    AUTO_CLOSE int root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    AUTO_CLOSE int holder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    AUTO_CLOSE int root = holder < 0 || mkdirat(holder, TREE_INDEX_ROOT, 0700) < 0
+                              ? -1 : openat(holder, TREE_INDEX_ROOT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (root < 0)
-        return tree_refuse(unpack->fail, "open", path);
+        return tree_refuse(unpack->fail, "make the root of", path);
     struct frame_reader *tar = frame_open(file, unpack->inlined, LAYER_BYTES_MAX);
     if (!tar)
         return fail_set(unpack->fail, -ENOMEM, "out of memory");
@@ -140,9 +177,11 @@ static int unpack_into(const struct unpack *unpack, int file, const char *path,
     frame_close(&tar);
     if (code == 0 && unpack->is_plain)
         code = drop_system_names(unpack, root);
+    if (code == 0)
+        code = tree_index_write(path, unpack->fail);
     if (code < 0)
         return code;
-    code = layer_cache_add(unpack->layers, root, bytes);
+    code = layer_cache_add(unpack->layers, holder, bytes);
     return code < 0 ? fail_set(unpack->fail, code, "cannot mark %s: %s", path, strerror(-code)) : 0;
 }
 
@@ -229,7 +268,12 @@ static int hold(struct unpack *unpack, const char *kept_as, struct layer_dir *re
     int code = unpack->lock >= 0 ? 0 : offload_run(unpack_work, unpack, unpack->fail);
     if (code < 0)
         return code;
-    *ret = (struct layer_dir){.path = take_ptr(&path), .lock = unpack->lock};
+    char *root = root_of(path);
+    if (!root) {
+        close(unpack->lock);
+        return fail_set(unpack->fail, -ENOMEM, "out of memory");
+    }
+    *ret = (struct layer_dir){.path = root, .lock = unpack->lock};
     return 0;
 }
 

@@ -1,7 +1,8 @@
 /*
- * layers/dir.h - unpacked layers on this node: <cache>/<hex>/, held while somebody uses them.
+ * layers/dir.h - unpacked layers on this node: <cache>/<hex>/root, held while somebody uses them, with an index of what
+ * was unpacked beside it (tree_index.h).
  *
- * Holding is a shared flock on the directory itself (locked_dir.h), so that no sandbox ever loses a
+ * Holding is a shared flock on <cache>/<hex> (locked_dir.h), so that no sandbox ever loses a
  * lower directory under its feet, whichever processes of the node share the cache. What is not
  * held stays for the next until layers/cache.h wants the room.
  */
@@ -13,7 +14,7 @@
 #define LAYER_PACKING ".packing." /* files that are still being written begin so */
 
 struct layer_dir {
-    char *path; /* NULL: none */
+    char *path; /* of its root, to stand on; NULL: none */
     int lock;
 };
 
@@ -30,4 +31,11 @@ void layer_dir_discard(struct layer_dir *dir);
 
 /* Makes and holds an empty directory of our own; layer_dir_discard it. Blocking. */
 int layer_dir_make(const char *cache, struct layer_dir *ret, struct fail *fail);
+/* What was made by hand is done: from here on it must stay so. Blocking. */
+int layer_dir_seal(const struct layer_dir *dir, struct fail *fail);
+/*
+ * 0 when it is what was unpacked, or sealed, in the place where it was: else -ENODEV or -ESTALE, and nobody will stand on
+ * it again. Blocking.
+ */
+int layer_dir_look(const struct layer_dir *dir, struct fail *fail);
 #endif

@@ -2,27 +2,13 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "common/base/cleanup.h"
 #include "workers/service/cache_watch.h"
 #include "workers/runtime/fiber.h"
-#include "workers/files/locked_dir.h"
 #include "workers/stages/stage_sandbox.h"
 #include "workers/runtime/offload.h"
 #include "workers/sandbox/process.h"
-
-/* A prepared one is held by the directory that its root is in. */
-static bool is_image_there(const struct image_hold *image)
-{
-    struct stat now;
-    if (stat(image->path, &now) < 0)
-        return false;
-    if (image->lock < 0)
-        return now.st_dev == image->dev && now.st_ino == image->ino;
-    AUTO_FREE char *above = strndup(image->path, (size_t)(strrchr(image->path, '/') - image->path));
-    return above && locked_dir_is_at(image->lock, above);
-}
 
 struct look {
     const struct job *job;
@@ -38,11 +24,8 @@ static int look_work(void *arg, const atomic_bool *stop)
     (void)stop;
     int code = cache_watch_look(look->job->context->cache_watch, look->fail);
     for (size_t i = 0; i < stage->layer_count && code == 0; i++)
-        if (!locked_dir_is_at(stage->layers[i].lock, stage->layers[i].path))
-            code = fail_set(look->fail, -ENODEV, "the layer %s is not there any more, or is another one", stage->layers[i].path);
-    if (code == 0 && stage->image.path && strcmp(stage->image.path, "host") != 0 && !is_image_there(&stage->image))
-        code = fail_set(look->fail, -ENOMEDIUM, "the image %s is not there any more, or is another one", stage->image.path);
-    return code;
+        code = layer_dir_look(&stage->layers[i], look->fail);
+    return code < 0 ? code : image_hold_look(&stage->image, look->fail);
 }
 
 static int confirm(struct job *job, struct stage_sandbox *stage, struct fail *fail)

@@ -1,5 +1,6 @@
 /* A worker's images: prepared by a process of its own, waited for by all who want it, held. */
 #include "tests/workers/images/image_fixture.h"
+#include "tests/workers/layers/file_clock.h"
 
 #include <dirent.h>
 
@@ -356,6 +357,57 @@ FIBER_TEST(a_cache_that_cannot_be_written_is_the_nodes_fault)
     assert_int_equal(chmod(cache, 0700), 0);
 }
 
+static void look_and_expect(const struct image_hold *it, int code, const char *words)
+{
+    struct fail fail = {0};
+    assert_int_equal(image_hold_look(it, &fail), code);
+    if (!strstr(fail.text, words))
+        fail_msg("not \"%s\": %s", words, fail.text);
+}
+
+/* Who still stands on it keeps it, and the next has another. */
+FIBER_TEST(a_prepared_image_that_was_changed_is_taken_out_of_the_cache_and_prepared_anew)
+{
+    const char *name = copy_of_plain("a.sif");
+    struct image_hold old = hold(name), beside = hold(name);
+    char path[1024];
+    look_and_expect(&old, 0, "");
+    file_clock_tick(directory);
+    snprintf(path, sizeof(path), "%s/etc/motd", old.path);
+    assert_int_equal(unlink(path), 0);
+    look_and_expect(&old, -ESTALE, "etc has other entries");
+    look_and_expect(&beside, -ENOMEDIUM, "is not there any more");
+    struct image_hold again = hold(name);
+    expect_root(&again);
+    assert_string_equal(again.path, old.path);
+    look_and_expect(&again, 0, "");
+    image_hold_release(&old), image_hold_release(&beside), image_hold_release(&again);
+}
+
+/* It gets an index of what is there; what is left of one does not count. */
+FIBER_TEST(an_image_that_an_earlier_release_prepared_is_used_and_what_is_left_of_one_is_not)
+{
+    const char *name = copy_of_plain("a.sif");
+    char path[1024];
+    for (int i = 0; i < 2; i++) {
+        struct image_hold made = hold(name);
+        const struct timespec of = stat_of(made.path).st_ctim;
+        file_clock_tick(directory);
+        *strrchr(made.path, '/') = '\0';
+        snprintf(path, sizeof(path), "%s/%s", made.path, i == 0 ? "index" : "about.json");
+        assert_int_equal(unlink(path), 0);
+        image_hold_release(&made);
+        images_destroy(&images); /* nothing is remembered */
+        images = images_create(loop, cache, 0, &offered);
+        struct image_hold again = hold(name);
+        expect_root(&again);
+        look_and_expect(&again, 0, "");
+        const struct timespec now = stat_of(again.path).st_ctim;
+        assert_true((now.tv_sec == of.tv_sec && now.tv_nsec == of.tv_nsec) == (i == 0));
+        image_hold_release(&again);
+    }
+}
+
 static int group(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_worker, tear_down_worker)
@@ -371,6 +423,8 @@ static int group(void)
         TEST(who_is_cancelled_ends_at_once_and_the_others_get_it),
         TEST(a_bad_image_is_the_images_fault_with_its_name_and_the_reason),
         TEST(an_image_that_was_replaced_is_prepared_anew),
+        TEST(a_prepared_image_that_was_changed_is_taken_out_of_the_cache_and_prepared_anew),
+        TEST(an_image_that_an_earlier_release_prepared_is_used_and_what_is_left_of_one_is_not),
         TEST(a_cache_that_cannot_be_written_is_the_nodes_fault),
     };
     return cmocka_run_group_tests_name("images", tests, NULL, NULL);

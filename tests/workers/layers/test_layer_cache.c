@@ -1,5 +1,6 @@
 /* The cache of unpacked layers: shared by who asks, swept of what is idle, and held to its limit. */
 #include "tests/workers/layers/layer_making.h"
+#include "tests/workers/layers/file_clock.h"
 
 #include <sys/file.h>
 #include <sys/mount.h>
@@ -115,6 +116,7 @@ FIBER_TEST(what_was_unpacked_before_the_machine_started_is_unpacked_anew)
     char *path = unpack(&layer), file[512];
     uint64_t bytes = layer_cache_bytes(&layers);
     snprintf(file, sizeof(file), "%s/workspace/f", path);
+    *strrchr(path, '/') = '\0'; /* the directory that is held */
     for (size_t i = 0; i < sizeof(marks) / sizeof(*marks); i++) {
         struct stat it;
         assert_int_equal(truncate(file, 0), 0);
@@ -132,6 +134,53 @@ FIBER_TEST(what_was_unpacked_before_the_machine_started_is_unpacked_anew)
         assert_int_equal(layer_cache_bytes(&layers), bytes);
     }
     free(path);
+    layer_finish(&layer);
+}
+
+/* Who still stands on it keeps it, and the next has another. */
+FIBER_TEST(what_was_changed_is_taken_out_of_the_cache_and_unpacked_anew)
+{
+    struct layer layer = make_layer(NULL, "mkdir d; echo whole > d/f; echo more > d/g");
+    struct layer_dir old, new;
+    struct fail fail = {0};
+    char file[512];
+    uint64_t bytes;
+    assert_int_equal(layer_dir_hold(&layers, layer.digest, buffer_peek(&layer.inlined), &old, &fail), 0);
+    bytes = layer_cache_bytes(&layers);
+    assert_int_equal(layer_dir_look(&old, &fail), 0);
+    snprintf(file, sizeof(file), "%s/workspace/d/f", old.path);
+    file_clock_tick(directory);
+    assert_int_equal(unlink(file), 0);
+    assert_int_equal(layer_dir_look(&old, &fail), -ESTALE);
+    assert_non_null(strstr(fail.text, "workspace/d has other entries"));
+    assert_int_equal(layer_dir_look(&old, &fail), -ENODEV);
+    assert_int_equal(layer_dir_hold(&layers, layer.digest, buffer_peek(&layer.inlined), &new, &fail), 0);
+    assert_int_equal(layer_dir_look(&new, &fail), 0);
+    assert_int_equal(access(file, F_OK), 0);
+    assert_int_equal(count_entries(cache), 2);
+    layer_dir_discard(&old);
+    layer_cache_sweep(&layers, clock_wall_ms() / 1000);
+    assert_int_equal(layer_dir_look(&new, &fail), 0);
+    assert_int_equal(count_entries(cache), 1);
+    assert_int_equal(layer_cache_bytes(&layers), bytes);
+    layer_dir_release(&new);
+    layer_finish(&layer);
+}
+
+/* Another release's: files in <cache>/<hex> itself, of this boot. */
+FIBER_TEST(a_layer_that_an_earlier_release_unpacked_is_unpacked_anew)
+{
+    struct layer layer = make_layer(NULL, "echo whole > f");
+    char boot[64] = "", holder[256];
+    AUTO_CLOSE int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t len = read(file, boot, sizeof(boot));
+    snprintf(holder, sizeof(holder), "%s/%s", cache, layer.digest + 7);
+    assert_int_equal(mkdir(holder, 0700), 0);
+    write_host_file(holder, "f", "whole", 0644);
+    assert_int_equal(setxattr(holder, "user.sluice.boot", boot, (size_t)len, 0), 0);
+    AUTO_FREE char *path = unpack(&layer);
+    snprintf(holder, sizeof(holder), "%s/workspace/f", path);
+    assert_int_equal(access(holder, F_OK), 0);
     layer_finish(&layer);
 }
 
@@ -297,6 +346,8 @@ static int group(void)
         LAYER_TEST(four_at_once_end_in_one_directory),
         LAYER_TEST(a_cancelled_unpack_stops_and_leaves_nothing),
         LAYER_TEST(the_loop_goes_on_while_a_layer_is_unpacked),
+        LAYER_TEST(what_was_changed_is_taken_out_of_the_cache_and_unpacked_anew),
+        LAYER_TEST(a_layer_that_an_earlier_release_unpacked_is_unpacked_anew),
         LAYER_TEST(a_directory_goes_when_the_last_who_holds_it_discards_it),
         LAYER_TEST(what_was_unpacked_before_the_machine_started_is_unpacked_anew),
         LAYER_TEST(what_is_idle_is_swept_and_what_is_held_stays),

@@ -1,5 +1,6 @@
 /* What a stage came to is believed only where its sandbox, and what that stands on, is whole at the end. */
 #include "tests/workers/stages/kinds_world.h"
+#include "tests/workers/layers/file_clock.h"
 
 #include <signal.h>
 
@@ -106,6 +107,50 @@ FIBER_TEST(a_verdict_over_layers_that_were_removed_is_none)
     remake_cache();
     expect_not_believed(STAGE_RUN, TASK(""), remove_cache, FAULT_NODE, "is not there any more, or is another one");
     remake_cache();
+}
+
+/* Of all layers that are unpacked: init's "keep", and what is the evaluator's own. */
+static void remove_within(const char *glob)
+{
+    char command[300];
+    file_clock_tick(directory);
+    snprintf(command, sizeof(command), "rm %s/%s", cache, glob);
+    assert_int_equal(system(command), 0);
+}
+
+static void remove_kept(void) { remove_within("*/root/workspace/keep"); }
+static void remove_expected(void) { remove_within("own.tmp.*/root/eval/expected"); }
+
+FIBER_TEST(a_verdict_over_a_layer_that_a_file_went_from_is_none_and_the_next_has_it_again)
+{
+    expect_not_believed(STAGE_EVAL, TASK(""), remove_kept, FAULT_NODE, "workspace has other entries");
+    expect_not_believed(STAGE_RUN, TASK(""), remove_kept, FAULT_NODE, "workspace has other entries");
+    struct job init = run_stage(STAGE_INIT, TASK(""), NULL, NULL, NULL);
+    struct job run = run_harmed(STAGE_RUN, TASK(""), &init.result.layer, nothing);
+    expect(&run, OUTCOME_OK, "ended by itself");
+    end_job(&run);
+    end_job(&init);
+}
+
+FIBER_TEST(a_verdict_without_the_evaluators_own_files_is_none)
+{
+    expect_not_believed(STAGE_EVAL, "{\"task\":\"t\",\"prompt\":\"p\",\"files\":{\"keep\":\"x\"},"
+                        "\"eval\":{\"kind\":\"command\",\"command\":\"" WAITS "\",\"files\":{\"/eval/expected\":\"y\"}}}",
+                        remove_expected, FAULT_NODE, "eval has other entries");
+}
+
+/* A sandbox that copies layers takes rights for itself where there are none. */
+FIBER_TEST(layers_with_directories_that_nobody_may_enter_are_believed)
+{
+    static const char json[] = "{\"task\":\"t\",\"prompt\":\"" WAITS "\",\"setup\":["
+        "\"mkdir -p a/b c d; echo x > a/b/f; echo x > c/g; ln c/g d/h; chmod 0500 a/b; chmod 0 a c; chmod 0300 d\"],"
+        "\"eval\":{\"kind\":\"command\",\"command\":\"" WAITS "\"}}";
+    struct job init = run_stage(STAGE_INIT, json, NULL, NULL, NULL);
+    struct job run = run_harmed(STAGE_RUN, json, &init.result.layer, nothing);
+    expect(&run, OUTCOME_OK, "ended by itself");
+    struct job eval = run_harmed(STAGE_EVAL, json, &init.result.layer, nothing);
+    expect(&eval, OUTCOME_OK, "exited with 1");
+    end_job(&eval), end_job(&run), end_job(&init);
 }
 
 static void replace_cache(void)
@@ -281,6 +326,9 @@ static int group(void)
     const struct CMUnitTest tests[] = {
         IN_KINDS(what_was_not_harmed_is_believed),
         IN_KINDS(a_verdict_over_layers_that_were_removed_is_none),
+        IN_KINDS(a_verdict_over_a_layer_that_a_file_went_from_is_none_and_the_next_has_it_again),
+        IN_KINDS(a_verdict_without_the_evaluators_own_files_is_none),
+        IN_KINDS(layers_with_directories_that_nobody_may_enter_are_believed),
         IN_KINDS(a_verdict_in_a_cache_that_was_replaced_is_none_where_no_layer_was_used_either),
         IN_KINDS(a_set_up_that_fails_over_a_cache_that_was_removed_is_not_the_tasks_fault),
         IN_KINDS(a_verdict_on_an_image_that_was_replaced_is_none),
