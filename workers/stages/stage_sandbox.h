@@ -43,7 +43,7 @@ void stage_sandbox_close(struct stage_sandbox *stage);
 int64_t stage_closing_by(struct stage_sandbox *stage);
 /*
  * Call it last, while the sandbox is open: what the job came to, good or bad, is believed only where the sandbox is whole,
- * and its image, its layers and the cache are where they were. Else the job ends as infra, with neither layer nor reward.
+ * and its image, its layers and the cache are where and what they were. Else the job ends as infra, with neither layer nor reward.
  */
 void stage_confirm(struct job *job, struct stage_sandbox *stage);
 
