@@ -50,7 +50,7 @@ class SmallDisk:
 
 class Ledger(Case):
     def test_a_full_disk_loses_nothing_that_was_acknowledged(self):
-        """The broker may refuse or stop; with container again, and started again, all that it took is there."""
+        """The broker may refuse or stop; with room again, and started again, all that it took is there."""
         if os.geteuid() != 0:
             self.skipTest("a small disk needs root")
         fleet = Fleet(slots=8, options=("--disk-reserve-mib", "0"))
@@ -73,7 +73,7 @@ class Ledger(Case):
             client.submit([noop(k, metadata={"pad": "x" * 50000})], stream="s")
         self.assert_all(self.read(client, "s", 36))
 
-    def test_a_low_disk_refuses_submits_until_there_is_container_and_work_goes_on(self):
+    def test_a_low_disk_refuses_submits_until_there_is_room_and_work_goes_on(self):
         if os.geteuid() != 0:
             self.skipTest("a small disk needs root")
         fleet = Fleet(slots=8, options=("--disk-reserve-mib", "32"))

@@ -20,7 +20,7 @@ static int set_up_worker(void **state)
     struct fail fail = {0};
     images = images_create(loop, cache, 0, &offered);
     char fixtures[4096];
-    snprintf(fixtures, sizeof(fixtures), "%s/tests/workers/fixtures", getenv("SLUICE_SOURCE_DIR"));
+    snprintf(fixtures, sizeof(fixtures), "%s/tests/workers/images/fixtures", getenv("SLUICE_SOURCE_DIR"));
     return images && image_list_add(&offered, directory, &fail) == 0 && image_list_add(&offered, fixtures, &fail) == 0 && image_list_keep(&offered, cache, &fail) == 0 &&
                    image_list_use_cache(&offered, cache, &fail) == 0
                ? 0 : -1;
