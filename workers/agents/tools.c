@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/clock.h"
 #include "workers/agents/agents.h"
 #include "workers/agents/calling.h"
 #include "workers/agents/formats/form.h"
@@ -173,7 +172,7 @@ static int choose_form(struct tools_agent *agent, struct fail *fail)
     agent->form = form_find(agent->run->task->agent_form);
     if (agent->form)
         return 0;
-    agent->turns.dialogue = (struct dialogue){.run = agent->run, .call_start_ms = clock_ms()};
+    agent->turns.dialogue = (struct dialogue){.run = agent->run, .call_start_ms = loop_now_ms()};
     int error = engine_describe(agent->run->engine, &about, fail);
     if (error == 0)
         agent->form = form_of_model(about.model);

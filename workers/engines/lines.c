@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/clock.h"
 #include "workers/engines/dialects/dialect.h"
 #include "workers/runtime/fiber.h"
 
@@ -40,7 +39,7 @@ void line_give_back(struct engine *engine, struct engine_line *line)
     TAILQ_REMOVE(&engine->busy, line, links);
     TAILQ_INSERT_HEAD(&engine->idle, line, links);
     line->fiber = NULL;
-    line->used_ms = clock_ms();
+    line->used_ms = loop_now_ms();
     while ((last = TAILQ_LAST(&engine->idle, engine_lines)) != line &&
            line->used_ms - last->used_ms > LINE_IDLE_MS)
         line_destroy(&engine->idle, last);

@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/clock.h"
 #include "workers/engines/dialects/dialect.h"
 #include "workers/engines/metrics.h"
 #include "workers/runtime/fiber.h"
@@ -30,7 +29,7 @@ static void end(struct engine_look *look)
 static void identify(void *arg)
 {
     struct engine_about about;
-    fiber_push_deadline(clock_ms() + LOOK_ANSWER_MS);
+    fiber_push_deadline(loop_now_ms() + LOOK_ANSWER_MS);
     engine_describe(arg, &about, NULL); /* if it cannot be, it stays what it was */
     fiber_pop_deadline();
 }
@@ -62,7 +61,7 @@ static void take_metrics(void *arg, struct http_reply *reply, const struct fail 
     AUTO_FREE char *text = why ? NULL : buffer_take_str(&reply->body);
     look->has_cache = text && reply->status == 200 &&
                       metrics_cache_permille(text, &look->cache_permille);
-    look->metrics_ms = look->has_cache ? 0 : clock_ms() + LOOK_METRICS_MS;
+    look->metrics_ms = look->has_cache ? 0 : loop_now_ms() + LOOK_METRICS_MS;
     end_by_identity(engine);
 }
 
@@ -77,7 +76,7 @@ static void take_health(void *arg, struct http_reply *reply, const struct fail *
     else if (!look->answers)
         snprintf(look->trouble, sizeof(look->trouble), "%.200s/health: status %ld", engine->url,
                  reply->status);
-    if (!look->answers || clock_ms() < look->metrics_ms ||
+    if (!look->answers || loop_now_ms() < look->metrics_ms ||
         !ask(engine, "/metrics", LOOK_METRICS_MAX, take_metrics))
         end_by_identity(engine);
 }

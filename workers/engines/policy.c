@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/base/clock.h"
 #include "workers/engines/dialects/dialect.h"
 #include "workers/engines/proving.h"
 #include "workers/runtime/fiber.h"
@@ -45,7 +44,7 @@ void engine_told(struct engine *engine, struct slice version, uint64_t number, s
     if (calls.len == 0)
         end_pause(engine);
     policy->is_paused = calls.len > 0;
-    policy->resume_ms = clock_ms() + resume_in_ms;
+    policy->resume_ms = loop_now_ms() + resume_in_ms;
     if (slice_is(calls, "abort"))
         abort_calls(policy);
     if (!policy->is_paused)
@@ -56,7 +55,7 @@ void engine_told(struct engine *engine, struct slice version, uint64_t number, s
 
 static bool is_paused(struct engine *engine)
 {
-    if (clock_ms() >= engine->policy.resume_ms)
+    if (loop_now_ms() >= engine->policy.resume_ms)
         end_pause(engine);
     return engine->policy.is_paused;
 }
@@ -72,11 +71,11 @@ static void forget_waiter(struct engine_policy *policy, struct engine_waiter *wa
 /* A slice of waiting, however late the fiber is: that time is its again. */
 static int wait_a_slice(int64_t resume_ms)
 {
-    int64_t start_ms = clock_ms(), left_ms = resume_ms - start_ms;
+    int64_t start_ms = loop_now_ms(), left_ms = resume_ms - start_ms;
     fiber_lift_deadline(0);
     int code = await_wake(left_ms < SLICE_MS ? left_ms : SLICE_MS);
     fiber_pop_deadline();
-    fiber_give_time(clock_ms() - start_ms);
+    fiber_give_time(loop_now_ms() - start_ms);
     return code == -ETIMEDOUT ? 0 : code;
 }
 

@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/clock.h"
 #include "workers/runtime/fiber.h"
 #include "workers/files/locked_dir.h"
 #include "workers/images/making.h"
@@ -201,7 +200,7 @@ static void remember(struct images *images, const char *name, const char *real, 
         return;
     }
     memo->seen = *seen;
-    memo->checked_ms = clock_ms();
+    memo->checked_ms = loop_now_ms();
     memo->next = images->memos;
     images->memos = memo;
     images->memo_count++;
@@ -252,7 +251,7 @@ static int recall(struct images *images, const char *name, struct fail *fail)
     struct memo *memo = *find_memo(images, name);
     if (!memo)
         return 0;
-    if (clock_ms() - memo->checked_ms < IMAGES_FRESH_MS)
+    if (loop_now_ms() - memo->checked_ms < IMAGES_FRESH_MS)
         return 1;
     AUTO_FREE char *watch = memo->watch ? strdup(memo->watch) : NULL;
     struct look look = {.list = images->list, .name = name, .watch = watch, .fail = fail};
@@ -262,7 +261,7 @@ static int recall(struct images *images, const char *name, struct fail *fail)
         return code;
     memo = *find_memo(images, name); /* it may have gone meanwhile */
     if (memo && code == 0 && is_as_remembered(memo, &look)) {
-        memo->checked_ms = clock_ms();
+        memo->checked_ms = loop_now_ms();
         memo->seen = look.it;
         return 1;
     }

@@ -9,7 +9,6 @@
 #include <sys/un.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/clock.h"
 #include "workers/runtime/fiber.h"
 #include "workers/runtime/offload.h"
 
@@ -68,13 +67,13 @@ static int await_connected(int fd)
 /* A Unix listener whose queue is full says EAGAIN instead of letting us wait. */
 static int try_address(const struct sockaddr *address, socklen_t len)
 {
-    int64_t until_ms = clock_ms() + DIAL_MS;
+    int64_t until_ms = loop_now_ms() + DIAL_MS;
     AUTO_CLOSE int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
     int code;
     while ((code = connect(fd, address, len) < 0 ? -errno : 0) == -EAGAIN) {
-        if (clock_ms() >= until_ms)
+        if (loop_now_ms() >= until_ms)
             return -ETIMEDOUT;
         if ((code = await_sleep(RETRY_MS)) < 0)
             return code;

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/clock.h"
 #include "workers/runtime/fiber_sanitize.h"
 
 enum {
@@ -150,7 +149,7 @@ static void fiber_soon(void *arg)
     else if (fiber->wants_wake && fiber->woken)
         fiber_resume(fiber, 0);
     else if (is_expired && fiber->depth > 0 && fiber->deadlines[fiber->depth] != 0 &&
-             fiber->deadlines[fiber->depth] <= clock_ms())
+             fiber->deadlines[fiber->depth] <= loop_now_ms())
         fiber_resume(fiber, -ETIMEDOUT);
 }
 
@@ -254,7 +253,7 @@ void fiber_expire(struct fiber *fiber)
 {
     if (fiber->depth == 0 || fiber->deadlines[fiber->depth] == 0)
         return;
-    fiber->deadlines[fiber->depth] = clock_ms();
+    fiber->deadlines[fiber->depth] = loop_now_ms();
     fiber->expired = true;
     loop_post(fiber->loop, &fiber->soon);
 }
@@ -262,7 +261,7 @@ void fiber_expire(struct fiber *fiber)
 bool fiber_is_late(void)
 {
     int64_t deadline_ms = fiber_deadline();
-    return deadline_ms != 0 && clock_ms() >= deadline_ms;
+    return deadline_ms != 0 && loop_now_ms() >= deadline_ms;
 }
 
 /* ---- awaiting --------------------------------------------------------------------------- */
@@ -280,7 +279,7 @@ static int64_t time_left(int64_t timeout_ms)
     int64_t deadline_ms = fiber_deadline();
     if (deadline_ms == 0)
         return timeout_ms;
-    int64_t left_ms = deadline_ms - clock_ms();
+    int64_t left_ms = deadline_ms - loop_now_ms();
     if (left_ms < 0)
         left_ms = 0;
     return timeout_ms >= 0 && timeout_ms < left_ms ? timeout_ms : left_ms;
@@ -330,7 +329,7 @@ int await_sleep(int64_t ms)
     if (refused)
         return refused;
     int64_t deadline_ms = fiber_deadline();
-    bool is_cut = deadline_ms != 0 && clock_ms() + ms > deadline_ms;
+    bool is_cut = deadline_ms != 0 && loop_now_ms() + ms > deadline_ms;
     int result = park(fiber, ms < 0 ? 0 : ms);
     return result == -ETIMEDOUT && !is_cut ? 0 : result;
 }
@@ -357,9 +356,9 @@ static int say_why(int code, struct fail *fail)
 
 int await_until(int64_t until_ms, struct fail *fail)
 {
-    int64_t left_ms = until_ms - clock_ms();
+    int64_t left_ms = until_ms - loop_now_ms();
     int woken = left_ms > 0 ? await_wake(left_ms) : 0;
-    return woken == 0 || (woken == -ETIMEDOUT && clock_ms() >= until_ms) ? 0 : say_why(woken, fail);
+    return woken == 0 || (woken == -ETIMEDOUT && loop_now_ms() >= until_ms) ? 0 : say_why(woken, fail);
 }
 
 int await_turn(struct fail *fail)

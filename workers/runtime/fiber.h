@@ -33,7 +33,7 @@ bool fiber_is_cancelled(void);     /* the current fiber */
 void fiber_shield(bool on);
 
 /*
- * Deadlines (clock_ms) of the current fiber's awaits, a stack: past the top one they return
+ * Deadlines (loop_now_ms) of the current fiber's awaits, a stack: past the top one they return
  * -ETIMEDOUT. `push` never lets an await last longer than the one below does; `lift` puts the
  * given time, or none at all (0), in the place of whatever lies below, for cleaning up. Each is
  * undone by one `pop`, but for what is left when the fiber ends.
@@ -60,7 +60,7 @@ int await_sleep(int64_t ms);
  * Parks until fiber_wake; 0, -ETIMEDOUT or -ECANCELED. A wake before the park is kept.
  */
 int await_wake(int64_t timeout_ms);
-/* The same until a time of clock_ms: 0 then, too; negative errno with a sentence where the fiber is
+/* The same until a time of loop_now_ms: 0 then, too; negative errno with a sentence where the fiber is
  * cancelled or past a deadline of its own. */
 int await_until(int64_t until_ms, struct fail *fail);
 /* Gives all others a turn, for what may go on without ever having to wait; fails as await_until. */

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/clock.h"
 #include "workers/runtime/fiber.h"
 
 enum {
@@ -115,7 +114,7 @@ static void note_byte(struct request *request)
 {
     if (request->heard_ms == 0)
         fiber_wake(request->fiber);
-    request->heard_ms = clock_ms();
+    request->heard_ms = loop_now_ms();
 }
 
 static size_t on_header(char *bytes, size_t one, size_t len, void *arg)
@@ -217,7 +216,7 @@ static int64_t silence_left_ms(const struct request *request, const struct http_
 {
     if (request->heard_ms == 0)
         return -1;
-    int64_t left_ms = request->heard_ms + limits->silence_ms - clock_ms();
+    int64_t left_ms = request->heard_ms + limits->silence_ms - loop_now_ms();
     return left_ms > 0 ? left_ms : 0;
 }
 

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/clock.h"
 
 enum { EVENTS_A_TURN = 128, HEAP_FIRST = 64 };
 
@@ -110,7 +109,7 @@ struct loop_timer *loop_after(struct loop *loop, int64_t delay_ms, void (*due)(v
                        : delay_ms < INT64_MAX / 4000 ? delay_ms * 1000
                                                      : INT64_MAX / 4;
     *timer = (struct loop_timer){
-        .due_us = clock_us() + delay_us, .order = loop->timers_made++, .due = due, .arg = arg};
+        .due_us = loop_now_us() + delay_us, .order = loop->timers_made++, .due = due, .arg = arg};
     heap_rise(loop, timer, loop->timer_count++);
     return timer;
 }
@@ -126,7 +125,7 @@ void loop_cancel(struct loop *loop, struct loop_timer **timer)
 /* Timers made by these callbacks wait for the next turn, so that none can starve the fds. */
 static void run_due_timers(struct loop *loop)
 {
-    int64_t now_us = clock_us();
+    int64_t now_us = loop_now_us();
     uint64_t made_before = loop->timers_made;
     while (loop->timer_count > 0 && !loop->stopped) {
         struct loop_timer *timer = loop->heap[0];
@@ -308,7 +307,7 @@ static int wait_ms(const struct loop *loop)
         return 0;
     if (loop->timer_count == 0)
         return -1;
-    int64_t left_us = loop->heap[0]->due_us - clock_us();
+    int64_t left_us = loop->heap[0]->due_us - loop_now_us();
     int64_t left_ms = left_us <= 0 ? 0 : (left_us + 999) / 1000;
     return left_ms < INT_MAX ? (int)left_ms : INT_MAX;
 }

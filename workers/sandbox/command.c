@@ -140,7 +140,7 @@ static int await_end(struct command *command, int64_t until_ms, struct fail *fai
         int code = sandbox_poll_exit(command->sandbox, command->pid, &command->status, fail);
         if (code != 0)
             return code;
-        if (clock_ms() >= until_ms)
+        if (loop_now_ms() >= until_ms)
             return 0;
         code = await_until(until_ms, fail);
         if (code < 0)
@@ -151,7 +151,7 @@ static int await_end(struct command *command, int64_t until_ms, struct fail *fai
 /* Everything is killed at its end; what is in the pipe then is all there will be. */
 static int finish(struct command *command, int64_t timeout_ms, struct fail *fail)
 {
-    int code = await_end(command, clock_ms() + timeout_ms, fail);
+    int code = await_end(command, loop_now_ms() + timeout_ms, fail);
     if (code < 0)
         return code;
     command->timed_out = code == 0;
@@ -159,7 +159,7 @@ static int finish(struct command *command, int64_t timeout_ms, struct fail *fail
     if (killed < 0)
         return killed;
     if (command->timed_out)
-        code = await_end(command, clock_ms() + KILLED_MS, fail);
+        code = await_end(command, loop_now_ms() + KILLED_MS, fail);
     if (code == 0)
         return fail_set(fail, -EIO, "the command cannot be killed");
     for (size_t i = 0; i < 2; i++)

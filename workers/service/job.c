@@ -3,7 +3,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "common/base/clock.h"
 #include "workers/runtime/fiber.h"
 #include "common/base/text.h"
 
@@ -15,13 +14,13 @@ void job_begin(struct job *job, enum stage stage)
     const uint64_t limits_s[STAGE_COUNT] = {
         [STAGE_INIT] = limits->init_s, [STAGE_RUN] = limits->run_s, [STAGE_EVAL] = limits->eval_s};
     job->limit_ms = (int64_t)limits_s[stage] * 1000;
-    job->prepared_by_ms = clock_ms() + JOB_PREPARE_MS;
+    job->prepared_by_ms = loop_now_ms() + JOB_PREPARE_MS;
     fiber_push_deadline(job->prepared_by_ms + job->limit_ms);
 }
 
 void job_begin_work(struct job *job)
 {
-    int64_t now_ms = clock_ms();
+    int64_t now_ms = loop_now_ms();
     if (now_ms < job->prepared_by_ms)
         job->prepared_by_ms = now_ms;
     fiber_pop_deadline();

@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "workers/engines/looking.h"
@@ -72,7 +71,7 @@ static void grace_over(void *arg)
 
 void worker_drain(struct worker *worker, int64_t grace_ms, const char *why)
 {
-    int64_t leave_at_ms = clock_ms() + grace_ms;
+    int64_t leave_at_ms = loop_now_ms() + grace_ms;
     if (worker->end == WORKER_TO_BEGIN_ANEW)
         worker->end = WORKER_STOPPED; /* that was before it was told to end */
     if (worker->state == WORKER_LEAVING ||

@@ -138,7 +138,7 @@ void running_cancel(struct running *running, struct running_job *job)
     TAILQ_INSERT_TAIL(&running->leaving, job, links);
     running->leaving_count++;
     job->is_cancelled = true;
-    job->cancelled_ms = clock_ms();
+    job->cancelled_ms = loop_now_ms();
     loop_cancel(running->context->loop, &job->overdue_timer);
     fiber_cancel(job->fiber);
 }
@@ -146,7 +146,7 @@ void running_cancel(struct running *running, struct running_job *job)
 size_t running_count_stuck(const struct running *running)
 {
     size_t count = 0;
-    int64_t before_ms = clock_ms() - STUCK_MS;
+    int64_t before_ms = loop_now_ms() - STUCK_MS;
     const struct running_job *at;
     TAILQ_FOREACH(at, &running->leaving, links)
     count += at->cancelled_ms < before_ms;

@@ -51,7 +51,7 @@ static void say_node(const struct worker *worker, struct msg_worker_beat *beat)
     beat->has_sandbox_why = beat->sandbox_why.len > 0;
     beat->has_kernel = beat->kernel.len > 0;
     beat->has_sandboxes = true;
-    beat->has_trouble = worker->trouble[0] && clock_ms() < worker->trouble_until_ms;
+    beat->has_trouble = worker->trouble[0] && loop_now_ms() < worker->trouble_until_ms;
     beat->trouble = beat->has_trouble ? slice_from_str(worker->trouble) : (struct slice){0};
 }
 
@@ -115,11 +115,11 @@ static void beat_due(void *arg)
     worker->beat_wanted = true;
     worker_watch_cache(worker);
     say_malformed(worker);
-    const char *why = lane_mend(&worker->lane, clock_ms());
+    const char *why = lane_mend(&worker->lane, loop_now_ms());
     if (why)
         log_event(LOG_WARN, "worker.not-let-in", "broker=%s why=\"%s\" action=tries-again",
                   worker->plan.given.broker, why);
-    outbox_resend_due(&worker->outbox, clock_ms());
+    outbox_resend_due(&worker->outbox, loop_now_ms());
 }
 
 static bool receive_one(struct worker *worker)
@@ -163,7 +163,7 @@ static void pump(void *arg)
         }
     worker->beat_wanted |= engines_are_awaited(worker->context.engines);
     send_wanted_beat(worker);
-    outbox_flush(&worker->outbox, &worker->lane, clock_ms());
+    outbox_flush(&worker->outbox, &worker->lane, loop_now_ms());
 }
 
 /* ---- jobs' ends ------------------------------------------------------------------------- */
@@ -233,7 +233,7 @@ static int watch_cache(struct worker *worker, struct fail *fail)
     struct slice fits = text_cut(trouble ? trouble : "", sizeof(worker->trouble) - 1);
     snprintf(worker->trouble, sizeof(worker->trouble), "%.*s", SLICE_ARG(fits));
     text_tame(worker->trouble);
-    worker->trouble_until_ms = clock_ms() + TROUBLE_MS;
+    worker->trouble_until_ms = loop_now_ms() + TROUBLE_MS;
     worker->context.cache_watch = &worker->cache_watch;
     return cache_watch_open(&worker->cache_watch, worker->plan.cache, worker->plan.mount_point, fail);
 }

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/clock.h"
 #include "common/digest/digest.h"
 #include "workers/runtime/fiber.h"
 #include "workers/network/gate.h"
@@ -157,7 +156,7 @@ int stage_sandbox_open(struct stage_sandbox *stage, const struct job *job, struc
 int64_t stage_closing_by(struct stage_sandbox *stage)
 {
     if (stage->closing_by_ms == 0)
-        stage->closing_by_ms = clock_ms() + JOB_PACK_MS;
+        stage->closing_by_ms = loop_now_ms() + JOB_PACK_MS;
     return stage->closing_by_ms;
 }
 
@@ -214,7 +213,7 @@ int64_t stage_command_ms(uint64_t limit_s)
     int64_t limit_ms = (int64_t)limit_s * 1000, deadline_ms = fiber_deadline();
     if (deadline_ms == 0)
         return limit_ms;
-    int64_t left_ms = deadline_ms - clock_ms() - COMMAND_RESERVE_MS;
+    int64_t left_ms = deadline_ms - loop_now_ms() - COMMAND_RESERVE_MS;
     if (left_ms < 1)
         left_ms = 1;
     return left_ms < limit_ms ? left_ms : limit_ms;

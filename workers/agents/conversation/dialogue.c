@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/clock.h"
 #include "workers/engines/policy.h"
 #include "workers/runtime/fiber.h"
 #include "common/base/text.h"
@@ -129,7 +128,7 @@ static char *system_words(const struct task *task, const char *system, const cha
 int dialogue_open_with(struct dialogue *dialogue, struct agent_run *run, const char *system,
                        const char *block, struct fail *fail)
 {
-    *dialogue = (struct dialogue){.run = run, .call_start_ms = clock_ms()};
+    *dialogue = (struct dialogue){.run = run, .call_start_ms = loop_now_ms()};
     const struct task *task = run->task;
     snprintf(run->record->agent, sizeof(run->record->agent), "%s", task->agent_kind);
     const size_t own = has_system(task), rest = task->message_count - own;
@@ -235,7 +234,7 @@ int dialogue_sample(struct dialogue *dialogue, struct fail *fail)
     if (error < 0)
         return error;
     struct generation generation = {0};
-    dialogue->call_start_ms = clock_ms();
+    dialogue->call_start_ms = loop_now_ms();
     dialogue_move(dialogue);
     error = generate(dialogue, &generation, fail);
     if (error == 0)
@@ -342,7 +341,7 @@ int dialogue_bridge(struct dialogue *dialogue, enum tell_role role, const struct
     for (size_t i = 0; i < count; i++)
         if (!history_add(&dialogue->history, tell_role_word(role), contents[i]))
             return out_of_memory(fail);
-    dialogue->call_start_ms = clock_ms();
+    dialogue->call_start_ms = loop_now_ms();
     int error = go_on(dialogue, &telling, seconds, fail);
     if (error == 0)
         dialogue->call_start_ms = 0;
@@ -351,7 +350,7 @@ int dialogue_bridge(struct dialogue *dialogue, enum tell_role role, const struct
 
 int dialogue_marks_tools(struct dialogue *dialogue, const char *mark, bool *ret, struct fail *fail)
 {
-    dialogue->call_start_ms = clock_ms();
+    dialogue->call_start_ms = loop_now_ms();
     int error = refuse_another(dialogue, engine_marks_tools(dialogue->run->engine, mark, ret, fail), fail);
     if (error == 0)
         dialogue->call_start_ms = 0;
@@ -412,7 +411,7 @@ enum outcome agent_failed(struct agent_run *run, enum blame_who who, enum blame_
 static bool is_stalled(const struct dialogue *dialogue, struct fail *ret)
 {
     double silent_s =
-        dialogue->call_start_ms > 0 ? (double)(clock_ms() - dialogue->call_start_ms) / 1000 : 0;
+        dialogue->call_start_ms > 0 ? (double)(loop_now_ms() - dialogue->call_start_ms) / 1000 : 0;
     if (silent_s <= 0 || (dialogue->turns > 0 &&
                           silent_s <= STALL_FACTOR * dialogue->longest_call_s + STALL_SLACK_S))
         return false;

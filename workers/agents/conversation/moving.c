@@ -2,7 +2,6 @@
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/clock.h"
 #include "workers/agents/conversation/dialogue.h"
 #include "workers/engines/moving.h"
 #include "workers/engines/proving.h"
@@ -19,7 +18,7 @@ static bool serves_alike(const struct dialogue *dialogue, struct engine *to)
     const struct engine_facts *facts = &to->facts;
     if (to->policy.is_paused)
         return false;
-    fiber_push_deadline(clock_ms() + MOVE_ASK_MS);
+    fiber_push_deadline(loop_now_ms() + MOVE_ASK_MS);
     const int error = engine_act(to, NULL, NULL, NULL);
     fiber_pop_deadline();
     return error == 0 && strcmp(facts->identity, dialogue->identity) == 0 &&

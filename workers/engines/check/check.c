@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/clock.h"
 #include "workers/engines/dialects/call.h"
 #include "workers/engines/check/checks.h"
 #include "common/base/text.h"
@@ -71,7 +70,7 @@ static void run_all(void *arg)
     struct report *report = arg;
     for (int i = 0; i < ENGINE_CHECK_COUNT; i++) {
         struct check_result result = {.verdict = ENGINE_CHECK_FAIL};
-        fiber_push_deadline(clock_ms() + ENGINE_CHECK_TIMEOUT_MS);
+        fiber_push_deadline(loop_now_ms() + ENGINE_CHECK_TIMEOUT_MS);
         engine_checks[i](&report->run, &result);
         fiber_pop_deadline();
         tell(report, (enum check_name)i, &result);

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/clock.h"
 #include "workers/engines/template/framing.h"
 #include "workers/engines/knowing.h"
 
@@ -339,10 +338,10 @@ static int await_calls(struct check_run *run, const struct given_up *call, bool 
                        uint64_t before, int64_t ms, bool *ret, struct fail *fail)
 {
     uint64_t count = 0;
-    for (const int64_t end_ms = clock_ms() + ms;;) {
+    for (const int64_t end_ms = loop_now_ms() + ms;;) {
         int error = run->engine->dialect->count_calls(run->engine, &count, fail);
         *ret = error == 0 && (count > before) == more;
-        if (error < 0 || *ret || clock_ms() > end_ms || (more && !call->fiber))
+        if (error < 0 || *ret || loop_now_ms() > end_ms || (more && !call->fiber))
             return error;
         error = await_sleep(LOOK_MS);
         if (error < 0)

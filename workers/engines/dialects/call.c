@@ -3,7 +3,6 @@
 #include <errno.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/clock.h"
 #include "workers/runtime/fiber.h"
 #include "common/base/text.h"
 
@@ -73,7 +72,7 @@ static int request(const struct call *call, const char *body, struct http_reply 
     if (!text)
         return fail_set(fail, -ENOMEM, "out of memory");
     size_t answer_max = call->answer_max ? call->answer_max : CALL_ANSWER_MAX;
-    fiber_push_deadline(clock_ms() + call->timeout_ms);
+    fiber_push_deadline(loop_now_ms() + call->timeout_ms);
     int error = http_request_on(call->http, call->line, text, body, answer_max, reply, fail);
     fiber_pop_deadline();
     return error == -EMSGSIZE

@@ -18,7 +18,6 @@
 #include <sys/random.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/clock.h"
 #include "workers/engines/dialects/call.h"
 #include "workers/engines/dialects/dialect.h"
 #include "workers/engines/template/ends.h"
@@ -145,7 +144,7 @@ static int ask_start(struct engine *engine, struct engine_start *ret, struct fai
         return error;
     const json_t *seed = json_object_get(info, "random_seed");
     snprintf(ret->text, sizeof(ret->text), "%lld", (long long)json_integer_value(seed));
-    ret->asked_ms = clock_ms();
+    ret->asked_ms = loop_now_ms();
     return 0;
 }
 
@@ -157,7 +156,7 @@ static int sglang_identify(struct engine *engine, struct engine_mark *ret, struc
     int error = get_info(engine, &info, fail);
     if (error == 0)
         error = digest_info(info, digest, fail);
-    if (error == 0 && clock_ms() - start.asked_ms >= START_EVERY_MS)
+    if (error == 0 && loop_now_ms() - start.asked_ms >= START_EVERY_MS)
         error = ask_start(engine, &start, fail);
     if (error < 0)
         return error;

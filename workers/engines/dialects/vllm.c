@@ -19,7 +19,6 @@
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/clock.h"
 #include "common/digest/digest.h"
 #include "workers/engines/dialects/call.h"
 #include "workers/engines/template/ends.h"
@@ -225,14 +224,14 @@ static int ask_start(struct engine *engine, struct engine_start *ret, struct fai
     const bool has_start = lines && metrics_find(lines, "process_start_time_seconds", &start);
     snprintf(ret->text, sizeof(ret->text), "%s %.17g", version, has_start ? start.most : 0);
     ret->is_told = has_start;
-    ret->asked_ms = clock_ms();
+    ret->asked_ms = loop_now_ms();
     return 0;
 }
 
 static int vllm_identify(struct engine *engine, struct engine_mark *ret, struct fail *fail)
 {
     struct engine_start start = engine->start;
-    int error = clock_ms() - start.asked_ms < START_EVERY_MS ? 0 : ask_start(engine, &start, fail);
+    int error = loop_now_ms() - start.asked_ms < START_EVERY_MS ? 0 : ask_start(engine, &start, fail);
     if (error < 0)
         return error;
     engine->start = start;

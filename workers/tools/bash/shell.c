@@ -41,7 +41,7 @@ static int revive(struct shell *shell, struct fail *fail)
         code = shell_start(shell, fail);
     if (code < 0)
         return code;
-    code = shell_await_news(shell, SHELL_READY, clock_ms() + START_MS, NULL, &status, fail);
+    code = shell_await_news(shell, SHELL_READY, loop_now_ms() + START_MS, NULL, &status, fail);
     if (code == NEWS_STATUS)
         return 0;
     shell_disconnect(shell); /* whatever was started there is not listened to */
@@ -215,7 +215,7 @@ static int stop(struct run *run, struct fail *fail)
         int code = sandbox_kill_command(shell->sandbox, shell->pid, began_ticks[i], fail);
         if (code < 0 && code != -EBUSY)
             return code;
-        news = shell_await_news(shell, run->file.name, clock_ms() + SHELL_RETURN_MS, NULL, &run->status,
+        news = shell_await_news(shell, run->file.name, loop_now_ms() + SHELL_RETURN_MS, NULL, &run->status,
                                 fail);
     }
     return news;
@@ -225,7 +225,7 @@ static int await_ending(struct run *run, struct fail *fail)
 {
     const struct shell_command *command = run->command;
     const struct shell_tick ticking = {tick, run};
-    int news = shell_await_news(run->shell, run->file.name, clock_ms() + command->timeout_ms,
+    int news = shell_await_news(run->shell, run->file.name, loop_now_ms() + command->timeout_ms,
                                 command->on_output || command->tty ? &ticking : NULL,
                                 &run->status, fail);
     if (news == NEWS_NONE) {

@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/clock.h"
 #include "workers/runtime/fiber.h"
 #include "workers/tools/bash/shell_inside.h"
 
@@ -167,9 +166,9 @@ static int await_look(struct shell *shell, const char *name, int64_t until_ms,
 {
     for (;;) {
         int news = look(shell, name, status, fail);
-        if (news != NEWS_NONE || clock_ms() >= until_ms)
+        if (news != NEWS_NONE || loop_now_ms() >= until_ms)
             return news;
-        int64_t tick_ms = clock_ms() + SHELL_TICK_MS;
+        int64_t tick_ms = loop_now_ms() + SHELL_TICK_MS;
         int code = await_until(tick && tick_ms < until_ms ? tick_ms : until_ms, fail);
         if (code < 0)
             return code;
@@ -200,14 +199,14 @@ int shell_await_news(struct shell *shell, const char *name, int64_t until_ms,
 
 int shell_await_exit(struct shell *shell, int *status, struct fail *fail)
 {
-    int64_t until_ms = clock_ms() + SHELL_RETURN_MS;
+    int64_t until_ms = loop_now_ms() + SHELL_RETURN_MS;
     for (;;) {
         int ended = sandbox_poll_exit(shell->sandbox, shell->pid, status, fail);
         if (ended < 0)
             return ended;
         if (ended == 1)
             shell->pid = 0;
-        if (ended == 1 || clock_ms() >= until_ms)
+        if (ended == 1 || loop_now_ms() >= until_ms)
             return ended == 1 ? NEWS_EXIT : NEWS_BROKEN;
         int code = await_until(until_ms, fail);
         if (code < 0)

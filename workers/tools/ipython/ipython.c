@@ -115,12 +115,12 @@ static int await_answer(struct ipython *ipython, int64_t until_ms, struct ending
 static int await_ending(struct ipython *ipython, int64_t timeout_ms, struct ending *ret,
                         struct fail *fail)
 {
-    int code = await_answer(ipython, clock_ms() + timeout_ms, ret, fail);
+    int code = await_answer(ipython, loop_now_ms() + timeout_ms, ret, fail);
     if (code < 0 || ret->news != KERNEL_SILENT)
         return code;
     ret->timed_out = true;
     code = sandbox_signal_tree(ipython->kernel.sandbox, ipython->kernel.pid, SIGINT, fail);
-    return code < 0 ? code : await_answer(ipython, clock_ms() + RETURN_MS, ret, fail);
+    return code < 0 ? code : await_answer(ipython, loop_now_ms() + RETURN_MS, ret, fail);
 }
 
 /* A kernel is there, if one can be: it may have died between the cells. */

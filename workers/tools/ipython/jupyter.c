@@ -154,7 +154,7 @@ static int await_exchange(struct jupyter *jupyter, struct exchange *exchange, in
             jupyter->pid = 0;
         if (ended != 0 || !is_open)
             return ended < 0 ? ended : -EPIPE;
-        if (clock_ms() >= until_ms)
+        if (loop_now_ms() >= until_ms)
             return 0;
         int code = await_until(until_ms, fail);
         if (code < 0)
@@ -221,7 +221,7 @@ static int connect_all(struct jupyter *jupyter, int64_t until_ms, struct fail *f
             int ended = sandbox_poll_exit(jupyter->sandbox, jupyter->pid, &status, fail);
             if (ended == 1)
                 jupyter->pid = 0;
-            if (ended < 0 || ended == 1 || clock_ms() >= until_ms)
+            if (ended < 0 || ended == 1 || loop_now_ms() >= until_ms)
                 return ended < 0 ? ended
                                  : fail_set(fail, -EINVAL, "the Jupyter kernel %s does not start", jupyter->name);
             int late = await_sleep(LOOK_EVERY_MS);
@@ -241,11 +241,11 @@ static int shake_hands(struct jupyter *jupyter, int64_t until_ms, struct fail *f
 {
     json_t *nothing = json_object();
     int news = 0, status;
-    while (news == 0 && clock_ms() < until_ms) {
+    while (news == 0 && loop_now_ms() < until_ms) {
         struct exchange exchange = {0};
         jupyter_send(&jupyter->links[SHELL], jupyter->key, jupyter->session, "kernel_info_request",
                      nothing, exchange.id);
-        news = watch_exchange(jupyter, &exchange, clock_ms() + ASK_EVERY_MS, &status, fail);
+        news = watch_exchange(jupyter, &exchange, loop_now_ms() + ASK_EVERY_MS, &status, fail);
     }
     json_decref(nothing);
     if (news == 0 || news == -EPIPE)
@@ -256,7 +256,7 @@ static int shake_hands(struct jupyter *jupyter, int64_t until_ms, struct fail *f
 int jupyter_open(struct sandbox *sandbox, const char *spec, struct jupyter **ret, struct fail *fail)
 {
     struct jupyter *jupyter = calloc(1, sizeof(*jupyter));
-    int64_t until_ms = clock_ms() + START_MS;
+    int64_t until_ms = loop_now_ms() + START_MS;
     if (!jupyter)
         return fail_set(fail, -ENOMEM, "out of memory");
     jupyter->sandbox = sandbox;
@@ -337,12 +337,12 @@ static int run(struct jupyter *jupyter, const char *code, int64_t timeout_ms,
 {
     int status = 0, news = execute(jupyter, code, exchange);
     if (news == 0)
-        news = watch_exchange(jupyter, exchange, clock_ms() + timeout_ms, &status, fail);
+        news = watch_exchange(jupyter, exchange, loop_now_ms() + timeout_ms, &status, fail);
     if (news == 0) {
         ret->timed_out = true;
         news = interrupt(jupyter, fail);
         if (news == 0)
-            news = watch_exchange(jupyter, exchange, clock_ms() + RETURN_MS, &status, fail);
+            news = watch_exchange(jupyter, exchange, loop_now_ms() + RETURN_MS, &status, fail);
     }
     if (news < 0 && news != -EPIPE)
         return news;

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/clock.h"
 #include "workers/runtime/fiber.h"
 
 enum { SEND_MS = 5000, GREETING = 64, READY_MAX = 255 };
@@ -31,9 +30,9 @@ void jupyter_link_finish(struct jupyter_link *link)
 /* 0 once the socket is ready; -EPROTO: not by until_ms. */
 static int await_ready(const struct jupyter_link *link, uint32_t events, int64_t until_ms)
 {
-    int64_t left_ms = until_ms - clock_ms();
+    int64_t left_ms = until_ms - loop_now_ms();
     int ready = left_ms > 0 ? await_fd(link->fd, events, left_ms) : -ETIMEDOUT;
-    return ready > 0 ? 0 : ready == -ETIMEDOUT && clock_ms() >= until_ms ? -EPROTO : ready;
+    return ready > 0 ? 0 : ready == -ETIMEDOUT && loop_now_ms() >= until_ms ? -EPROTO : ready;
 }
 
 static int send_all(struct jupyter_link *link, const void *data, size_t len, int64_t until_ms)
@@ -141,7 +140,7 @@ bool jupyter_link_send(struct jupyter_link *link, const struct slice *frames, si
         buffer_append(&all, head, sizeof(head));
         buffer_append(&all, frames[i].data, frames[i].len);
     }
-    return !all.failed && send_all(link, all.data, all.len, clock_ms() + SEND_MS) == 0;
+    return !all.failed && send_all(link, all.data, all.len, loop_now_ms() + SEND_MS) == 0;
 }
 
 /* ---- receiving ------------------------------------------------------------------------------ */

@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/clock.h"
 #include "workers/runtime/fiber.h"
 #include "workers/sandbox/process.h"
 #include "common/base/text.h"
@@ -103,7 +102,7 @@ bool kernel_send(struct kernel *kernel, const json_t *message)
     AUTO_FREE char *text = json_dumps(message, JSON_COMPACT);
     AUTO_BUFFER frame = {0};
     uint32_t len = text ? (uint32_t)strlen(text) : 0;
-    int64_t until_ms = clock_ms() + SEND_MS;
+    int64_t until_ms = loop_now_ms() + SEND_MS;
     buffer_append(&frame, &len, sizeof(len));
     buffer_append(&frame, text, len);
     if (!text || frame.failed || kernel->pid == 0)
@@ -114,7 +113,7 @@ bool kernel_send(struct kernel *kernel, const json_t *message)
             done += (size_t)sent;
         else if (errno != EAGAIN && errno != EINTR)
             return false;
-        else if (clock_ms() >= until_ms || await_fd(kernel->socket, EPOLLOUT, SEND_MS) < 0)
+        else if (loop_now_ms() >= until_ms || await_fd(kernel->socket, EPOLLOUT, SEND_MS) < 0)
             return false;
     }
     return true;
@@ -178,7 +177,7 @@ static int await_look(struct kernel *kernel, int64_t until_ms, json_t **ret, int
 {
     for (;;) {
         int news = look(kernel, ret, status, fail);
-        if (news != KERNEL_SILENT || clock_ms() >= until_ms)
+        if (news != KERNEL_SILENT || loop_now_ms() >= until_ms)
             return news;
         int code = await_until(until_ms, fail);
         if (code < 0)
@@ -189,12 +188,12 @@ static int await_look(struct kernel *kernel, int64_t until_ms, json_t **ret, int
 /* It closed the channel, as it does by ending: KERNEL_ENDED, KERNEL_BROKEN when it lives on. */
 static int await_exit(struct kernel *kernel, int *status, struct fail *fail)
 {
-    int64_t until_ms = clock_ms() + RETURN_MS;
+    int64_t until_ms = loop_now_ms() + RETURN_MS;
     for (;;) {
         int ended = sandbox_poll_exit(kernel->sandbox, kernel->pid, status, fail);
         if (ended == 1)
             kernel->pid = 0;
-        if (ended != 0 || clock_ms() >= until_ms)
+        if (ended != 0 || loop_now_ms() >= until_ms)
             return ended < 0 ? ended : ended == 1 ? KERNEL_ENDED : KERNEL_BROKEN;
         int code = await_until(until_ms, fail);
         if (code < 0)
@@ -271,7 +270,7 @@ static int await_ready(struct kernel *kernel, struct fail *fail)
 {
     json_t *hello;
     int status = 0;
-    int news = kernel_await(kernel, clock_ms() + START_MS, &hello, &status, fail);
+    int news = kernel_await(kernel, loop_now_ms() + START_MS, &hello, &status, fail);
     if (news == KERNEL_SAID) {
         note_about(kernel, hello);
         json_decref(hello);
@@ -294,7 +293,7 @@ static int fork_one(struct kernel *kernel, struct fail *fail)
         return sandbox_check(kernel->sandbox, fail);
     cleanup_close(&its_end); /* or its death would not be heard of */
     its_end = -1;
-    int news = kernel_await(kernel, clock_ms() + FORK_MS, &hello, &status, fail);
+    int news = kernel_await(kernel, loop_now_ms() + FORK_MS, &hello, &status, fail);
     pid_t pid = (pid_t)json_integer_value(json_object_get(hello, "pid"));
     if (pid > 1 && (code = sandbox_adopt(kernel->sandbox, pid, fail)) == 0) {
         kernel->pid = pid;
@@ -335,14 +334,14 @@ int kernel_start(struct kernel *kernel, struct fail *fail)
 int kernel_kill(struct kernel *kernel, struct fail *fail)
 {
     int status, ended = 0;
-    int64_t until_ms = clock_ms() + KILLED_MS;
+    int64_t until_ms = loop_now_ms() + KILLED_MS;
     int code = kernel->pid > 0
                    ? sandbox_signal_tree(kernel->sandbox, kernel->pid, SIGKILL, fail)
                    : 0;
-    while (code == 0 && kernel->pid > 0 && ended == 0 && clock_ms() < until_ms) {
+    while (code == 0 && kernel->pid > 0 && ended == 0 && loop_now_ms() < until_ms) {
         ended = sandbox_poll_exit(kernel->sandbox, kernel->pid, &status, fail);
         if (ended == 0)
-            code = await_wake(until_ms - clock_ms());
+            code = await_wake(until_ms - loop_now_ms());
     }
     if (kernel->pid > 0)
         sandbox_forget_exit(kernel->sandbox, kernel->pid);

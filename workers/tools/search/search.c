@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/clock.h"
 #include "workers/runtime/fiber.h"
 #include "workers/sandbox/output.h"
 #include "workers/tools/search/search_service.h"
@@ -38,7 +37,7 @@ static int search_call(struct toolbox *box, void *state, const json_t *arguments
     const size_t count = (size_t)tool_integer(arguments, "max_results", RESULTS_STANDARD);
     (void)state;
     const uint64_t limit_s = box->limits->command_s;
-    fiber_push_deadline(clock_ms() + 1000 * (int64_t)(limit_s < SEARCH_SECONDS_MAX
+    fiber_push_deadline(loop_now_ms() + 1000 * (int64_t)(limit_s < SEARCH_SECONDS_MAX
                                                           ? limit_s : SEARCH_SECONDS_MAX));
     int code = search_ask(box->search, query, count, &text, &found, fail);
     fiber_pop_deadline();

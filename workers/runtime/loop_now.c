@@ -1,0 +1,7 @@
+#include "common/base/clock.h"
+#include "workers/runtime/loop.h"
+
+int64_t loop_now_us(void)
+{
+    return clock_us();
+}
