@@ -28,7 +28,7 @@ static inline void ask(void *arg)
     struct tokens prompt = prompt_of(asking->user);
     asking->fiber = fiber_current();
     if (asking->deadline_ms)
-        fiber_push_deadline(clock_ms() + asking->deadline_ms);
+        fiber_push_deadline(loop_now_ms() + asking->deadline_ms);
     asking->code = engine_generate(world_engine(fiber_world), &prompt, &asked_with,
                                    asking->max_tokens ? asking->max_tokens : 64, 1,
                                    &asking->generation, &asking->fail);
