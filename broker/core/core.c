@@ -3,27 +3,19 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "common/cmdline/duration.h"
+#include "common/cmdline/size.h"
+
 /* ---- life -------------------------------------------------------------------------- */
 
 struct core_settings core_settings_default(void)
 {
     return (struct core_settings){
-#define SETTING(type, name, value, min, max, doc) .name = value,
+#define SETTING(type, name, preset, min, max, doc) .SETTING_MEMBER_##type(name) = preset,
 #include "broker/settings.def"
 #undef SETTING
     };
 }
-
-/* A setting in core.h that settings.def lacks, or the other way round, stops here. */
-typedef int64_t setting_MS;
-typedef uint64_t setting_COUNT;
-struct settings_by_table {
-#define SETTING(type, name, value, min, max, doc) setting_##type name;
-#include "broker/settings.def"
-#undef SETTING
-};
-_Static_assert(sizeof(struct settings_by_table) == sizeof(struct core_settings),
-               "settings.def and struct core_settings differ");
 
 void *core_alloc(struct core *core, size_t count, size_t size)
 {

@@ -30,34 +30,17 @@ struct core;
    before them the ledger keeps digests (ledger_find_past). */
 enum { FORGOTTEN_MAX = 100000 };
 
-/* settings.def makes this struct and `sluice broker --help`. */
+#define SETTING_MEMBER_MS(name) name##_ms
+#define SETTING_MEMBER_COUNT(name) name
+#define SETTING_MEMBER_BYTES(name) name
+#define SETTING_TYPE_MS int64_t
+#define SETTING_TYPE_COUNT uint64_t
+#define SETTING_TYPE_BYTES uint64_t
+
 struct core_settings {
-    int64_t beat_timeout_ms;    /* 5000: no beat for so long: the worker is lost */
-    int64_t hold_grace_ms;      /* 2000: leased but not in the worker's beat: handed out again */
-    int64_t adopt_grace_ms;     /* 3000: after a start, how long beats may adopt running jobs */
-    int64_t deadline_grace_ms;  /* 30000: beyond a stage's own limit: the job is taken away */
-    int64_t head_period_ms;     /* 1000: how often stream heads are published */
-    int64_t retry_first_ms;     /* 500: first back-off after an infra outcome, doubling ... */
-    int64_t retry_last_ms;      /* 30000: ... up to this */
-    uint64_t infra_budget;      /* 8: infra outcomes of one job before it becomes the rollout's */
-    uint64_t blame_budget;      /* 3: workers a job may kill, alone, before it is set aside as infra */
-    uint64_t rollouts_max;      /* 1000000: accepted and not ended; more are refused, queue-full */
-    uint64_t task_budget;       /* 1: task outcomes of one job before it becomes the rollout's */
-    uint64_t breaker_faults;    /* 5: faults in a row of an engine or image before it is set aside ... */
-    int64_t breaker_first_ms;   /* 2000: ... for so long, doubling with each further one ... */
-    int64_t breaker_last_ms;    /* 60000: ... up to this */
-    int64_t look_ms;            /* 5000: how often each engine is looked at; 0: never */
-    int64_t overload_ms;        /* 30000: for so long, and rollouts leave an engine; 0: never */
-    int64_t tomb_ms;            /* 3600000: how long a cancel of something unknown is remembered */
-    uint64_t task_bytes_max;    /* 8 GiB: tasks accepted and not ended, all together */
-    uint64_t results_max;       /* 1000000: trajectories kept and not acknowledged; then submits are refused */
-    uint64_t results_bytes_max; /* 64 GiB: and their bytes */
-    uint64_t client_percent;    /* 80: of each of the four limits above, what one client may take */
-    uint64_t keep_count;        /* 0: trajectories of a stream kept unacknowledged; 0: until acknowledged */
-    uint64_t keep_bytes;        /* 0 */
-    int64_t keep_ms;            /* 0 */
-    int64_t lost_shown_ms;      /* 600000: how long status.get tells of a lost worker */
-    uint64_t forgotten_max;     /* FORGOTTEN_MAX: acknowledged groups remembered by name */
+#define SETTING(type, name, preset, min, max, doc) SETTING_TYPE_##type SETTING_MEMBER_##type(name);
+#include "broker/settings.def"
+#undef SETTING
 };
 
 struct core_settings core_settings_default(void);

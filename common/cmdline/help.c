@@ -45,7 +45,7 @@ static const char *default_of(const struct option *option, char ret[SHORT])
     return ret;
 }
 
-/* " 1 to 1024." Words for numbers that never end; nothing where every number will do. */
+/* " Takes 1 to 1024." Words for numbers that never end; nothing where every number will do. */
 static const char *bounds_of(const struct option *option, char ret[SHORT])
 {
     char min[32], max[32];
@@ -56,9 +56,9 @@ static const char *bounds_of(const struct option *option, char ret[SHORT])
     option_format(option, option->min, min, sizeof(min));
     option_format(option, option->max, max, sizeof(max));
     if (is_endless)
-        snprintf(ret, SHORT, " %s or more.", min);
+        snprintf(ret, SHORT, " Takes %s or more.", min);
     else
-        snprintf(ret, SHORT, " %s to %s.", min, max);
+        snprintf(ret, SHORT, " Takes %s to %s.", min, max);
     return ret;
 }
 

@@ -36,8 +36,8 @@ import plan  # noqa: E402
 # Retries must not run out under a storm: then any "infra" is a fault of ours. What needs a layer that was damaged
 # in the store fails each time: 30 tries, 2 s apart at most, and as many when its stage is done again, end before
 # --settle does.
-SETTINGS = {"adopt_grace_ms": 1500, "infra_budget": 30, "blame_budget": 1000, "retry_last_ms": 2000,
-            "breaker_first_ms": 100, "breaker_last_ms": 1000}
+SETTINGS = {"adopt_grace": "1500ms", "infra_budget": 30, "blame_budget": 1000, "retry_last": "2000ms",
+            "breaker_first": "100ms", "breaker_last": "1000ms"}
 STAGES = ("init", "run", "eval")
 
 
@@ -105,7 +105,7 @@ class Chaos:
         self.options, self.nodes, self.disk = options, nodes, None
         self.fleet = Fleet(workers=0, settings=SETTINGS, ipc=options.ipc, grace_s=2, keys=options.keys,
                            bind=nodes.address if nodes else "127.0.0.1",
-                           options=("--disk-reserve-mib", str(options.small_disk // 8)) if options.small_disk else ())
+                           options=("--disk-reserve", f"{options.small_disk // 8}MiB") if options.small_disk else ())
         self.directory = os.path.join(self.fleet.root, "trainers")
         self.stop_file = os.path.join(self.fleet.root, "stop")
         if options.small_disk:

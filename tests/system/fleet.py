@@ -109,7 +109,7 @@ class Fleet:
     """Use it with `with`: leaving stops everything and checks that nothing is left.
 
     workers: how many of each stage, {"init": 1, ...}, or a number for all. slots: of each worker. settings: the
-    broker's, {"beat_timeout_ms": 1000}. ipc: sockets in a directory instead of ports. bind, prefix_of: for workers on
+    broker's, {"beat_timeout": "1000ms"}. ipc: sockets in a directory instead of ports. bind, prefix_of: for workers on
     other nodes (tests/chaos/nodes.py). keys: CURVE on all sockets, a key for each member; `sluice` has an admin's.
     """
 

@@ -5,7 +5,7 @@ import unittest
 
 from faults import Case, Fleet, chat, script
 
-SOON = {"look_ms": 300, "overload_ms": 1000, "retry_first_ms": 50, "retry_last_ms": 500, "infra_budget": 1, "breaker_faults": 100}
+SOON = {"look": "300ms", "overload": "1000ms", "retry_first": "50ms", "retry_last": "500ms", "infra_budget": 1, "breaker_faults": 100}
 TURNS = 10
 
 

@@ -56,7 +56,7 @@ class Broker(Case):
         self.assertEqual(fleet.status()["counters"]["dispatched"], 0)
 
     def test_a_frozen_broker_is_waited_for_and_loses_no_worker(self):
-        fleet = self.enter(Fleet(slots=8, settings={"beat_timeout_ms": 1500}))
+        fleet = self.enter(Fleet(slots=8, settings={"beat_timeout": "1500ms"}))
         client = self.client(fleet, timeout=30)
         client.submit([sandbox(k, "sleep 1") for k in range(8)], stream="s")
         fleet.broker.send(signal.SIGSTOP)
@@ -66,7 +66,7 @@ class Broker(Case):
         self.assertEqual(fleet.status()["counters"]["lost"], 0)
 
     def test_a_wall_clock_that_jumps_ends_nothing_early_and_nothing_late(self):
-        fleet = Fleet(workers={"init": 1, "run": 0, "eval": 1}, settings={"beat_timeout_ms": 1500})
+        fleet = Fleet(workers={"init": 1, "run": 0, "eval": 1}, settings={"beat_timeout": "1500ms"})
         clock = SteppedClock(fleet, fleet.broker)
         self.enter(fleet)
         client = self.client(fleet, timeout=30)
@@ -102,7 +102,7 @@ class Broker(Case):
 
     def test_a_wall_clock_that_goes_on_by_days_forgets_nothing_and_ends_nothing(self):
         """Stepped while the broker runs, and stepped again while it is away: nothing is older than it is."""
-        fleet = Fleet(workers={"init": 1, "run": 0, "eval": 1}, settings={"keep_ms": 3600000, "head_period_ms": 200})
+        fleet = Fleet(workers={"init": 1, "run": 0, "eval": 1}, settings={"keep_time": "3600000ms", "head_period": "200ms"})
         clock = SteppedClock(fleet, fleet.broker)
         self.enter(fleet)
         client = self.client(fleet, timeout=30)
@@ -141,7 +141,7 @@ class Broker(Case):
 
     def test_what_was_acknowledged_before_any_kill_is_there_after_it(self):
         """Killed at arbitrary instants between submits: each acknowledged group ends once, whatever was in hand."""
-        fleet = self.enter(Fleet(slots=8, settings={"adopt_grace_ms": 300}))
+        fleet = self.enter(Fleet(slots=8, settings={"adopt_grace": "300ms"}))
         dice, enough, accepted = random.Random(4), threading.Event(), []
 
         def submit_until_enough():

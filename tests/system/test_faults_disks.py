@@ -53,7 +53,7 @@ class Ledger(Case):
         """The broker may refuse or stop; with room again, and started again, all that it took is there."""
         if os.geteuid() != 0:
             self.skipTest("a small disk needs root")
-        fleet = Fleet(slots=8, options=("--disk-reserve-mib", "0"))
+        fleet = Fleet(slots=8, options=("--disk-reserve", "0"))
         disk = self.enter(SmallDisk(os.path.join(fleet.root, "disk"), 64))
         fleet.move_data(os.path.join(disk.path, "data"))
         self.enter(fleet)
@@ -76,7 +76,7 @@ class Ledger(Case):
     def test_a_low_disk_refuses_submits_until_there_is_room_and_work_goes_on(self):
         if os.geteuid() != 0:
             self.skipTest("a small disk needs root")
-        fleet = Fleet(slots=8, options=("--disk-reserve-mib", "32"))
+        fleet = Fleet(slots=8, options=("--disk-reserve", "32MiB"))
         disk = self.enter(SmallDisk(os.path.join(fleet.root, "disk"), 128))
         fleet.move_data(os.path.join(disk.path, "data"))
         self.enter(fleet)
@@ -124,7 +124,7 @@ class Ledger(Case):
 class Store(Case):
     def submit(self, harm):
         """A group whose layer is harmed between init and its rollouts; what comes of it, and of another group."""
-        fleet = Fleet(workers={"init": 1, "run": 0, "eval": 1}, settings={"infra_budget": 2, "retry_first_ms": 50})
+        fleet = Fleet(workers={"init": 1, "run": 0, "eval": 1}, settings={"infra_budget": 2, "retry_first": "50ms"})
         fleet.add_worker("run", "run-1")
         self.enter(fleet)
         client = self.client(fleet)

@@ -4,7 +4,7 @@ import unittest
 
 from faults import Case, Fleet, chat, script
 
-SOON = {"retry_first_ms": 50, "retry_last_ms": 500, "breaker_first_ms": 200, "breaker_last_ms": 1000}
+SOON = {"retry_first": "50ms", "retry_last": "500ms", "breaker_first": "200ms", "breaker_last": "1000ms"}
 
 
 def rule(**more):

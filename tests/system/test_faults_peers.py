@@ -34,7 +34,7 @@ class Peers(Case):
                 one.close()
 
     def test_a_worker_whose_lane_leads_nowhere_costs_its_jobs_some_time_and_no_more(self):
-        fleet = self.enter(Fleet(slots=2, settings={"beat_timeout_ms": 1500}))
+        fleet = self.enter(Fleet(slots=2, settings={"beat_timeout": "1500ms"}))
         client = self.client(fleet, timeout=30)
         beat = {"worker": "phantom", "stage": "eval", "slots": 64, "lane": "tcp://127.0.0.1:9", "host": "nowhere",
                 "progress": 1, "draining": False, "epoch": 0, "jobs": []}

@@ -13,7 +13,7 @@ GROUPS, SAMPLES = 2, 2
 class Points(Case):
     def sweep(self, call, when, points):
         """A broker that dies at its Nth `call`, for each N of `points`, while groups go from submit to end."""
-        fleet = self.enter(Fleet(slots=8, settings={"adopt_grace_ms": 100, "hold_grace_ms": 200}))
+        fleet = self.enter(Fleet(slots=8, settings={"adopt_grace": "100ms", "hold_grace": "200ms"}))
         broker, died = fleet.broker, 0
         broker.may_fail = True
         asan = fleet.environment["ASAN_OPTIONS"]

@@ -13,7 +13,7 @@ import msgpack
 import zmq
 
 PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT, WAIT_ALL = 17, 0x4206, 0x4207, 0x40000000
-SOON = {"beat_timeout_ms": 1500, "retry_first_ms": 100}
+SOON = {"beat_timeout": "1500ms", "retry_first": "100ms"}
 
 
 class HungThread:

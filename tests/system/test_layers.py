@@ -22,7 +22,7 @@ def stored(fleet):
 
 class Collection(Case):
     def make_fleet(self, **settings):
-        fleet = Fleet(workers={"init": 1, "run": 0, "eval": 1}, settings={"store_grace_s": GRACE_S, **settings})
+        fleet = Fleet(workers={"init": 1, "run": 0, "eval": 1}, settings={"store_grace": f"{GRACE_S}s", **settings})
         fleet.broker.arguments += ["--store", fleet.store]
         fleet.add_worker("run", "run-1")
         return self.enter(fleet)
@@ -81,7 +81,7 @@ class Collection(Case):
 
     def test_a_run_whose_layer_was_collected_before_its_result_came_is_done_again(self):
         """Its worker was cut off for longer than the grace, and the broker had never heard of the layer."""
-        fleet = self.make_fleet(infra_budget=2, retry_first_ms=50)
+        fleet = self.make_fleet(infra_budget=2, retry_first="50ms")
         client = self.client(fleet)
         command = "sleep 5; head -c 200000 /dev/urandom >bytes; sha256sum bytes >sum"
         client.submit([dict(sandbox(1), agent={"kind": "replay", "script": [
@@ -124,7 +124,7 @@ class OneSetUp(Case):
         return sum(len(re.findall(r"job\.ended .*job=init:", member.said(whole=True))) for member in fleet.named("init"))
 
     def make_fleet(self):
-        fleet = Fleet(workers={"init": 2, "run": 2, "eval": 1}, slots=4, settings={"beat_timeout_ms": 1000})
+        fleet = Fleet(workers={"init": 2, "run": 2, "eval": 1}, slots=4, settings={"beat_timeout": "1000ms"})
         fleet.environment["SLUICE_LOG"] = "debug"
         return self.enter(fleet)
 

@@ -7,7 +7,7 @@ import unittest
 
 from faults import Case, Fleet
 
-SOON = {"retry_first_ms": 50, "retry_last_ms": 500, "breaker_first_ms": 200, "breaker_last_ms": 1000, "infra_budget": 50,
+SOON = {"retry_first": "50ms", "retry_last": "500ms", "breaker_first": "200ms", "breaker_last": "1000ms", "infra_budget": 50,
         "breaker_faults": 2}
 TURNS = 4
 
@@ -162,7 +162,7 @@ class Policy(Case):
         self.assertEqual((counters["stale"], counters["infra"]), (2, 0))
 
     def test_a_pause_outlives_a_broker_that_is_killed_and_ends_by_itself(self):
-        fleet, client = self.start(settings={"adopt_grace_ms": 3000})
+        fleet, client = self.start(settings={"adopt_grace": "3000ms"})
         fleet.run("policy", "set", "step-0")
         client.submit([talk(k) for k in range(6)], stream="s")
         self.wait_leased(fleet, "run", 6)

@@ -123,7 +123,7 @@ static bool is_beyond(const struct core *core, const struct stream *stream, uint
     int64_t age_ms = core_age_ms(core, kept_at(stream, oldest)->ended_ms);
     return (keep->keep_count && count > keep->keep_count) ||
            (keep->keep_bytes && bytes > keep->keep_bytes) ||
-           (keep->keep_ms && age_ms > keep->keep_ms);
+           (keep->keep_time_ms && age_ms > keep->keep_time_ms);
 }
 
 void retention_tick(struct core *core, struct stream *stream)
@@ -148,6 +148,6 @@ struct slice retention_words(struct core *core, const struct stream *stream, uin
     static const char acknowledged[] = "acknowledged";
     if (seq > stream->expired_to)
         return slice_from_str(acknowledged);
-    return effect_print(core, "forgotten by the broker's keep_count, keep_bytes or keep_ms (the "
+    return effect_print(core, "forgotten by the broker's --keep-count, --keep-bytes or --keep-time (the "
                         "last of them was %llu)", (unsigned long long)stream->expired_to);
 }

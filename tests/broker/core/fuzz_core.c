@@ -209,7 +209,7 @@ static struct core_settings pick_settings(struct world *world)
     if (how & 128) {
         settings.keep_count = 3;
         settings.keep_bytes = 16;
-        settings.keep_ms = 10000;
+        settings.keep_time_ms = 10000;
         settings.tomb_ms = 5000;
         settings.adopt_grace_ms = 0;
     }

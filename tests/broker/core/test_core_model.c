@@ -386,7 +386,7 @@ static void live_through(unsigned seed, struct model *model)
     model->settings.client_percent = seed % 2 ? 100 : 60;
     model->settings.results_max = seed % 3 ? 1000 : 100;
     model->settings.keep_count = seed % 5 ? 0 : 20;
-    model->settings.keep_ms = seed % 7 ? 0 : 60000;
+    model->settings.keep_time_ms = seed % 7 ? 0 : 60000;
     model->settings.infra_budget = 4;
     model->settings.task_budget = 2;
     model->settings.breaker_faults = 3;

@@ -6,12 +6,12 @@
 
 static bool has_disks; /* this process may mount one */
 
-static int set_up_on(void **state, const char *size, const char *reserve_mib)
+static int set_up_on(void **state, const char *size, const char *reserve)
 {
     struct world *world = world_create();
     *state = world;
-    world->options[0] = "--disk-reserve-mib";
-    world->options[1] = reserve_mib;
+    world->options[0] = "--disk-reserve";
+    world->options[1] = reserve;
     world->options[2] = "--log";
     world->options[3] = "info";
     world->keeps_words = true;
@@ -24,8 +24,8 @@ static int set_up_on(void **state, const char *size, const char *reserve_mib)
 }
 
 static int set_up_full(void **state) { return set_up_on(state, "4m", "0"); }
-static int set_up_low(void **state) { return set_up_on(state, "16m", "6"); }
-static int set_up_large(void **state) { return set_up_on(state, "96m", "24"); }
+static int set_up_low(void **state) { return set_up_on(state, "16m", "6MiB"); }
+static int set_up_large(void **state) { return set_up_on(state, "96m", "24MiB"); }
 static int set_up_plain(void **state) { return set_up_on(state, "64m", "0"); }
 
 static int tear_down(void **state)

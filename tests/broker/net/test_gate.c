@@ -38,7 +38,7 @@ static int set_up(void **state)
     k->worker = key_place_add(&k->place, ROLE_WORKER, "w1");
     k->mallory = key_place_add(&k->place, ROLE_WORKER, "mallory");
     const char *arguments[] = {"--data", k->data, "--ipc", k->dir, "--keys", keys,
-                               "--head-period-ms", "50", "--log", "warn", NULL};
+                               "--head-period", "50ms", "--log", "warn", NULL};
     k->broker = world_spawn(arguments, &k->said);
     if (!world_read_until(k->said, "broker ready", text, sizeof(text)))
         fail_msg("the broker did not start: %s", text);

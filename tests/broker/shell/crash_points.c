@@ -133,8 +133,8 @@ static void disarm(void)
 static bool start(struct world *world)
 {
     const char *arguments[] = {"--data", world->data, "--ipc", world->dir, "--log", "error",
-                               "--hold-grace-ms", "150", "--adopt-grace-ms", "150",
-                               "--head-period-ms", "50", "--beat-timeout-ms", "60000", NULL};
+                               "--hold-grace", "150ms", "--adopt-grace", "150ms",
+                               "--head-period", "50ms", "--beat-timeout", "1m", NULL};
     char text[8192];
     int fd;
     world->broker = world_spawn(arguments, &fd);

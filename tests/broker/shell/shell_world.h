@@ -165,8 +165,8 @@ static inline int world_run(const char *const *arguments, char *text, size_t siz
 static inline void world_start(struct world *world)
 {
     const char *arguments[32] = {"--data", world->data, "--ipc", world->dir, "--log", "error",
-                                 "--hold-grace-ms", "500", "--adopt-grace-ms", "500",
-                                 "--head-period-ms", "50", "--beat-timeout-ms", "60000"};
+                                 "--hold-grace", "500ms", "--adopt-grace", "500ms",
+                                 "--head-period", "50ms", "--beat-timeout", "1m"};
     char text[8192];
     int fd;
     for (size_t i = 0; world->options[i]; i++)

@@ -67,17 +67,21 @@ static void bad_usage_is_told_by_name_with_status_2(void **state)
         const char *arguments[3];
         const char *words;
     } cases[] = {
-        {{"--frnt", "1", NULL}, "--frnt"},
+        {{"--frnt", "1", NULL}, "there is no option --frnt"},
         {{"--front", "99999", NULL}, "--front"},
         {{"--front", "", NULL}, "--front"},
-        {{"--data", NULL}, "--data wants a value"},
+        {{"--data", NULL}, "--data wants DIR"},
         {{"--bind", "127.0.0.1", NULL}, "tcp://ADDRESS"},
         {{"--bind", "tcp://0.0.0.0", NULL}, "--allow-plaintext"},
         {{"--bind", "tcp://*", NULL}, "sluice keys init"},
         {{"--bind", "tcp://127.0.0.1.example.com", NULL}, "--keys DIR"},
-        {{"--log", "loud", NULL}, "loud"},
-        {{"--durability", "maybe", NULL}, "maybe"},
-        {{"--beat-timeout-ms", "5s", NULL}, "100 to 3600000"},
+        {{"--log", "loud", NULL}, "--log wants debug|info|warn|error, not 'loud'"},
+        {{"--durability", "maybe", NULL}, "--durability wants full|process|none"},
+        {{"--placing", "random", NULL}, "--placing wants live-tokens|assignments|round-robin|hash"},
+        {{"--beat-timeout", "5000", NULL}, "--beat-timeout wants a time from 100ms to 1h"},
+        {{"--task-bytes-max", "1000", NULL}, "--task-bytes-max wants a size from 1B to 1TiB"},
+        {{"--disk-reserve", "lots", NULL}, "--disk-reserve wants a size from 0 to 1PiB"},
+        {{"--lanes", "10.0.0.0/99", NULL}, "--lanes: "},
         {{"--rollouts-max", "0", NULL}, "--rollouts-max"},
         {{"stray", NULL}, "stray"},
     };
@@ -93,10 +97,13 @@ static void help_names_every_option_and_setting(void **state)
 {
     (void)state;
     const char *const names[] = {
-#define OPTION(name, argument, value, doc) argument[0] ? "--" #name " " : "--" #name "\n",
+#define OPTION(kind, name, ...) "\n  --" #name " ",
 #include "broker/options.def"
 #undef OPTION
-        "--beat_timeout_ms ", "--rollouts_max ", "--help",
+#define SETTING(type, name, ...) "\n  --" #name " ",
+#include "broker/settings.def"
+#undef SETTING
+        "\n  --help ",
     };
     char text[16384];
     const char *arguments[] = {"--help", NULL};

@@ -49,11 +49,11 @@ static void the_oldest_beyond_the_count_are_forgotten(void **state)
     assert_int_equal(forgotten_after_a_period(world), 0);
     const struct seen *refused = fetch(world, 50);
     assert_string_equal(refused->reason, "forgotten");
-    assert_non_null(strstr(refused->text, "forgotten by the broker's keep_count, keep_bytes or "
-                                          "keep_ms"));
+    assert_non_null(strstr(refused->text, "forgotten by the broker's --keep-count, --keep-bytes or "
+                                          "--keep-time"));
     assert_int_equal(fetch(world, 51)->first, 51);
     world_get(world, "a/0");
-    assert_non_null(strstr(expect_refused(world, REFUSAL_FORGOTTEN)->text, "keep_count"));
+    assert_non_null(strstr(expect_refused(world, REFUSAL_FORGOTTEN)->text, "--keep-count"));
     world_close(world);
 }
 
@@ -69,7 +69,7 @@ static void what_was_acknowledged_is_not_said_to_be_forgotten_by_retention(void 
     world_ack(world, "train", 5);
     assert_int_equal(expect_answer(world, MSG_done)->count, 3);
     assert_non_null(strstr(fetch(world, 5)->text, "were acknowledged"));
-    assert_non_null(strstr(fetch(world, 2)->text, "keep_count"));
+    assert_non_null(strstr(fetch(world, 2)->text, "--keep-count"));
     world_close(world);
 }
 
@@ -89,7 +89,7 @@ static void what_is_too_old_is_forgotten(void **state)
 {
     (void)state;
     struct world *world = world_create();
-    world->settings.keep_ms = 60000;
+    world->settings.keep_time_ms = 60000;
     world_start(world);
     assert_true(core_restore_stream(world->core, TEXT("train"), TEXT(""), 4, 6));
     struct core_group_row group = {.group = TEXT("g"), .stream = TEXT("train"), .samples = 3,
@@ -115,7 +115,7 @@ static void no_step_of_the_wall_clock_makes_anything_too_old(void **state)
     (void)state;
     const int64_t walls[] = {WALL_MS + 315360000000, 0, WALL_MS - 86400000, INT64_MAX, INT64_MIN};
     struct world *world = world_create();
-    world->settings.keep_ms = 60000;
+    world->settings.keep_time_ms = 60000;
     world_start(world);
     end_some(world, "a", 3);
     for (unsigned i = 0; i < 59; i++) {
