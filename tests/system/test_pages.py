@@ -6,7 +6,7 @@ import subprocess
 import sys
 import unittest
 
-from harness import SOURCE
+from harness import SLUICE, SOURCE
 
 PROGRAMS = ("broker", "workers", "client", "common", "schemas")
 
@@ -74,6 +74,26 @@ class Troubles(unittest.TestCase):
                 for part in message.split("..."):
                     self.assertTrue(part.strip() in said, f"no program says {message!r}: {part!r}")
         self.assertGreater(seen, 30)
+
+
+# Of other programs, and of scripts of the repository.
+OTHERS = """--admin-api-key --allow-auto-truncate --batched --cgroupns --enable-metrics --enable-scale-out --help-markdown
+--install --logprobs-mode --metrics --quick --rollouts --scope --security-opt --signal --skip-tokenizer-init --target
+--ubatch-size --user""".split()
+
+
+class Options(unittest.TestCase):
+    def test_each_option_that_a_sentence_names_is_one_of_a_program(self):
+        overview = subprocess.run([SLUICE, "--help"], capture_output=True, text=True, timeout=30).stdout
+        known = set(OTHERS)
+        for command in re.findall(r"^  ([a-z]+) ", overview.split("\nto begin")[0], re.M):
+            done = subprocess.run([SLUICE, command, "--help"], capture_output=True, text=True, timeout=30)
+            known.update(re.findall(r"--[a-z][a-z-]+", done.stdout))
+        self.assertGreater(len(known), 100)
+        for page in sorted(glob.glob(os.path.join(SOURCE, "docs", "*.md"))) + [os.path.join(SOURCE, "README.md")]:
+            for code in re.findall(r"`([^`\n]+)`", read(page)):
+                for option in re.findall(r"(?:^|\s)(--[a-z][a-z-]*[a-z])(?![-*a-z])", code):
+                    self.assertTrue(option in known, f"{page}: {option}")
 
 
 class Status(unittest.TestCase):
