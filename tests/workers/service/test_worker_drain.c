@@ -1,5 +1,5 @@
 /* The end of a worker: drained by a signal or the broker, with and without a broker. */
-#include "tests/workers/service/worker_harness.h"
+#include "tests/workers/service/worker_clock.h"
 
 static void a_worker_told_to_stop_drains_first(void **state)
 {
@@ -81,13 +81,13 @@ static void of_several_drains_the_earliest_end_holds(void **state)
     open_lane(1);
     uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, silent_url);
     int request = engine_accept();
-    int64_t began_ms = clock_ms();
+    int64_t began_ms = worker_now_ms();
     say_drain(-1);
     hear_beat_until(heard.beat.draining);
     say_drain(1);
     say_drain(500);
     hear_given_back("run:g/0", token);
-    assert_in_range(clock_ms() - began_ms, 900, 15000);
+    assert_in_range(worker_now_ms() - began_ms, 900, 15000);
     engine_see_close(request);
     assert_int_equal(worker_wait(&worker), 0);
 }
@@ -103,7 +103,7 @@ static void a_signal_during_a_drain_brings_its_end_nearer_and_a_second_ends_it(v
     hear_beat_until(heard.beat.draining);
     kill(worker.pid, SIGTERM); /* 60 s from here: it does not leave at once */
     hear_beat();
-    hear_beat();
+    skip_to_beat();
     assert_true(beat_has("run:g/0"));
     kill(worker.pid, SIGTERM);
     hear_given_back("run:g/0", token);
@@ -134,6 +134,7 @@ static void a_draining_worker_stays_until_its_results_are_acknowledged(void **st
     uint64_t token = say_start("run:g/0");
     hear_result("run:g/0");
     say_drain(-1);
+    worker_skip(2000);
     hear_result("run:g/0"); /* sent again: it was not acknowledged */
     say_ack("run:g/0", token);
     assert_int_equal(worker_wait(&worker), 0);
@@ -146,10 +147,12 @@ static void a_worker_that_is_never_acknowledged_ends_all_the_same(void **state)
     open_lane(1);
     say_start("run:g/0");
     hear_result("run:g/0");
-    int64_t began_ms = clock_ms();
     say_drain(-1);
+    hear_beat_until(heard.beat.draining);
+    worker_skip(3000);
+    hear_beat_until(true); /* 5 s for the acknowledgement are not over */
+    worker_skip(2000);
     assert_int_equal(worker_wait(&worker), 0);
-    assert_in_range(clock_ms() - began_ms, 4000, 15000); /* 5 s for the acknowledgement */
 }
 
 static void a_drain_without_its_broker_ends_within_its_bound(void **state)
@@ -160,11 +163,12 @@ static void a_drain_without_its_broker_ends_within_its_bound(void **state)
     say_start_as("run:g/0", ++next_token, chat_task, silent_url);
     int request = engine_accept();
     broker_die();
-    int64_t began_ms = clock_ms();
+    int64_t began_ms = worker_now_ms();
     kill(worker.pid, SIGTERM);
     engine_see_close(request);
+    worker_skip(5000);
     assert_int_equal(worker_wait(&worker), 0);
-    assert_true(clock_ms() - began_ms < 15000); /* the grace, 5 s, and 2 s for what is on its way */
+    assert_true(worker_now_ms() - began_ms < 15000); /* the grace, 5 s, and 2 s for what is on its way */
 }
 
 static void a_broker_that_comes_back_during_a_drain_gets_what_is_left(void **state)
@@ -253,5 +257,5 @@ int main(int argc, char **argv)
         TEST(a_worker_without_a_broker_ends_when_told),
         TEST(a_worker_may_end_with_its_parent),
     };
-    return cmocka_run_group_tests_name("worker_drain", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("worker_drain", tests, worker_clock_open, NULL);
 }

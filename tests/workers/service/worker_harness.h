@@ -88,6 +88,7 @@ struct worker_process {
 static char directory[128];    /* TMPDIR and everything else of one test */
 static pid_t workers_alive[8]; /* ended by worker_kill_all if a test fails half-way */
 
+static const char *worker_program; /* in place of the real one */
 static int worker_net = -1;    /* the network namespace of workers to come; -1: this one */
 
 static inline void worker_exec(const char *const *argv, int out)
@@ -97,6 +98,8 @@ static inline void worker_exec(const char *const *argv, int out)
     char program[512];
     const char *built = getenv("SLUICE_BINARY_DIR");
     snprintf(program, sizeof(program), "%s/workers/sluice-worker", built ? built : ".");
+    if (worker_program)
+        snprintf(program, sizeof(program), "%s", worker_program);
     setenv("TMPDIR", directory, 1);
     unsetenv("SLUICE_STORE");
     dup2(out, STDOUT_FILENO);
