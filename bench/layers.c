@@ -20,7 +20,7 @@
 #include "workers/runtime/fiber.h"
 #include "workers/layers/cache.h"
 #include "workers/layers/dir.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 enum { FILES_PER_DIR = 100, DISK_MIB = 2048 };
 
@@ -70,7 +70,7 @@ static void write_files(const struct bench *bench, struct sandbox *sandbox, int 
         snprintf(path, sizeof(path), "dir%lu/file%lu.c", i / FILES_PER_DIR, i);
         if (sandbox_write_file(sandbox, path, text, bench->bytes, 0644, &fail) < 0)
             give_up("write", &fail);
-        if (floor >= 0 && tree_write(floor, path, slice_of(text, bench->bytes), 0644, &fail) < 0)
+        if (floor >= 0 && dirtree_write(floor, path, slice_of(text, bench->bytes), 0644, &fail) < 0)
             give_up("write", &fail);
     }
 }
@@ -130,7 +130,7 @@ static double make_files_there(const struct bench *bench)
     must(mkdtemp(path) != NULL, path);
     AUTO_CLOSE int tree = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     double took = make_files(bench, tree);
-    tree_remove(path);
+    dirtree_remove(path);
     return took;
 }
 

@@ -10,7 +10,7 @@
 #include "common/base/clock.h"
 #include "workers/runtime/fiber.h"
 #include "workers/sandbox/sandbox.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 enum { COMMAND_MS = 10000, OUTPUT_MAX = 256, REMOVE_DEPTH = 4096 };
 
@@ -77,7 +77,7 @@ static void try_sandbox(struct doctor_report *report, const struct cgroups *cgro
         trial.code = fail_set(&trial.fail, -errno, "cannot write to %s: %s", report->cache, strerror(errno));
     else {
         run_trial(&trial, scratch, report->tier);
-        tree_remove(scratch);
+        dirtree_remove(scratch);
     }
     report->sandbox_code = trial.code;
     report->sandbox_ms = (double)trial.took_us / 1000;

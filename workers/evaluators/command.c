@@ -17,7 +17,7 @@
 #include "workers/stages/stage_sandbox.h"
 #include "workers/evaluators/verdict.h"
 #include "workers/runtime/offload.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 enum { OUTPUT_MAX = 16384, TAIL_MAX = 1200, NUMBER_MAX = 64 };
 
@@ -50,7 +50,7 @@ static int put_file(int root, const char *image, const struct task_file *file, s
     AUTO_FREE char *path = path_in_layer(image, file->path);
     if (!path)
         return fail_set(fail, -ENOMEM, "out of memory");
-    return tree_write(root, path, slice_of(file->content, file->content_len), file->mode, fail);
+    return dirtree_write(root, path, slice_of(file->content, file->content_len), file->mode, fail);
 }
 
 static int hide_reward_file(int root, const char *image, const struct task *task,
@@ -59,7 +59,7 @@ static int hide_reward_file(int root, const char *image, const struct task *task
     if (!task->eval_reward_file)
         return 0;
     AUTO_FREE char *path = path_in_layer(image, task->eval_reward_file);
-    return path ? tree_hide(root, path, fail) : fail_set(fail, -ENOMEM, "out of memory");
+    return path ? dirtree_hide(root, path, fail) : fail_set(fail, -ENOMEM, "out of memory");
 }
 
 static int fill_own_layer(const char *dir, const char *image, const struct task *task,
@@ -67,7 +67,7 @@ static int fill_own_layer(const char *dir, const char *image, const struct task 
 {
     AUTO_CLOSE int root = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (root < 0)
-        return tree_refuse(fail, "open", dir);
+        return dirtree_refuse(fail, "open", dir);
     int code = 0;
     for (size_t i = 0; i < task->eval_file_count && code == 0; i++)
         code = put_file(root, image, &task->eval_files[i], fail);

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 enum { CHUNK = 256 * 1024, NAMES_MAX = 65536, VALUE_MAX = 65536 };
 
@@ -131,7 +131,7 @@ static int find_first(struct copy *copy, const struct stat *it, const char *path
 static int copy_symlink(struct copy *copy, int parent, const struct rootfs_entry *entry)
 {
     char target[PATH_MAX];
-    ssize_t len = readlinkat(parent, tree_leaf(entry->path), target, sizeof(target) - 1);
+    ssize_t len = readlinkat(parent, dirtree_leaf(entry->path), target, sizeof(target) - 1);
     if (len < 0) {
         copy->rootfs->counts.unreadable++;
         return 0;
@@ -169,7 +169,7 @@ static int copy_node(struct copy *copy, int parent, const struct rootfs_entry *e
         return code < 0 ? code : rootfs_add_link(copy->rootfs, entry, first);
     if (S_ISLNK(type))
         return copy_symlink(copy, parent, entry);
-    AUTO_CLOSE int from = openat(parent, tree_leaf(entry->path),
+    AUTO_CLOSE int from = openat(parent, dirtree_leaf(entry->path),
                                  O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (from >= 0)
         return copy_opened(copy, from, entry, it);
@@ -190,7 +190,7 @@ static int copy_entry(struct copy *copy, int dir, const char *above, const char 
         joined = NULL;
         return image_fail(copy->rootfs->trouble, -ENOMEM, "out of memory");
     }
-    AUTO_FREE char *path = tree_clean_path(joined);
+    AUTO_FREE char *path = dirtree_clean_path(joined);
     if (!path)
         return image_refuse(copy->rootfs->trouble, IMAGE_REFUSAL_TOO_LARGE,
                             "its directories are more than %d levels deep (limit: levels)",

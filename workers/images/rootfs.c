@@ -8,7 +8,7 @@
 #include <sys/xattr.h>
 
 #include "common/base/cleanup.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 enum { PROGRESS_EVERY = 256 };
 
@@ -65,7 +65,7 @@ static int open_dirs(int root, const char *path)
     int dir = open_within(root, path, O_PATH | O_DIRECTORY);
     if (dir >= 0 || errno != ENOENT || !path[0])
         return dir;
-    const char *leaf = tree_leaf(path);
+    const char *leaf = dirtree_leaf(path);
     AUTO_FREE char *above = strndup(path, leaf == path ? 0 : (size_t)(leaf - path - 1));
     if (!above)
         return -1;
@@ -82,7 +82,7 @@ static int open_dirs(int root, const char *path)
 
 int rootfs_parent(struct rootfs *rootfs, const char *path)
 {
-    const char *leaf = tree_leaf(path);
+    const char *leaf = dirtree_leaf(path);
     AUTO_FREE char *above = strndup(path, leaf == path ? 0 : (size_t)(leaf - path - 1));
     if (!above)
         return image_fail(rootfs->trouble, -ENOMEM, "out of memory");
@@ -132,14 +132,14 @@ static int count_bytes(struct rootfs *rootfs, uint64_t bytes)
 
 static int remove_at(struct rootfs *rootfs, int parent, const char *path)
 {
-    const char *leaf = tree_leaf(path);
+    const char *leaf = dirtree_leaf(path);
     struct stat it;
     if (fstatat(parent, leaf, &it, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : fail_entry(rootfs, "look at", path);
     if (!S_ISDIR(it.st_mode))
         return unlinkat(parent, leaf, 0) == 0 ? 0
                                               : fail_entry(rootfs, "replace", path);
-    int code = tree_remove_at(parent, leaf);
+    int code = dirtree_remove_at(parent, leaf);
     forget_parent(rootfs); /* it may lie in what is gone */
     return code == 0 ? 0
                      : image_fail(rootfs->trouble, code, "cannot replace %.200s: %s", path,
@@ -181,7 +181,7 @@ static int add_pending(struct rootfs *rootfs, const struct rootfs_entry *entry)
 int rootfs_add_dir(struct rootfs *rootfs, const struct rootfs_entry *entry)
 {
     struct stat it;
-    const char *leaf = tree_leaf(entry->path);
+    const char *leaf = dirtree_leaf(entry->path);
     int parent = rootfs_parent(rootfs, entry->path);
     if (parent < 0)
         return parent;
@@ -197,7 +197,7 @@ int rootfs_add_dir(struct rootfs *rootfs, const struct rootfs_entry *entry)
 int rootfs_add_symlink(struct rootfs *rootfs, const struct rootfs_entry *entry, const char *target)
 {
     const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, entry->mtime};
-    const char *leaf = tree_leaf(entry->path);
+    const char *leaf = dirtree_leaf(entry->path);
     int parent = clear_place(rootfs, entry->path);
     if (parent < 0)
         return parent;
@@ -209,7 +209,7 @@ int rootfs_add_symlink(struct rootfs *rootfs, const struct rootfs_entry *entry, 
 
 int rootfs_add_link(struct rootfs *rootfs, const struct rootfs_entry *entry, const char *target)
 {
-    const char *leaf = tree_leaf(target);
+    const char *leaf = dirtree_leaf(target);
     AUTO_FREE char *above = strndup(target, leaf == target ? 0 : (size_t)(leaf - target - 1));
     if (strcmp(target, entry->path) == 0)
         return 0;
@@ -217,7 +217,7 @@ int rootfs_add_link(struct rootfs *rootfs, const struct rootfs_entry *entry, con
     if (parent < 0)
         return parent;
     AUTO_CLOSE int from = above ? open_within(rootfs->root, above, O_PATH | O_DIRECTORY) : -1;
-    if (from < 0 || linkat(from, leaf, parent, tree_leaf(entry->path), 0) < 0)
+    if (from < 0 || linkat(from, leaf, parent, dirtree_leaf(entry->path), 0) < 0)
         return errno == ENOSPC || errno == EDQUOT
                    ? fail_entry(rootfs, "link", entry->path)
                    : image_refuse(rootfs->trouble, IMAGE_REFUSAL_OCI_LAYER,
@@ -239,7 +239,7 @@ int rootfs_open_file(struct rootfs *rootfs, const struct rootfs_entry *entry, ui
     int parent = clear_place(rootfs, entry->path);
     if (parent < 0)
         return parent;
-    int file = openat(parent, tree_leaf(entry->path),
+    int file = openat(parent, dirtree_leaf(entry->path),
                       O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     return file < 0 ? fail_entry(rootfs, "make", entry->path) : file;
 }
@@ -251,7 +251,7 @@ int rootfs_write(struct rootfs *rootfs, int file, const void *data, size_t len, 
         return code;
     if (offset > INT64_MAX - len)
         return image_refuse(rootfs->trouble, IMAGE_REFUSAL_CORRUPT, "a file of impossible size");
-    return tree_write_at(file, data, len, (int64_t)offset) == 0
+    return dirtree_write_at(file, data, len, (int64_t)offset) == 0
                ? 0
                : image_fail(rootfs->trouble, -errno, "cannot write: %s", strerror(errno));
 }
@@ -281,7 +281,7 @@ int rootfs_set_attribute(struct rootfs *rootfs, const char *path, const char *na
     if (parent < 0)
         return parent;
     AUTO_CLOSE int file =
-        openat(parent, tree_leaf(path), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        openat(parent, dirtree_leaf(path), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (file >= 0 && fsetxattr(file, name, value.data, value.len, 0) == 0)
         return 0;
     if (errno == ENOSPC || errno == EDQUOT)
@@ -312,7 +312,7 @@ static int apply_pending(struct rootfs *rootfs, const struct rootfs_pending *pen
 {
     const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, pending->mtime};
     AUTO_CLOSE int dir =
-        tree_open(rootfs->root, pending->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+        dirtree_open(rootfs->root, pending->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
     if (dir < 0)
         return errno == ENOENT || errno == ENOTDIR || errno == ELOOP
                    ? 0 /* a later entry replaced it */

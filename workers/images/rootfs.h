@@ -47,7 +47,7 @@ struct rootfs {
 };
 
 struct rootfs_entry {
-    const char *path; /* clean (tree.h) */
+    const char *path; /* clean (dirtree.h) */
     mode_t mode;
     struct timespec mtime;
 };

@@ -10,7 +10,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/images/squashfs_inside.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 struct walk {
     struct squashfs *squashfs;

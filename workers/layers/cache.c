@@ -17,7 +17,7 @@
 #include "common/base/clock.h"
 #include "workers/files/locked_dir.h"
 #include "workers/layers/dir.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 #define SIZE_XATTR "user.sluice.bytes"
 #define BOOT_XATTR "user.sluice.boot"

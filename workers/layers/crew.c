@@ -8,7 +8,7 @@
 
 #include "common/base/buffer.h"
 #include "common/base/cleanup.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 enum { HELPERS = 2, BATCH_FILES = 64, BATCH_BYTES = 512 * 1024, QUEUE_MAX = 4 };
 
@@ -64,7 +64,7 @@ int crew_make_file(const struct crew_file *file, mode_t umask, struct fail *fail
         openat(file->parent, file->leaf, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, file->mode);
     if (fd < 0)
         return refuse(file, "make", fail);
-    if (file->content.len && tree_write_at(fd, file->content.data, file->content.len, 0) < 0)
+    if (file->content.len && dirtree_write_at(fd, file->content.data, file->content.len, 0) < 0)
         return refuse(file, "write", fail);
     if (((file->mode & umask) && fchmod(fd, file->mode) < 0) || futimens(fd, file->times) < 0)
         return refuse(file, "set the mode of", fail);

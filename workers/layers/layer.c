@@ -12,7 +12,7 @@
 #include "workers/layers/dir.h"
 #include "workers/layers/frame.h"
 #include "workers/runtime/offload.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 void layer_finish(struct layer *layer)
 {
@@ -35,14 +35,14 @@ static int sync_dir(const char *path, struct fail *fail)
 {
     AUTO_CLOSE int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0 || fsync(dir) < 0)
-        return tree_refuse(fail, "sync", path);
+        return dirtree_refuse(fail, "sync", path);
     return 0;
 }
 
 static int make_high_fds(const char *high_fds, bool *is_new, struct fail *fail)
 {
     *is_new = mkdir(high_fds, 0777) == 0;
-    return *is_new || errno == EEXIST ? 0 : tree_refuse(fail, "make", high_fds);
+    return *is_new || errno == EEXIST ? 0 : dirtree_refuse(fail, "make", high_fds);
 }
 
 /* A new shelf first: a journal that takes the file to the disk takes the high descriptors's name with it. */
@@ -51,7 +51,7 @@ static int sync_before_name(const char *store, const char *high_fds, const char 
     bool is_new;
     int code = make_high_fds(high_fds, &is_new, fail);
     if (code == 0 && (fchmod(fd, 0444) < 0 || fsync(fd) < 0))
-        code = tree_refuse(fail, "sync", from);
+        code = dirtree_refuse(fail, "sync", from);
     return code == 0 && is_new ? sync_dir(store, fail) : code;
 }
 
@@ -87,7 +87,7 @@ static int shelve(const char *store, const char *from, int fd, const char *diges
     if (code < 0)
         return code;
     if (rename(from, path) < 0)
-        return tree_refuse(fail, "make", path);
+        return dirtree_refuse(fail, "make", path);
     return sync_dir(high_fds, fail);
 }
 

@@ -11,7 +11,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/images/image_cache.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 static atomic_bool never;
 static const struct rootfs_limits wide = {ROOTFS_BYTES_MAX, ROOTFS_ENTRIES_MAX};
@@ -26,7 +26,7 @@ static inline int set_up_images(void **state)
 static inline int tear_down_images(void **state)
 {
     (void)state;
-    return tree_remove(directory);
+    return dirtree_remove(directory);
 }
 
 static inline void fixture_path(char ret[512], const char *name)

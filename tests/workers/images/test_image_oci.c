@@ -414,7 +414,7 @@ static void a_damaged_tar_of_a_layout_is_refused_wherever_it_ends(void **state)
         struct rootfs_counts counts;
         int code = unpack_into(write_image("cut.tar", bytes, end), "cut", &wide, &counts, &trouble);
         if (code == 0)
-            assert_int_equal(tree_remove(in_directory("cut")), 0); /* only zeros were missing */
+            assert_int_equal(dirtree_remove(in_directory("cut")), 0); /* only zeros were missing */
         else if (code != -EBADMSG || trouble.refusal == IMAGE_REFUSAL_NONE)
             fail_msg("cut at %zu: %d, %s", end, code, trouble.fail.text);
     }
@@ -424,7 +424,7 @@ static void a_damaged_tar_of_a_layout_is_refused_wherever_it_ends(void **state)
         bytes[at] ^= 0x55;
         if (unpack_into(write_image("bad.tar", bytes, size), "bad", &wide, &counts, &trouble) == 0) {
             expect_file(in_directory("bad/d/kept"), "kept");
-            assert_int_equal(tree_remove(in_directory("bad")), 0);
+            assert_int_equal(dirtree_remove(in_directory("bad")), 0);
         }
         bytes[at] ^= 0x55;
     }

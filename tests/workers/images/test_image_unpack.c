@@ -176,7 +176,7 @@ static void a_byte_that_is_another_is_refused_or_does_not_matter(void **state)
         if (code < 0)
             assert_true(trouble.fail.text[0] && !is_there(in_directory("out")));
         else
-            assert_int_equal(tree_remove(in_directory("out")), 0);
+            assert_int_equal(dirtree_remove(in_directory("out")), 0);
         refused += code < 0;
     }
     assert_true(refused > 60);

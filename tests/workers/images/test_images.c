@@ -33,7 +33,7 @@ static int tear_down_worker(void **state)
     spawner_stop(&spawner);
     loop_destroy(&loop);
     (void)state;
-    return tree_remove(directory);
+    return dirtree_remove(directory);
 }
 
 static struct image_hold hold(const char *name)

@@ -12,7 +12,7 @@
 #include "tests/fuzz.h"
 #include "workers/layers/frame.h"
 #include "workers/layers/unpack/tar.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 enum { UNPACKED_MAX = 1 << 20 };
 
@@ -21,7 +21,7 @@ static atomic_bool stop;
 
 static void leave(void)
 {
-    tree_remove(world);
+    dirtree_remove(world);
 }
 
 /* A directory of ours in memory, with a neighbour that must stay as it is. */
@@ -35,7 +35,7 @@ static void make_world(void)
     atexit(leave);
     struct fail fail = {0};
     AUTO_CLOSE int at = open(world, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    must(tree_write(at, "neighbour", slice_from_str("here before"), 0600, &fail) == 0);
+    must(dirtree_write(at, "neighbour", slice_from_str("here before"), 0600, &fail) == 0);
 }
 
 static void check_neighbour(int at)
@@ -51,7 +51,7 @@ static bool wrap(struct slice tar, struct buffer *ret)
 {
     AUTO_CLOSE int fd = memfd_create("tar", MFD_CLOEXEC);
     char none[] = "";
-    must(fd >= 0 && tree_write_at(fd, tar.data, tar.len, 0) == 0); /* which leaves it at its beginning */
+    must(fd >= 0 && dirtree_write_at(fd, tar.data, tar.len, 0) == 0); /* which leaves it at its beginning */
     struct frame_pack pack = {.tar = fd, .inline_max = SIZE_MAX, .path = none};
     struct fail fail = {0};
     bool ok = frame_pack(&pack, &stop, &fail) == 0;
@@ -75,7 +75,7 @@ static void unpack(struct slice frame)
     check_neighbour(at);
     char path[sizeof(world) + 8];
     snprintf(path, sizeof(path), "%s/root", world);
-    must(tree_remove(path) == 0);
+    must(dirtree_remove(path) == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -13,13 +13,13 @@
 #include "common/digest/digest.h"
 #include "workers/layers/frame.h"
 #include "workers/sandbox/init/tar.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 static inline int set_up_layers(void **state) { return make_layers(set_up(state)); }
 
 static inline int tear_down_layers(void **state)
 {
-    assert_int_equal(tree_remove(cache), 0); /* also what nobody may enter */
+    assert_int_equal(dirtree_remove(cache), 0); /* also what nobody may enter */
     return tear_down(state);
 }
 

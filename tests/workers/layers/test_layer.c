@@ -185,7 +185,7 @@ static void hide_without_devices(const char *dir, const char *path)
         int root = open(dir, O_RDONLY | O_DIRECTORY);
         bool ready = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
                      syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) == 0;
-        _exit(ready && tree_hide(root, path, &fail) == 0 ? 0 : 1);
+        _exit(ready && dirtree_hide(root, path, &fail) == 0 ? 0 : 1);
     }
     waitpid(pid, &status, 0);
     assert_int_equal(status, 0);

@@ -7,7 +7,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/layers/layer.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 enum { ROUNDS = 8, TEXT_MAX = 4 << 20 };
 
@@ -209,7 +209,7 @@ static void what_was_left_is_there_again_entry_by_entry(void **state)
     for (unsigned i = 0; i < rounds; i++) {
         seed_now = seed + 2 * i;
         in_fiber(one_round);
-        assert_int_equal(tree_remove(cache), 0);
+        assert_int_equal(dirtree_remove(cache), 0);
         assert_int_equal(mkdir(cache, 0755), 0);
     }
 }

@@ -11,7 +11,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "workers/sandbox/backends/landlock/landlock.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 enum { END_MS = 30000, SKIPPED = 77 };
 
@@ -27,7 +27,7 @@ static inline int tear_down_plain(void **state)
     spawner_stop(&spawner);
     loop_destroy(&loop);
     cgroups_close(&cgroups);
-    return tree_remove(directory);
+    return dirtree_remove(directory);
 }
 
 #define PLAIN_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_plain, tear_down_plain)

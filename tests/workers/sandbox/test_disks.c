@@ -12,7 +12,7 @@
 #include "workers/files/locked_dir.h"
 #include "workers/sandbox/spawner/disks.h"
 #include "workers/sandbox/proto/usage.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 /* CONTAINERS: more messages than a socket takes whose other end does not read (some 280). */
 enum { CONTAINERS = 320, ENDED = 10, END_MS = 30000, ALARM_S = 50 };
@@ -24,8 +24,8 @@ static char parent[128], gate[128], sandboxes_gate[128];
 
 bool __real_locked_dir_remove(int dir, const char *path);
 bool __wrap_locked_dir_remove(int dir, const char *path);
-int __real_tree_remove(const char *path);
-int __wrap_tree_remove(const char *path);
+int __real_dirtree_remove(const char *path);
+int __wrap_dirtree_remove(const char *path);
 
 /* Removing remains takes for as long as the gate is locked. */
 bool __wrap_locked_dir_remove(int dir, const char *path)
@@ -35,12 +35,12 @@ bool __wrap_locked_dir_remove(int dir, const char *path)
 }
 
 /* And removing a container while that gate is. */
-int __wrap_tree_remove(const char *path)
+int __wrap_dirtree_remove(const char *path)
 {
     AUTO_CLOSE int lock = open(sandboxes_gate, O_RDONLY | O_CLOEXEC);
     if (lock >= 0)
         flock(lock, LOCK_EX);
-    return __real_tree_remove(path);
+    return __real_dirtree_remove(path);
 }
 
 /* Who waits for the quota daemon is ended by the alarm. */
@@ -78,7 +78,7 @@ static int tear_down_disks(void **state)
     close(births[1]);
     usages_destroy(&usages);
     alarm(0);
-    return tree_remove(directory);
+    return dirtree_remove(directory);
 }
 
 static int make_container(uint32_t id, struct fail *fail)

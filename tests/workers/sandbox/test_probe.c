@@ -15,7 +15,7 @@
 #include "workers/doctor/doctor.h"
 #include "workers/sandbox/backends/landlock/landlock.h"
 #include "workers/sandbox/probe/probe.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 static struct probe *probe; /* shared with children, who break what they live in before they probe */
 
@@ -31,7 +31,7 @@ static int remove_directory(void **state)
 {
     (void)state;
     munmap(probe, sizeof(*probe));
-    return tree_remove(directory);
+    return dirtree_remove(directory);
 }
 
 /* By the bare call, since the thread that a sanitizer starts after fork stands in the way of unshare. */

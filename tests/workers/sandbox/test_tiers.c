@@ -12,7 +12,7 @@
 
 #include "common/base/buffer.h"
 #include "common/base/clock.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 enum { END_MS = 20000 };
 
@@ -271,7 +271,7 @@ static int set_up_quick(void **state)
 
 static int tear_down_quick(void **state)
 {
-    tree_remove(quick);
+    dirtree_remove(quick);
     return tear_down(state);
 }
 

@@ -12,7 +12,7 @@
 #include "workers/agents/agent.h"
 #include "workers/service/job.h"
 #include "workers/evaluators/evaluator.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 static char store[128], cache[128];
 static struct image_list offered; /* images below the test's directory */
@@ -37,7 +37,7 @@ static int tear_down_kinds(void **state)
 {
     images_destroy(&context.images);
     image_list_finish(&offered);
-    assert_int_equal(tree_remove(cache), 0);
+    assert_int_equal(dirtree_remove(cache), 0);
     return tear_down(state);
 }
 

@@ -93,7 +93,7 @@ FIBER_TEST(what_was_not_harmed_is_believed)
 
 static struct cache_watch watch;
 
-static void remove_cache(void) { assert_int_equal(tree_remove(cache), 0); }
+static void remove_cache(void) { assert_int_equal(dirtree_remove(cache), 0); }
 
 static void remake_cache(void)
 {
@@ -165,7 +165,7 @@ static void put_cache_back(void)
 {
     char gone[200];
     snprintf(gone, sizeof(gone), "%s.gone", cache);
-    assert_int_equal(tree_remove(cache), 0);
+    assert_int_equal(dirtree_remove(cache), 0);
     assert_int_equal(rename(gone, cache), 0);
 }
 

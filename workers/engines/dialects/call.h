@@ -37,7 +37,7 @@ int call_json(const struct call *call, json_t **ret, struct fail *fail);
 
 /*
  * The same with the answer's text, whatever it is (buffer_finish it): for answers too long for a
- * DOM of many small pieces (tree.h).
+ * DOM of many small pieces (dirtree.h).
  */
 int call_text(const struct call *call, struct buffer *ret, struct fail *fail);
 

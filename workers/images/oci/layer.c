@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 #define WHITEOUT ".wh."
 #define OPAQUE ".wh..wh..opq"
@@ -90,7 +90,7 @@ static int clear_name(struct layer *layer, const char *dir, const char *name, in
 
 static int clear_below(struct layer *layer, const char *path, int depth)
 {
-    int dir = tree_open(layer->rootfs->root, path, O_RDONLY | O_DIRECTORY);
+    int dir = dirtree_open(layer->rootfs->root, path, O_RDONLY | O_DIRECTORY);
     DIR *stream = dir < 0 ? NULL : fdopendir(dir);
     const struct dirent *entry;
     int code = depth > TREE_DEPTH_MAX ? refuse_path(layer, path, "too many levels") : 0;
@@ -106,7 +106,7 @@ static int clear_below(struct layer *layer, const char *path, int depth)
 /* ".wh.NAME" and ".wh..wh..opq"; a marker that names nothing is passed over. */
 static int take_marker(struct layer *layer, const char *path)
 {
-    const char *leaf = tree_leaf(path), *name = leaf + strlen(WHITEOUT);
+    const char *leaf = dirtree_leaf(path), *name = leaf + strlen(WHITEOUT);
     size_t above = (size_t)(leaf - path);
     AUTO_FREE char *target = strdup(path);
     if (!target)
@@ -180,7 +180,7 @@ static int make_file(struct layer *layer, struct archive_entry *from,
 
 static int make_link(struct layer *layer, const char *to, const struct rootfs_entry *entry)
 {
-    AUTO_FREE char *target = tree_clean_path(to);
+    AUTO_FREE char *target = dirtree_clean_path(to);
     if (!target || !target[0])
         return refuse_path(layer, entry->path, "a hard link that leads out");
     return rootfs_add_link(layer->rootfs, entry, target);
@@ -215,14 +215,14 @@ static int take_entry(struct layer *layer, struct archive_entry *from)
 {
     int code = rootfs_step(layer->rootfs);
     const char *name = archive_entry_pathname(from);
-    AUTO_FREE char *path = name ? tree_clean_path(name) : NULL;
+    AUTO_FREE char *path = name ? dirtree_clean_path(name) : NULL;
     if (code < 0)
         return code;
     if (!path)
         return refuse_path(layer, name ? name : "an entry", "its path leads out or is too long");
     if (!path[0]) /* the root itself */
         return 0;
-    if (strncmp(tree_leaf(path), WHITEOUT, strlen(WHITEOUT)) == 0)
+    if (strncmp(dirtree_leaf(path), WHITEOUT, strlen(WHITEOUT)) == 0)
         return take_marker(layer, path);
     const struct rootfs_entry entry = {
         .path = path,

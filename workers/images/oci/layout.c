@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 enum { TAR_BLOCK = 512, READ_BLOCK = 65536, ENTRIES_MAX = 65536, PATH_SIZE = 96 };
 
@@ -64,7 +64,7 @@ static struct member look_at(struct archive_entry *entry)
 {
     struct member member = {.path = ""};
     const char *name = archive_entry_pathname(entry);
-    AUTO_FREE char *path = name ? tree_clean_path(name) : NULL;
+    AUTO_FREE char *path = name ? dirtree_clean_path(name) : NULL;
     bool is_file = archive_entry_filetype(entry) == S_IFREG && !archive_entry_hardlink(entry);
     if (path && is_file && archive_entry_size(entry) >= 0 && strlen(path) < PATH_SIZE &&
         is_of_layout(path)) {

@@ -8,7 +8,7 @@
 #include "workers/layers/unpack/inside.h"
 #include "workers/layers/unpack/name.h"
 #include "workers/sandbox/init/pack.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 enum { ATTRIBUTES_MAX = 65536 }; /* bytes of one entry's */
 
@@ -34,7 +34,7 @@ static int set_attributes(struct tree *tree, const struct item *item, int fd)
         if (!is_attribute(name) || (total += strlen(name) + len) > ATTRIBUTES_MAX)
             return layer_refuse(tree, item->path, "an attribute that no layer has");
         if (fsetxattr(fd, name, value, len, 0) < 0)
-            return tree_refuse(tree->fail, "set an attribute of", item->path);
+            return dirtree_refuse(tree->fail, "set an attribute of", item->path);
     }
     return 0;
 }
@@ -48,7 +48,7 @@ static bool has_attributes(const struct item *item)
 static int refuse_item(struct tree *tree, const struct item *item, const char *what)
 {
     return errno == EEXIST ? layer_refuse(tree, item->path, "it comes twice")
-                           : tree_refuse(tree->fail, what, item->path);
+                           : dirtree_refuse(tree->fail, what, item->path);
 }
 
 /* ---- each type of entry -------------------------------------------------------------------- */
@@ -57,7 +57,7 @@ static int make_dir(struct tree *tree, const struct item *item)
 {
     bool is_new = mkdirat(item->parent, item->leaf, 0700) == 0;
     if (!is_new && errno != EEXIST)
-        return tree_refuse(tree->fail, "make", item->path);
+        return dirtree_refuse(tree->fail, "make", item->path);
     if (!is_new || has_attributes(item)) {
         AUTO_CLOSE int dir =
             openat(item->parent, item->leaf, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -101,8 +101,8 @@ static int read_data(struct tree *tree, const struct item *item, int file,
 static int write_block(struct tree *tree, const struct item *item, int file, struct slice data,
                        int64_t offset)
 {
-    return tree_write_at(file, data.data, data.len, offset) < 0
-               ? tree_refuse(tree->fail, "write", item->path)
+    return dirtree_write_at(file, data.data, data.len, offset) < 0
+               ? dirtree_refuse(tree->fail, "write", item->path)
                : 0;
 }
 
@@ -119,9 +119,9 @@ static int make_long_file(struct tree *tree, const struct item *item)
     if (code < 0)
         return code;
     if (ftruncate(file, archive_entry_size(item->entry)) < 0)
-        return tree_refuse(tree->fail, "size", item->path);
+        return dirtree_refuse(tree->fail, "size", item->path);
     if (fchmod(file, item_mode(item)) < 0 || futimens(file, item->times) < 0)
-        return tree_refuse(tree->fail, "set the mode of", item->path);
+        return dirtree_refuse(tree->fail, "set the mode of", item->path);
     return 0;
 }
 
@@ -178,15 +178,15 @@ static bool is_missing(void)
 
 static int make_hard_link(struct tree *tree, const struct item *item)
 {
-    AUTO_FREE char *target = tree_clean_path(archive_entry_hardlink(item->entry));
+    AUTO_FREE char *target = dirtree_clean_path(archive_entry_hardlink(item->entry));
     if (!target || !target[0] || layer_name_read(target) != LAYER_NAME_FILE)
         return layer_refuse(tree, item->path, "a hard link that leads out");
     int code = crew_wait(tree->crew, tree->fail); /* perhaps it links to one of theirs */
     if (code < 0)
         return code;
-    AUTO_FREE char *above = strndup(target, (size_t)(tree_leaf(target) - target));
-    AUTO_CLOSE int parent = above ? tree_open(tree->root, above, O_PATH | O_DIRECTORY) : -1;
-    if (parent >= 0 && linkat(parent, tree_leaf(target), item->parent, item->leaf, 0) == 0)
+    AUTO_FREE char *above = strndup(target, (size_t)(dirtree_leaf(target) - target));
+    AUTO_CLOSE int parent = above ? dirtree_open(tree->root, above, O_PATH | O_DIRECTORY) : -1;
+    if (parent >= 0 && linkat(parent, dirtree_leaf(target), item->parent, item->leaf, 0) == 0)
         return 0;
     return is_missing() ? layer_refuse(tree, item->path, "a hard link to what is not in it")
                         : refuse_item(tree, item, "link");

@@ -10,7 +10,7 @@ enum layer_name {
     LAYER_NAME_BAD       /* escaped without need: no name of ours, and perhaps a trick */
 };
 
-/* `path` is clean (tree.h) and becomes the path that is meant, which is never longer, and clean. */
+/* `path` is clean (dirtree.h) and becomes the path that is meant, which is never longer, and clean. */
 enum layer_name layer_name_read(char *path);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/layers/unpack/inside.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 int layer_pending_add(struct tree *tree, struct pending pending, const char *path)
 {
@@ -28,28 +28,28 @@ int layer_pending_add(struct tree *tree, struct pending pending, const char *pat
 
 static int apply_opaque(struct tree *tree, const struct pending *pending)
 {
-    AUTO_CLOSE int dir = tree_open(tree->root, pending->path, O_RDONLY | O_DIRECTORY);
+    AUTO_CLOSE int dir = dirtree_open(tree->root, pending->path, O_RDONLY | O_DIRECTORY);
     if (dir < 0 || fsetxattr(dir, TREE_OPAQUE_XATTR, "y", 1, 0) < 0)
-        return tree_refuse(tree->fail, "mark as opaque", pending->path);
+        return dirtree_refuse(tree->fail, "mark as opaque", pending->path);
     return 0;
 }
 
 static int apply_whiteout(struct tree *tree, const struct pending *pending)
 {
-    AUTO_CLOSE int parent = tree_open_parent(tree->root, pending->path);
-    if (parent < 0 || tree_white_out(parent, tree_leaf(pending->path)) < 0)
-        return tree_refuse(tree->fail, "make the whiteout", pending->path);
+    AUTO_CLOSE int parent = dirtree_open_parent(tree->root, pending->path);
+    if (parent < 0 || dirtree_white_out(parent, dirtree_leaf(pending->path)) < 0)
+        return dirtree_refuse(tree->fail, "make the whiteout", pending->path);
     return 0;
 }
 
 static int apply_dir(struct tree *tree, const struct pending *pending)
 {
-    AUTO_CLOSE int dir = tree_open(tree->root, pending->path, O_RDONLY | O_DIRECTORY);
+    AUTO_CLOSE int dir = dirtree_open(tree->root, pending->path, O_RDONLY | O_DIRECTORY);
     if (dir < 0)
         return errno == ENOTDIR || errno == ELOOP ? 0 /* a later entry replaced it */
-                                                  : tree_refuse(tree->fail, "open", pending->path);
+                                                  : dirtree_refuse(tree->fail, "open", pending->path);
     if (futimens(dir, pending->times) < 0 || fchmod(dir, pending->mode) < 0)
-        return tree_refuse(tree->fail, "set the mode of", pending->path);
+        return dirtree_refuse(tree->fail, "set the mode of", pending->path);
     return 0;
 }
 

@@ -8,7 +8,7 @@
 #include "common/base/cleanup.h"
 #include "workers/layers/unpack/inside.h"
 #include "workers/layers/unpack/name.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 enum { DISK_BLOCK = 4096 }; /* an entry takes about one more than its bytes */
 
@@ -30,17 +30,17 @@ int layer_refuse_archive(struct tree *tree)
 /* The same, kept open for the entries that follow; borrowed. */
 static int tree_parent(struct tree *tree, const char *path)
 {
-    size_t len = (size_t)(tree_leaf(path) - path);
+    size_t len = (size_t)(dirtree_leaf(path) - path);
     if (tree->parent >= 0 && strlen(tree->parent_path) == len &&
         memcmp(tree->parent_path, path, len) == 0)
         return tree->parent;
     char *parent_path = strndup(path, len);
-    int parent = parent_path ? tree_open_parent(tree->root, path) : -1;
+    int parent = parent_path ? dirtree_open_parent(tree->root, path) : -1;
     if (parent < 0) {
         free(parent_path);
         if (errno == ELOOP || errno == ENOTDIR)
             return layer_refuse(tree, path, "its parent is not a directory");
-        return tree_refuse(tree->fail, "make the parents of", path);
+        return dirtree_refuse(tree->fail, "make the parents of", path);
     }
     if (tree->parent >= 0)
         close(tree->parent);
@@ -63,7 +63,7 @@ static void forget_parent(struct tree *tree)
 static int make_named(struct tree *tree, struct archive_entry *entry, const char *path,
                       enum layer_name name)
 {
-    struct item item = {.entry = entry, .path = path, .leaf = tree_leaf(path)};
+    struct item item = {.entry = entry, .path = path, .leaf = dirtree_leaf(path)};
     item.times[0] = (struct timespec){.tv_nsec = UTIME_OMIT};
     item.times[1] = (struct timespec){archive_entry_mtime(entry), archive_entry_mtime_nsec(entry)};
     item.parent = tree_parent(tree, path);
@@ -91,7 +91,7 @@ static int unpack_entry(struct tree *tree, struct archive_entry *entry)
     const char *name = archive_entry_pathname(entry);
     if (++tree->entries > LAYER_ENTRIES_MAX)
         return fail_set(tree->fail, -EFBIG, "the layer holds too many entries");
-    AUTO_FREE char *path = name ? tree_clean_path(name) : NULL;
+    AUTO_FREE char *path = name ? dirtree_clean_path(name) : NULL;
     if (!path)
         return layer_refuse(tree, name ? name : "an entry", "its path leads out or is too long");
     enum layer_name meant = layer_name_read(path);

@@ -5,7 +5,7 @@
  *
  * Owner: this process's user. Modes of files and directories are the archive's, directories
  * without rights for us included (overlayfs reads them with the rights of who mounted it).
- * OCI whiteouts (".wh.NAME", ".wh..wh..opq") become what tree.h says.
+ * OCI whiteouts (".wh.NAME", ".wh..wh..opq") become what dirtree.h says.
  */
 #ifndef SLUICE_WORKERS_LAYERS_UNPACK_TAR_H
 #define SLUICE_WORKERS_LAYERS_UNPACK_TAR_H

@@ -17,7 +17,7 @@
 #include "workers/sandbox/backends/landlock/landlock.h"
 #include "workers/sandbox/container/container.h"
 #include "workers/sandbox/container/masked_paths.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 static const char *const system_dirs[] = {
 #define SYSTEM_NAME(name) name,
@@ -58,7 +58,7 @@ static int copy_symlink(int dir, const char *name)
 /* What the host does not have, no layer has, but where every root has it. */
 static int hide(int top, int skeleton, const char *name)
 {
-    return faccessat(skeleton, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : tree_white_out(top, name);
+    return faccessat(skeleton, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : dirtree_white_out(top, name);
 }
 
 int host_image_prepare(int top, int skeleton, struct fail *fail)

@@ -13,7 +13,7 @@
 #include "common/base/cleanup.h"
 #include "workers/sandbox/proto/markers.h"
 #include "workers/sandbox/init/tar.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 enum { LIST_MAX = 65536 }; /* of a file's attributes' names: the kernel's own bound */
 
@@ -165,7 +165,7 @@ static int put_file(struct pack *pack, int dir, const char *name, const struct s
     if ((uint64_t)it->st_size > PACK_FILE_MAX)
         return fail_set(pack->fail, -EFBIG, "a file of more than %llu GiB: %.200s",
                         (unsigned long long)(PACK_FILE_MAX >> 30), pack->path);
-    AUTO_CLOSE int file = tree_open_own(dir, name, O_RDONLY, it->st_mode);
+    AUTO_CLOSE int file = dirtree_open_own(dir, name, O_RDONLY, it->st_mode);
     if (file < 0)
         return refuse(pack, "cannot read");
     struct attributes attributes;
@@ -227,9 +227,9 @@ static int put_open_dir(struct pack *pack, int dir, const struct stat *it)
 
 static int put_dir(struct pack *pack, int parent, const char *name, const struct stat *it)
 {
-    AUTO_CLOSE int dir = tree_open_own(parent, name, O_RDONLY | O_DIRECTORY, it->st_mode);
+    AUTO_CLOSE int dir = dirtree_open_own(parent, name, O_RDONLY | O_DIRECTORY, it->st_mode);
     int code = dir < 0 ? refuse(pack, "cannot read") : put_open_dir(pack, dir, it);
-    tree_leave_own(dir, it->st_mode);
+    dirtree_leave_own(dir, it->st_mode);
     return code;
 }
 

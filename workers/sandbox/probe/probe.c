@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 
 #include "common/base/cleanup.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 #define CHECK_AFTER(name) CHECK_##name
 
@@ -129,7 +129,7 @@ int probe_run(const char *cache, const struct cgroups *cgroups, struct probe *re
         return code;
     try_all(&place, ret);
     close(place.directory);
-    code = tree_remove(place.path);
+    code = dirtree_remove(place.path);
     return code < 0 ? fail_set(fail, code, "cannot remove %s: %s", place.path, strerror(-code)) : 0;
 }
 

@@ -21,7 +21,7 @@
 #include "workers/sandbox/spawner/disks.h"
 #include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/proto/wire.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 enum {
     LOOK_EVERY_MS = 200,
@@ -52,7 +52,7 @@ static void add_entry(struct written *written, int dir, const char *name, uint64
 /* Stops once it is too much: there is no more to know then. */
 static void add_dir(struct written *written, int dir, const char *name, mode_t mode, uint64_t inodes_max)
 {
-    int fd = tree_open_own(dir, name, O_RDONLY | O_DIRECTORY, mode);
+    int fd = dirtree_open_own(dir, name, O_RDONLY | O_DIRECTORY, mode);
     DIR *stream = fd < 0 ? NULL : fdopendir(fd);
     const struct dirent *entry;
     if ((!stream && errno != ENOENT) || written->depth == DEPTH_MAX)
@@ -66,7 +66,7 @@ static void add_dir(struct written *written, int dir, const char *name, mode_t m
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
             add_entry(written, fd, entry->d_name, inodes_max);
     written->depth--;
-    tree_leave_own(fd, mode);
+    dirtree_leave_own(fd, mode);
     closedir(stream);
 }
 
@@ -123,7 +123,7 @@ static void remove_one(const struct quota *quota, uint32_t id)
 {
     char path[DISKS_PATH_MAX + 16];
     snprintf(path, sizeof(path), "%s/%u", quota->path, id);
-    tree_remove(path);
+    dirtree_remove(path);
 }
 
 /* Until the quota daemon has no more for anybody. */
@@ -262,6 +262,6 @@ _Noreturn void quota_run(const char *path, const char *parent, int orders, int b
     cleanup_close(&quota.removers);
     while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) /* with SIGCHLD ignored: until none is left */
         ;
-    tree_remove(path);
+    dirtree_remove(path);
     _exit(0);
 }

@@ -9,7 +9,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/tools/bash/shell_inside.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 /* What commands left there, but no sockets: Jupyter kernels listen on those. */
 static void clear_directory(int dir)
@@ -26,7 +26,7 @@ static void clear_directory(int dir)
         if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || entry->d_type == DT_SOCK)
             continue;
         if (entry->d_type == DT_DIR)
-            tree_remove_at(dir, name);
+            dirtree_remove_at(dir, name);
         else
             unlinkat(dir, name, 0);
     }

@@ -11,7 +11,7 @@
 #include "common/base/cleanup.h"
 #include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/backends/landlock/landlock_container.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 enum { BLOCK_BYTES = 512, COPY_MAX = 1 << 30 };
 
@@ -31,7 +31,7 @@ static int refuse(struct copy *copy, const char *name)
 
 /* ---- what lies below is hidden ------------------------------------------------------ */
 
-/* As the kernel notes it, and as tree_white_out where it may not. */
+/* As the kernel notes it, and as dirtree_white_out where it may not. */
 static bool is_whiteout(int dir, const char *name, const struct stat *it)
 {
     char value;
@@ -39,7 +39,7 @@ static bool is_whiteout(int dir, const char *name, const struct stat *it)
         return it->st_rdev == makedev(0, 0);
     if (!S_ISREG(it->st_mode) || it->st_size > 0)
         return false;
-    AUTO_CLOSE int fd = tree_open_own(dir, name, O_RDONLY | O_NONBLOCK, it->st_mode);
+    AUTO_CLOSE int fd = dirtree_open_own(dir, name, O_RDONLY | O_NONBLOCK, it->st_mode);
     return fd >= 0 && fgetxattr(fd, "user.overlay.whiteout", &value, 1) >= 0;
 }
 
@@ -54,7 +54,7 @@ static int clear(int to, const char *name)
 {
     if (unlinkat(to, name, 0) == 0 || errno == ENOENT)
         return 0;
-    return errno == EISDIR ? tree_remove_at(to, name) : -errno;
+    return errno == EISDIR ? dirtree_remove_at(to, name) : -errno;
 }
 
 /* ---- one entry ---------------------------------------------------------------------- */
@@ -88,7 +88,7 @@ static int copy_plainly(int from, int to)
 static int copy_file(struct copy *copy, int from, int to, const char *name, const struct stat *it)
 {
     const struct timespec times[] = {it->st_atim, it->st_mtim};
-    AUTO_CLOSE int in = tree_open_own(from, name, O_RDONLY | O_NONBLOCK, it->st_mode);
+    AUTO_CLOSE int in = dirtree_open_own(from, name, O_RDONLY | O_NONBLOCK, it->st_mode);
     AUTO_CLOSE int out = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (in < 0 || out < 0)
         return refuse(copy, name);
@@ -115,7 +115,7 @@ static int copy_open_dir(struct copy *copy, int in, int to, const char *name, co
     if (errno != 0 || (!is_merged && mkdirat(to, name, 0700) < 0))
         return refuse(copy, name);
     mode_t mode = S_IFDIR | (is_merged ? there.st_mode & 07777 : 0700);
-    AUTO_CLOSE int out = tree_open_own(to, name, O_RDONLY | O_DIRECTORY, mode);
+    AUTO_CLOSE int out = dirtree_open_own(to, name, O_RDONLY | O_DIRECTORY, mode);
     if (out < 0)
         return refuse(copy, name);
     int code = copy_dir(copy, in, out);
@@ -124,9 +124,9 @@ static int copy_open_dir(struct copy *copy, int in, int to, const char *name, co
 
 static int copy_subdir(struct copy *copy, int from, int to, const char *name, const struct stat *it)
 {
-    AUTO_CLOSE int in = tree_open_own(from, name, O_RDONLY | O_DIRECTORY, it->st_mode);
+    AUTO_CLOSE int in = dirtree_open_own(from, name, O_RDONLY | O_DIRECTORY, it->st_mode);
     int code = in < 0 ? refuse(copy, name) : copy_open_dir(copy, in, to, name, it);
-    tree_leave_own(in, it->st_mode);
+    dirtree_leave_own(in, it->st_mode);
     return code;
 }
 

@@ -1,4 +1,4 @@
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,14 +13,14 @@
 
 #include "common/base/cleanup.h"
 
-int tree_refuse(struct fail *fail, const char *what, const char *path)
+int dirtree_refuse(struct fail *fail, const char *what, const char *path)
 {
     return fail_set(fail, -errno, "cannot %s %.200s: %s", what, path, strerror(errno));
 }
 
 /* ---- paths: relative, without ".", ".." or doubled slashes --------------------------------- */
 
-char *tree_clean_path(const char *path)
+char *dirtree_clean_path(const char *path)
 {
     size_t len = strlen(path);
     AUTO_FREE char *clean = malloc(len + 1);
@@ -45,13 +45,13 @@ char *tree_clean_path(const char *path)
     return take_ptr(&clean);
 }
 
-const char *tree_leaf(const char *path)
+const char *dirtree_leaf(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
 }
 
-int tree_open(int root, const char *path, uint64_t flags)
+int dirtree_open(int root, const char *path, uint64_t flags)
 {
     struct open_how how = {.flags = flags | O_CLOEXEC,
                            .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
@@ -61,7 +61,7 @@ int tree_open(int root, const char *path, uint64_t flags)
 /* Opens the directory `path` and makes it, and those above it, where missing. */
 static int open_dirs(int root, const char *path)
 {
-    int dir = tree_open(root, path, O_PATH | O_DIRECTORY);
+    int dir = dirtree_open(root, path, O_PATH | O_DIRECTORY);
     if (dir >= 0 || errno != ENOENT)
         return dir;
     AUTO_FREE char *above = strdup(path);
@@ -71,10 +71,10 @@ static int open_dirs(int root, const char *path)
     if (slash)
         *slash = '\0';
     AUTO_CLOSE int parent =
-        slash ? open_dirs(root, above) : tree_open(root, "", O_PATH | O_DIRECTORY);
-    if (parent < 0 || (mkdirat(parent, tree_leaf(path), 0755) < 0 && errno != EEXIST))
+        slash ? open_dirs(root, above) : dirtree_open(root, "", O_PATH | O_DIRECTORY);
+    if (parent < 0 || (mkdirat(parent, dirtree_leaf(path), 0755) < 0 && errno != EEXIST))
         return -1;
-    return tree_open(root, path, O_PATH | O_DIRECTORY);
+    return dirtree_open(root, path, O_PATH | O_DIRECTORY);
 }
 
 /* A directory must also let us in. */
@@ -84,7 +84,7 @@ static bool can_use(int fd, mode_t mode)
     return fd >= 0 && (!S_ISDIR(mode) || fstatat(fd, ".", &ignored, 0) == 0);
 }
 
-int tree_open_own(int dir, const char *name, int flags, mode_t mode)
+int dirtree_open_own(int dir, const char *name, int flags, mode_t mode)
 {
     char link[64];
     mode_t more = S_ISDIR(mode) ? 0700 : 0400;
@@ -105,18 +105,18 @@ int tree_open_own(int dir, const char *name, int flags, mode_t mode)
     return opened;
 }
 
-void tree_leave_own(int fd, mode_t mode)
+void dirtree_leave_own(int fd, mode_t mode)
 {
     struct stat it;
     if (fd >= 0 && (mode & 0700) != 0700 && fstat(fd, &it) == 0 && (it.st_mode & 07777) == ((mode & 07777) | 0700))
         fchmod(fd, mode & 07777);
 }
 
-int tree_open_parent(int root, const char *path)
+int dirtree_open_parent(int root, const char *path)
 {
-    const char *leaf = tree_leaf(path);
+    const char *leaf = dirtree_leaf(path);
     if (leaf == path)
-        return tree_open(root, "", O_PATH | O_DIRECTORY);
+        return dirtree_open(root, "", O_PATH | O_DIRECTORY);
     AUTO_FREE char *above = strndup(path, (size_t)(leaf - path - 1));
     return above ? open_dirs(root, above) : -1;
 }
@@ -149,7 +149,7 @@ static int mark_whiteout(int parent, const char *name)
     return fsetxattr(dir, TREE_OPAQUE_XATTR, "x", 1, 0);
 }
 
-int tree_white_out(int parent, const char *name)
+int dirtree_white_out(int parent, const char *name)
 {
     if (mknodat(parent, name, S_IFCHR, makedev(0, 0)) == 0 || errno == EEXIST)
         return 0;
@@ -160,7 +160,7 @@ int tree_white_out(int parent, const char *name)
 
 /* ---- files --------------------------------------------------------------------------------- */
 
-int tree_write_at(int fd, const void *data, size_t len, int64_t offset)
+int dirtree_write_at(int fd, const void *data, size_t len, int64_t offset)
 {
     const uint8_t *at = data;
     while (len) {
@@ -176,29 +176,29 @@ int tree_write_at(int fd, const void *data, size_t len, int64_t offset)
     return 0;
 }
 
-int tree_write(int root, const char *path, struct slice content, mode_t mode, struct fail *fail)
+int dirtree_write(int root, const char *path, struct slice content, mode_t mode, struct fail *fail)
 {
-    AUTO_FREE char *clean = tree_clean_path(path);
+    AUTO_FREE char *clean = dirtree_clean_path(path);
     if (!clean || !clean[0])
         return fail_set(fail, -EINVAL, "no file can be at %.200s", path);
-    AUTO_CLOSE int parent = tree_open_parent(root, clean);
+    AUTO_CLOSE int parent = dirtree_open_parent(root, clean);
     AUTO_CLOSE int file = parent < 0
                               ? -1
-                              : openat(parent, tree_leaf(clean),
+                              : openat(parent, dirtree_leaf(clean),
                                        O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (file < 0 || tree_write_at(file, content.data, content.len, 0) < 0 ||
+    if (file < 0 || dirtree_write_at(file, content.data, content.len, 0) < 0 ||
         fchmod(file, mode & 0777) < 0)
-        return tree_refuse(fail, "write", path);
+        return dirtree_refuse(fail, "write", path);
     return 0;
 }
 
-int tree_hide(int root, const char *path, struct fail *fail)
+int dirtree_hide(int root, const char *path, struct fail *fail)
 {
-    AUTO_FREE char *clean = tree_clean_path(path);
+    AUTO_FREE char *clean = dirtree_clean_path(path);
     if (!clean || !clean[0])
         return fail_set(fail, -EINVAL, "nothing can be at %.200s", path);
-    AUTO_CLOSE int parent = tree_open_parent(root, clean);
-    if (parent < 0 || tree_white_out(parent, tree_leaf(clean)) < 0)
-        return tree_refuse(fail, "hide", path);
+    AUTO_CLOSE int parent = dirtree_open_parent(root, clean);
+    if (parent < 0 || dirtree_white_out(parent, dirtree_leaf(clean)) < 0)
+        return dirtree_refuse(fail, "hide", path);
     return 0;
 }

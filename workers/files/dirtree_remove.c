@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "common/base/cleanup.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 enum { LEVELS_MAX = 16 };
 
@@ -98,7 +98,7 @@ static int empty_top(struct removal *removal)
     }
 }
 
-int tree_remove_at(int parent, const char *name)
+int dirtree_remove_at(int parent, const char *name)
 {
     AUTO_CLOSE int top = open_dir(parent, name);
     if (top < 0)
@@ -107,7 +107,7 @@ int tree_remove_at(int parent, const char *name)
     return code == 0 && unlinkat(parent, name, AT_REMOVEDIR) < 0 ? -errno : code;
 }
 
-int tree_remove(const char *path)
+int dirtree_remove(const char *path)
 {
-    return tree_remove_at(AT_FDCWD, path);
+    return dirtree_remove_at(AT_FDCWD, path);
 }

@@ -1,13 +1,13 @@
 /*
- * tree.h - directory trees that become lower directories of an overlay, built without leaving
+ * dirtree.h - directory trees that become lower directories of an overlay, built without leaving
  * them: every path is resolved below `root`, and a symlink on the way is refused. Blocking.
  *
  * A whiteout is a character device 0/0, which the kernel lets anyone make (Linux 5.8); where the
  * file system refuses those, an empty file marked user.overlay.whiteout in a directory marked
  * user.overlay.opaque=x (understood by Linux 6.7). Format: kernel, overlayfs.rst.
  */
-#ifndef SLUICE_WORKERS_FILES_TREE_H
-#define SLUICE_WORKERS_FILES_TREE_H
+#ifndef SLUICE_WORKERS_FILES_DIRTREE_H
+#define SLUICE_WORKERS_FILES_DIRTREE_H
 
 #include <sys/types.h>
 
@@ -23,39 +23,39 @@ enum { TREE_DEPTH_MAX = 300 };
  * Relative, without ".", ".." or doubled slashes; "" is the root. The caller frees it. NULL:
  * absolute, leads out, longer than PATH_MAX, deeper than TREE_DEPTH_MAX, or no memory.
  */
-char *tree_clean_path(const char *path);
-const char *tree_leaf(const char *clean); /* its last name */
+char *dirtree_clean_path(const char *path);
+const char *dirtree_leaf(const char *clean); /* its last name */
 
 /* ---- below `root`; paths are clean. -1 with errno ------------------------------------------- */
 
-int tree_open(int root, const char *path, uint64_t flags);
+int dirtree_open(int root, const char *path, uint64_t flags);
 /*
  * One name of ours, of this mode, which may lack the right for its owner, who we are. That is given, to a file
- * for as long as it takes to open it, to a directory until tree_leave_own, which is to be called before it is
+ * for as long as it takes to open it, to a directory until dirtree_leave_own, which is to be called before it is
  * closed.
  */
-int tree_open_own(int dir, const char *name, int flags, mode_t mode);
-void tree_leave_own(int fd, mode_t mode);
+int dirtree_open_own(int dir, const char *name, int flags, mode_t mode);
+void dirtree_leave_own(int fd, mode_t mode);
 /* The directory that `path` is in, made (mode 0755) with those above it where missing; O_PATH. */
-int tree_open_parent(int root, const char *path);
+int dirtree_open_parent(int root, const char *path);
 /* What is there already stays. */
-int tree_white_out(int parent, const char *name);
-int tree_write_at(int fd, const void *data, size_t len, int64_t offset);
+int dirtree_white_out(int parent, const char *name);
+int dirtree_write_at(int fd, const void *data, size_t len, int64_t offset);
 
 /* "cannot WHAT PATH: " and errno's words; returns -errno. */
-int tree_refuse(struct fail *fail, const char *what, const char *path);
+int dirtree_refuse(struct fail *fail, const char *what, const char *path);
 
 /* ---- whole steps; any relative path. 0 or negative errno ------------------------------------ */
 
-int tree_write(int root, const char *path, struct slice content, mode_t mode, struct fail *fail);
+int dirtree_write(int root, const char *path, struct slice content, mode_t mode, struct fail *fail);
 /* Hides what lies at `path` in the layers below. */
-int tree_hide(int root, const char *path, struct fail *fail);
+int dirtree_hide(int root, const char *path, struct fail *fail);
 /*
- * tree_remove.c: removes a directory with all in it, whatever its modes and however deep it is, with some
+ * dirtree_remove.c: removes a directory with all in it, whatever its modes and however deep it is, with some
  * twenty descriptors and as little stack. Nobody else may be changing it.
  */
-int tree_remove(const char *path);
+int dirtree_remove(const char *path);
 /* The same below an open directory; `name` is a directory's, no symlink's. */
-int tree_remove_at(int parent, const char *name);
+int dirtree_remove_at(int parent, const char *name);
 
 #endif

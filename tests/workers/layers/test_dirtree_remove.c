@@ -5,7 +5,7 @@
 #include <sys/resource.h>
 
 #include "common/base/cleanup.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 enum { DEEP = 20000, FILES_FEW = 40, STACK_BYTES = 256 << 10 };
 
@@ -75,7 +75,7 @@ static void expect_gone(int code)
 
 static void *remove_top(void *arg)
 {
-    *(int *)arg = tree_remove(top);
+    *(int *)arg = dirtree_remove(top);
     return NULL;
 }
 
@@ -112,7 +112,7 @@ static void directories_that_nobody_may_enter_are_removed_at_every_depth(void **
         assert_int_equal(fchmod(shut, 0), 0);
     }
     close(last);
-    expect_gone(tree_remove(top));
+    expect_gone(dirtree_remove(top));
 }
 
 static void names_that_stand_in_the_way_of_what_is_moved_up_are_removed_too(void **state)
@@ -125,7 +125,7 @@ static void names_that_stand_in_the_way_of_what_is_moved_up_are_removed_too(void
     assert_int_equal(mknodat(dir, "deep.2/f", S_IFREG | 0600, 0), 0);
     assert_int_equal(symlinkat("/", dir, "deep.3"), 0);
     close(make_chain(dir, 100));
-    expect_gone(tree_remove(top));
+    expect_gone(dirtree_remove(top));
 }
 
 static void a_tree_that_is_wide_below_its_depth_is_removed(void **state)
@@ -141,7 +141,7 @@ static void a_tree_that_is_wide_below_its_depth_is_removed(void **state)
         AUTO_CLOSE int wide = openat(deep, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         close(make_chain(wide, 20));
     }
-    expect_gone(tree_remove(top));
+    expect_gone(dirtree_remove(top));
 }
 
 static void where_directories_cannot_be_moved_a_layers_depth_is_removed_all_the_same(void **state)
@@ -150,7 +150,7 @@ static void where_directories_cannot_be_moved_a_layers_depth_is_removed_all_the_
     AUTO_CLOSE int dir = open_top();
     close(make_chain(dir, TREE_DEPTH_MAX - 1));
     is_rename_refused = true;
-    int code = tree_remove(top);
+    int code = dirtree_remove(top);
     is_rename_refused = false;
     expect_gone(code);
 }
@@ -164,10 +164,10 @@ static void what_links_lead_to_stays(void **state)
     AUTO_CLOSE int dir = open_top();
     AUTO_CLOSE int deep = make_chain(dir, 40);
     assert_int_equal(symlinkat(other, dir, "link") + symlinkat(other, deep, "link"), 0);
-    expect_gone(tree_remove(top));
+    expect_gone(dirtree_remove(top));
     snprintf(link, sizeof(link), "%s/kept", other);
     assert_int_equal(access(link, F_OK), 0);
-    assert_int_equal(tree_remove(other), 0);
+    assert_int_equal(dirtree_remove(other), 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_top, tear_down_top)
