@@ -1,13 +1,13 @@
 #include "schemas/task/task_json.h"
 
 #include "common/base/cleanup.h"
-#include "common/base/json_tree.h"
+#include "common/base/json_doc.h"
 #include "common/base/utf8.h"
 
 /* From here on a whole number may have been written that is none of the tree's, but jansson's. */
 #define REAL_MAX 1e17
 
-static json_t *make_value(const struct tree *tree, const struct tree_node *node);
+static json_t *make_value(const struct json_doc *tree, const struct json_doc_node *node);
 
 static json_t *make_text(struct slice text)
 {
@@ -15,15 +15,15 @@ static json_t *make_text(struct slice text)
 }
 
 /* What a \u means by itself is jansson's to say. */
-static json_t *make_string(const struct tree *tree, const struct tree_node *node)
+static json_t *make_string(const struct json_doc *tree, const struct json_doc_node *node)
 {
-    struct slice raw = tree_raw(tree, node);
+    struct slice raw = json_doc_raw(tree, node);
     if (!node->has_escapes)
         return make_text(raw);
     if (memmem(raw.data, raw.len, "\\u", 2))
         return json_loadb((const char *)raw.data - 1, raw.len + 2, JSON_DECODE_ANY, NULL);
     AUTO_BUFFER text = {0};
-    return tree_string(tree, node, &text) ? make_text(buffer_peek(&text)) : NULL;
+    return json_doc_string(tree, node, &text) ? make_text(buffer_peek(&text)) : NULL;
 }
 
 static json_t *make_real(double real)
@@ -31,11 +31,11 @@ static json_t *make_real(double real)
     return real < REAL_MAX && real > -REAL_MAX ? json_real(real) : NULL;
 }
 
-static json_t *make_array(const struct tree *tree, const struct tree_node *node)
+static json_t *make_array(const struct json_doc *tree, const struct json_doc_node *node)
 {
     json_t *array = json_array();
-    const struct tree_node *at = node + 1;
-    for (uint32_t i = 0; i < node->count; i++, at = tree_behind(tree, at))
+    const struct json_doc_node *at = node + 1;
+    for (uint32_t i = 0; i < node->count; i++, at = json_doc_behind(tree, at))
         if (json_array_append_new(array, make_value(tree, at)) != 0) {
             json_decref(array);
             return NULL;
@@ -44,19 +44,19 @@ static json_t *make_array(const struct tree *tree, const struct tree_node *node)
 }
 
 /* A name with an escape is not common. */
-static bool add_member(const struct tree *tree, const struct tree_node *name, json_t *object)
+static bool add_member(const struct json_doc *tree, const struct json_doc_node *name, json_t *object)
 {
-    struct slice text = tree_raw(tree, name);
+    struct slice text = json_doc_raw(tree, name);
     return !name->has_escapes && utf8_is_valid(text) &&
            json_object_setn_new_nocheck(object, (const char *)text.data, text.len,
                                         make_value(tree, name + 1)) == 0;
 }
 
-static json_t *make_object(const struct tree *tree, const struct tree_node *node)
+static json_t *make_object(const struct json_doc *tree, const struct json_doc_node *node)
 {
     json_t *object = json_object();
-    const struct tree_node *name = node + 1;
-    for (uint32_t i = 0; i < node->count; i++, name = tree_behind(tree, name + 1))
+    const struct json_doc_node *name = node + 1;
+    for (uint32_t i = 0; i < node->count; i++, name = json_doc_behind(tree, name + 1))
         if (!add_member(tree, name, object)) {
             json_decref(object);
             return NULL;
@@ -64,29 +64,29 @@ static json_t *make_object(const struct tree *tree, const struct tree_node *node
     return object;
 }
 
-static json_t *make_value(const struct tree *tree, const struct tree_node *node)
+static json_t *make_value(const struct json_doc *tree, const struct json_doc_node *node)
 {
     switch (node->kind) {
-    case TREE_NULL:    return json_null();
-    case TREE_FALSE:   return json_false();
-    case TREE_TRUE:    return json_true();
-    case TREE_INTEGER: return json_integer(node->integer);
-    case TREE_REAL:    return make_real(node->real);
-    case TREE_STRING:  return make_string(tree, node);
-    case TREE_ARRAY:   return make_array(tree, node);
-    case TREE_OBJECT:  return make_object(tree, node);
+    case JSON_DOC_NULL:    return json_null();
+    case JSON_DOC_FALSE:   return json_false();
+    case JSON_DOC_TRUE:    return json_true();
+    case JSON_DOC_INTEGER: return json_integer(node->integer);
+    case JSON_DOC_REAL:    return make_real(node->real);
+    case JSON_DOC_STRING:  return make_string(tree, node);
+    case JSON_DOC_ARRAY:   return make_array(tree, node);
+    case JSON_DOC_OBJECT:  return make_object(tree, node);
     }
     return NULL;
 }
 
 json_t *task_json_read(struct slice json)
 {
-    struct tree tree;
+    struct json_doc tree;
     struct fail fail;
     json_t *value = NULL;
-    if (tree_parse(json, &tree, &fail) == 0 &&
-        (tree_root(&tree)->kind == TREE_OBJECT || tree_root(&tree)->kind == TREE_ARRAY))
-        value = make_value(&tree, tree_root(&tree));
-    tree_finish(&tree);
+    if (json_doc_parse(json, &tree, &fail) == 0 &&
+        (json_doc_root(&tree)->kind == JSON_DOC_OBJECT || json_doc_root(&tree)->kind == JSON_DOC_ARRAY))
+        value = make_value(&tree, json_doc_root(&tree));
+    json_doc_finish(&tree);
     return value;
 }

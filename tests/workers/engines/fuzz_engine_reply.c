@@ -43,25 +43,25 @@ static void check_generation(const struct generation *got)
              got->logprobs[i] <= 0);
 }
 
-static void read_generation(const struct tree *tree, const uint8_t *how)
+static void read_generation(const struct json_doc *doc, const uint8_t *how)
 {
     struct generation got = {0};
     struct fail fail = {0};
     struct llama_scorer scorer = {(void *)how, answer};
     uint32_t said = 0;
-    tree_id(tree_get(tree, tree_root(tree), "tokens_evaluated"), &said);
-    int error = llama_reply_read(tree, *how & 4 ? 7 : said, TOKENS_MAX, &scorer, &got, &fail);
+    json_doc_id(json_doc_get(doc, json_doc_root(doc), "tokens_evaluated"), &said);
+    int error = llama_reply_read(doc, *how & 4 ? 7 : said, TOKENS_MAX, &scorer, &got, &fail);
     must(error <= 0 && (error == 0 || fail.text[0]));
     if (error == 0)
         check_generation(&got);
     generation_finish(&got);
 }
 
-typedef int read_reply(const struct tree *tree, const struct tokens *prompt, uint64_t max_tokens,
+typedef int read_reply(const struct json_doc *doc, const struct tokens *prompt, uint64_t max_tokens,
                        struct generation *ret, struct fail *fail);
 
 /* The other dialects' readers, of whichever form the answer is. */
-static void read_others(const struct tree *tree)
+static void read_others(const struct json_doc *doc)
 {
     static read_reply *const readers[] = {vllm_reply_generate, vllm_reply_complete,
                                           sglang_reply_read};
@@ -72,7 +72,7 @@ static void read_others(const struct tree *tree)
     for (size_t i = 0; i < sizeof(readers) / sizeof(*readers); i++) {
         struct generation got = {0};
         struct fail fail = {0};
-        int error = readers[i](tree, &prompt, TOKENS_MAX, &got, &fail);
+        int error = readers[i](doc, &prompt, TOKENS_MAX, &got, &fail);
         must(error <= 0 && (error == 0 || fail.text[0]));
         if (error == 0 && !got.text)
             got.text = strdup("");
@@ -81,11 +81,11 @@ static void read_others(const struct tree *tree)
         must(utf8_is_valid(slice_from_str(got.version)));
         generation_finish(&got);
     }
-    if (vllm_reply_scores(tree, &prompt, 1, scores, NULL) == 0 ||
-        sglang_reply_scores(tree, &prompt, 1, scores, NULL) == 0)
+    if (vllm_reply_scores(doc, &prompt, 1, scores, NULL) == 0 ||
+        sglang_reply_scores(doc, &prompt, 1, scores, NULL) == 0)
         must(isfinite(scores[0]) && scores[0] <= 0);
-    vllm_reply_top(tree, &top);
-    sglang_reply_top(tree, &top);
+    vllm_reply_top(doc, &top);
+    sglang_reply_top(doc, &top);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -98,20 +98,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         status != 200 ? json_loadb((const char *)data + 1, size - 1, JSON_ALLOW_NUL, NULL) : NULL;
     struct fail fail = {0};
     struct llama_score score = {0};
-    struct tree tree;
+    struct json_doc doc;
     if (status != 200) {
         must(call_refusal(status, json, &fail) < 0 && fail.text[0]);
         return 0;
     }
-    if (tree_parse(slice_of(data + 1, size - 1), &tree, &fail) == 0) {
-        read_generation(&tree, data);
-        read_others(&tree);
-        if (llama_reply_find(&tree, 7, &score) == 0)
+    if (json_doc_parse(slice_of(data + 1, size - 1), &doc, &fail) == 0) {
+        read_generation(&doc, data);
+        read_others(&doc);
+        if (llama_reply_find(&doc, 7, &score) == 0)
             must(isfinite(score.logprob) && score.logprob <= 0 &&
                  score.byte_count <= TOKEN_BYTES_MAX);
     } else {
         must(fail.text[0]);
     }
-    tree_finish(&tree);
+    json_doc_finish(&doc);
     return 0;
 }

@@ -32,21 +32,21 @@ static inline int read_json(const json_t *reply, size_t prompt_count, uint64_t m
                      const struct llama_scorer *scorer, struct generation *ret, struct fail *fail)
 {
     AUTO_FREE char *text = json_dumps(reply, JSON_ENCODE_ANY);
-    struct tree tree;
+    struct json_doc tree;
     assert_non_null(text);
-    assert_int_equal(tree_parse(slice_from_str(text), &tree, fail), 0);
+    assert_int_equal(json_doc_parse(slice_from_str(text), &tree, fail), 0);
     int error = llama_reply_read(&tree, prompt_count, max_tokens, scorer, ret, fail);
-    tree_finish(&tree);
+    json_doc_finish(&tree);
     return error;
 }
 
 static inline int find_json(const json_t *reply, uint32_t id, struct llama_score *ret)
 {
     AUTO_FREE char *text = json_dumps(reply, JSON_ENCODE_ANY);
-    struct tree tree;
-    assert_int_equal(tree_parse(slice_from_str(text), &tree, NULL), 0);
+    struct json_doc tree;
+    assert_int_equal(json_doc_parse(slice_from_str(text), &tree, NULL), 0);
     int error = llama_reply_find(&tree, id, ret);
-    tree_finish(&tree);
+    json_doc_finish(&tree);
     return error;
 }
 

@@ -18,7 +18,7 @@
 struct exchange {
     json_t *line;
     char *text;
-    struct tree tree;
+    struct json_doc tree;
     struct tokens prompt;
 };
 
@@ -43,20 +43,20 @@ static struct exchange open_exchange(const char *name)
     exchange.line = json_load_file(path, JSON_ALLOW_NUL, NULL);
     assert_non_null(exchange.line);
     exchange.text = json_dumps(json_object_get(exchange.line, "answer"), JSON_COMPACT);
-    assert_int_equal(tree_parse(slice_from_str(exchange.text), &exchange.tree, &fail), 0);
+    assert_int_equal(json_doc_parse(slice_from_str(exchange.text), &exchange.tree, &fail), 0);
     take_prompt(&exchange);
     return exchange;
 }
 
 static void close_exchange(struct exchange *exchange)
 {
-    tree_finish(&exchange->tree);
+    json_doc_finish(&exchange->tree);
     tokens_finish(&exchange->prompt);
     free(exchange->text);
     json_decref(exchange->line);
 }
 
-typedef int read_reply(const struct tree *tree, const struct tokens *prompt, uint64_t max_tokens,
+typedef int read_reply(const struct json_doc *tree, const struct tokens *prompt, uint64_t max_tokens,
                        struct generation *ret, struct fail *fail);
 
 static struct generation read_as(const char *name, read_reply *read)
@@ -161,16 +161,16 @@ static void entries_that_name_their_token_in_words_are_read_too(void **state)
         "\"top_logprobs\":[]},{\"token\":\"token_id:7\",\"logprob\":0}]}}]}";
     const uint32_t ids[] = {1, 2};
     const struct tokens prompt = {.ids = (uint32_t *)ids, .count = 2};
-    struct tree tree;
+    struct json_doc tree;
     struct fail fail = {0};
     struct generation got = {0};
-    assert_int_equal(tree_parse(slice_from_str(text), &tree, &fail), 0);
+    assert_int_equal(json_doc_parse(slice_from_str(text), &tree, &fail), 0);
     assert_int_equal(vllm_reply_generate(&tree, &prompt, 8, &got, &fail), 0);
     assert_int_equal(got.sampled.count, 2);
     assert_true(got.logprobs[0] == -0.5f);
     assert_int_equal(got.prompt_tokens, 2); /* such a release says no usage */
     generation_finish(&got);
-    tree_finish(&tree);
+    json_doc_finish(&tree);
 }
 
 /* ---- refusals ---------------------------------------------------------------------------- */

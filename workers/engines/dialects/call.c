@@ -131,14 +131,14 @@ int call_json(const struct call *call, json_t **ret, struct fail *fail)
 
 void answer_finish(struct answer *answer)
 {
-    tree_finish(&answer->tree);
+    json_doc_finish(&answer->doc);
     buffer_finish(&answer->text);
 }
 
 int call_tree(const struct call *call, struct answer *ret, struct fail *fail)
 {
     int error = call_text(call, &ret->text, fail);
-    if (error == 0 && (error = tree_parse(buffer_peek(&ret->text), &ret->tree, fail)) < 0)
+    if (error == 0 && (error = json_doc_parse(buffer_peek(&ret->text), &ret->doc, fail)) < 0)
         fail_wrap(fail, "%s%s", call->base, call->path);
     return error;
 }

@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "common/base/json_tree.h"
+#include "common/base/json_doc.h"
 #include "workers/runtime/http.h"
 
 static inline void cleanup_json(json_t **json)
@@ -41,10 +41,10 @@ int call_json(const struct call *call, json_t **ret, struct fail *fail);
  */
 int call_text(const struct call *call, struct buffer *ret, struct fail *fail);
 
-/* An answer that is read as a tree, and the text that the tree points into. */
+/* An answer that is read as a document, and the text that the document points into. */
 struct answer {
     struct buffer text;
-    struct tree tree;
+    struct json_doc doc;
 };
 void answer_finish(struct answer *answer);
 #define AUTO_ANSWER __attribute__((cleanup(answer_finish))) struct answer

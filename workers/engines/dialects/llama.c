@@ -319,7 +319,7 @@ static int score(void *arg, const struct tokens *ids, size_t at, struct llama_sc
             ask_forced(scoring, ids, at, questions[i].forced, questions[i].top, &reply, fail);
         if (error < 0)
             return error;
-        if (llama_reply_find(&reply.tree, wanted, ret) == 0)
+        if (llama_reply_find(&reply.doc, wanted, ret) == 0)
             return 0;
     }
     return fail_set(fail, -EPROTO, "the engine does not tell the log-probability of token %u",
@@ -352,7 +352,7 @@ static int llama_generate(struct engine *engine, const struct tokens *prompt,
         return error;
     struct scoring scoring = {engine, prompt};
     struct llama_scorer scorer = {&scoring, score};
-    error = llama_reply_read(&reply.tree, prompt->count, max_tokens, &scorer, ret, fail);
+    error = llama_reply_read(&reply.doc, prompt->count, max_tokens, &scorer, ret, fail);
     return error < 0 ? error : ends_check(engine, ret, fail);
 }
 

@@ -12,16 +12,16 @@ static const double LOGPROB_EPSILON = 1e-4; /* above 0: rounding of the server's
 
 /* ---- single values ----------------------------------------------------------------------- */
 
-static bool read_bytes(const struct tree *tree, const struct tree_node *bytes,
+static bool read_bytes(const struct json_doc *doc, const struct json_doc_node *bytes,
                        struct llama_score *ret)
 {
-    ret->byte_count = tree_count(bytes);
-    if (!bytes || bytes->kind != TREE_ARRAY || ret->byte_count > TOKEN_BYTES_MAX)
+    ret->byte_count = json_doc_count(bytes);
+    if (!bytes || bytes->kind != JSON_DOC_ARRAY || ret->byte_count > TOKEN_BYTES_MAX)
         return false;
-    const struct tree_node *byte = tree_first(bytes);
-    for (size_t i = 0; i < ret->byte_count; i++, byte = tree_behind(tree, byte)) {
+    const struct json_doc_node *byte = json_doc_first(bytes);
+    for (size_t i = 0; i < ret->byte_count; i++, byte = json_doc_behind(doc, byte)) {
         uint32_t value;
-        if (!tree_id(byte, &value) || value > 255)
+        if (!json_doc_id(byte, &value) || value > 255)
             return false;
         ret->bytes[i] = (uint8_t)value;
     }
@@ -29,35 +29,35 @@ static bool read_bytes(const struct tree *tree, const struct tree_node *bytes,
 }
 
 /* One entry: {"id", "logprob", "bytes", ...}. */
-static bool read_entry(const struct tree *tree, const struct tree_node *entry, uint32_t *id,
+static bool read_entry(const struct json_doc *doc, const struct json_doc_node *entry, uint32_t *id,
                        struct llama_score *ret)
 {
     double value = 0;
-    if (!tree_id(tree_get(tree, entry, "id"), id) ||
-        !tree_number(tree_get(tree, entry, "logprob"), &value) || !isfinite((float)value) ||
-        value > LOGPROB_EPSILON || !read_bytes(tree, tree_get(tree, entry, "bytes"), ret))
+    if (!json_doc_id(json_doc_get(doc, entry, "id"), id) ||
+        !json_doc_number(json_doc_get(doc, entry, "logprob"), &value) || !isfinite((float)value) ||
+        value > LOGPROB_EPSILON || !read_bytes(doc, json_doc_get(doc, entry, "bytes"), ret))
         return false;
     ret->logprob = value > 0 ? 0 : (float)value;
     return true;
 }
 
-static const struct tree_node *entries_of(const struct tree *reply)
+static const struct json_doc_node *entries_of(const struct json_doc *reply)
 {
-    const struct tree_node *entries =
-        tree_get(reply, tree_root(reply), "completion_probabilities");
+    const struct json_doc_node *entries =
+        json_doc_get(reply, json_doc_root(reply), "completion_probabilities");
     /* its name in older servers */
-    return entries ? entries : tree_get(reply, tree_root(reply), "probs");
+    return entries ? entries : json_doc_get(reply, json_doc_root(reply), "probs");
 }
 
-int llama_reply_find(const struct tree *reply, uint32_t id, struct llama_score *ret)
+int llama_reply_find(const struct json_doc *reply, uint32_t id, struct llama_score *ret)
 {
-    const struct tree_node *entry = tree_first(entries_of(reply));
-    const struct tree_node *tops = tree_get(reply, entry, "top_logprobs");
+    const struct json_doc_node *entry = json_doc_first(entries_of(reply));
+    const struct json_doc_node *tops = json_doc_get(reply, entry, "top_logprobs");
     uint32_t found;
     if (read_entry(reply, entry, &found, ret) && found == id)
         return 0;
-    const struct tree_node *top = tree_first(tops);
-    for (uint32_t i = 0; i < tree_count(tops); i++, top = tree_behind(reply, top))
+    const struct json_doc_node *top = json_doc_first(tops);
+    for (uint32_t i = 0; i < json_doc_count(tops); i++, top = json_doc_behind(reply, top))
         if (read_entry(reply, top, &found, ret) && found == id)
             return 0;
     return -ENOENT;
@@ -67,8 +67,8 @@ int llama_reply_find(const struct tree *reply, uint32_t id, struct llama_score *
 
 /* The way through an answer's tokens, entry by entry. */
 struct walk {
-    const struct tree *tree;
-    const struct tree_node *next; /* entry, while any is left */
+    const struct json_doc *doc;
+    const struct json_doc_node *next; /* entry, while any is left */
     uint32_t left;
     struct buffer said; /* by the tokens so far */
     size_t open_bytes;  /* of it, by the tokens since the last entry */
@@ -142,7 +142,7 @@ static int walk_step(struct walk *walk, const struct tokens *ids, size_t at,
     const uint32_t id = ids->ids[at];
     uint32_t found = 0;
     const size_t said = walk->said.len, open = walk->open_bytes;
-    if (walk->left && !read_entry(walk->tree, walk->next, &found, ret))
+    if (walk->left && !read_entry(walk->doc, walk->next, &found, ret))
         return fail_set(fail, -EPROTO, "an entry for token %u is not a log-probability", id);
     bool has_entry = walk->left && found == id;
     if (!has_entry && walk->left >= ids->count - at)
@@ -157,19 +157,19 @@ static int walk_step(struct walk *walk, const struct tokens *ids, size_t at,
                             "the engine gave no log-probability for token %u at %zu", id, at);
         walk->said.len = said;
         walk->open_bytes = open;
-        (void)read_entry(walk->tree, walk->next, &found, ret);
+        (void)read_entry(walk->doc, walk->next, &found, ret);
     }
-    walk->next = tree_behind(walk->tree, walk->next);
+    walk->next = json_doc_behind(walk->doc, walk->next);
     walk->left--;
     return walk_say_entry(walk, ret, fail);
 }
 
 /* The text is the tokens' own bytes, without those of the token that ended the turn. */
-static int take_text(const struct tree *reply, const struct walk *walk, size_t end_bytes,
+static int take_text(const struct json_doc *reply, const struct walk *walk, size_t end_bytes,
                      struct generation *ret, struct fail *fail)
 {
     AUTO_BUFFER content = {0}, whole = {0}, said = {0};
-    if (!tree_string(reply, tree_get(reply, tree_root(reply), "content"), &content))
+    if (!json_doc_string(reply, json_doc_get(reply, json_doc_root(reply), "content"), &content))
         return content.failed ? fail_set(fail, -ENOMEM, "out of memory")
                               : fail_set(fail, -EPROTO, "the engine's answer has no text");
     struct slice bytes = buffer_peek(&walk->said);
@@ -186,7 +186,7 @@ static int take_text(const struct tree *reply, const struct walk *walk, size_t e
                : reply_other_text(fail);
 }
 
-static int walk_all(struct walk *walk, const struct tree *reply, const struct llama_scorer *scorer,
+static int walk_all(struct walk *walk, const struct json_doc *reply, const struct llama_scorer *scorer,
                     struct generation *ret, struct fail *fail)
 {
     const struct tokens *ids = &ret->sampled;
@@ -210,13 +210,13 @@ static int walk_all(struct walk *walk, const struct tree *reply, const struct ll
 }
 
 /* Log-probabilities, and the text. */
-static int read_entries(const struct tree *reply, const struct llama_scorer *scorer,
+static int read_entries(const struct json_doc *reply, const struct llama_scorer *scorer,
                         struct generation *ret, struct fail *fail)
 {
-    const struct tree_node *entries = entries_of(reply);
-    if (entries && entries->kind != TREE_ARRAY)
+    const struct json_doc_node *entries = entries_of(reply);
+    if (entries && entries->kind != JSON_DOC_ARRAY)
         return fail_set(fail, -EPROTO, "the engine's log-probabilities are no list");
-    struct walk walk = {.tree = reply, .next = tree_first(entries), .left = tree_count(entries)};
+    struct walk walk = {.doc = reply, .next = json_doc_first(entries), .left = json_doc_count(entries)};
     int error = walk_all(&walk, reply, scorer, ret, fail);
     buffer_finish(&walk.said);
     return error;
@@ -228,16 +228,16 @@ static const struct {
     const char *stop_type, *finish;
 } finishes[] = {{"eos", "stop"}, {"limit", "length"}};
 
-static int read_finish(const struct tree *reply, struct generation *ret, struct fail *fail)
+static int read_finish(const struct json_doc *reply, struct generation *ret, struct fail *fail)
 {
-    const struct tree_node *stop_type = tree_get(reply, tree_root(reply), "stop_type");
+    const struct json_doc_node *stop_type = json_doc_get(reply, json_doc_root(reply), "stop_type");
     for (size_t i = 0; i < sizeof(finishes) / sizeof(*finishes); i++)
-        if (tree_is(reply, stop_type, finishes[i].stop_type)) {
+        if (json_doc_is(reply, stop_type, finishes[i].stop_type)) {
             snprintf(ret->finish, sizeof(ret->finish), "%s", finishes[i].finish);
             return 0;
         }
     AUTO_BUFFER said = {0};
-    const bool is_said = tree_string(reply, stop_type, &said);
+    const bool is_said = json_doc_string(reply, stop_type, &said);
     return fail_set(fail, -EPROTO,
                     "the engine stopped for another reason than an end of turn or the limit: %.*s",
                     is_said ? (int)(said.len < 40 ? said.len : 40) : 10,
@@ -245,40 +245,40 @@ static int read_finish(const struct tree *reply, struct generation *ret, struct 
 }
 
 /* A member of `timings`, flat where response_fields asked for it. */
-static const struct tree_node *timing_of(const struct tree *reply, const char *name)
+static const struct json_doc_node *timing_of(const struct json_doc *reply, const char *name)
 {
     char flat[32];
     snprintf(flat, sizeof(flat), "timings/%s", name);
-    const struct tree_node *root = tree_root(reply), *found = tree_get(reply, root, flat);
-    return found ? found : tree_get(reply, tree_get(reply, root, "timings"), name);
+    const struct json_doc_node *root = json_doc_root(reply), *found = json_doc_get(reply, root, flat);
+    return found ? found : json_doc_get(reply, json_doc_get(reply, root, "timings"), name);
 }
 
-static int read_counts(const struct tree *reply, size_t prompt_count, struct generation *ret,
+static int read_counts(const struct json_doc *reply, size_t prompt_count, struct generation *ret,
                        struct fail *fail)
 {
-    const struct tree_node *said = tree_get(reply, tree_root(reply), "tokens_evaluated");
-    if (!tree_id(said, &ret->prompt_tokens) || ret->prompt_tokens != prompt_count)
+    const struct json_doc_node *said = json_doc_get(reply, json_doc_root(reply), "tokens_evaluated");
+    if (!json_doc_id(said, &ret->prompt_tokens) || ret->prompt_tokens != prompt_count)
         return fail_set(fail, -EPROTO, "the engine read a prompt of %u tokens where %zu were sent",
                         ret->prompt_tokens, prompt_count);
-    (void)tree_id(timing_of(reply, "cache_n"), &ret->cached_tokens);
+    (void)json_doc_id(timing_of(reply, "cache_n"), &ret->cached_tokens);
     return 0;
 }
 
 /* Milliseconds; what is no time is not known. It does not tell how long the request was queued. */
-static struct record_seconds read_time(const struct tree *reply, const char *name)
+static struct record_seconds read_time(const struct json_doc *reply, const char *name)
 {
     double ms = 0;
-    if (!tree_number(timing_of(reply, name), &ms) || !isfinite(ms) || ms < 0)
+    if (!json_doc_number(timing_of(reply, name), &ms) || !isfinite(ms) || ms < 0)
         return (struct record_seconds){0};
     return (struct record_seconds){true, ms / 1000};
 }
 
-int llama_reply_read(const struct tree *reply, size_t prompt_count, uint64_t max_tokens,
+int llama_reply_read(const struct json_doc *reply, size_t prompt_count, uint64_t max_tokens,
                      const struct llama_scorer *scorer, struct generation *ret, struct fail *fail)
 {
-    const struct tree_node *root = tree_root(reply);
+    const struct json_doc_node *root = json_doc_root(reply);
     int error =
-        reply_ids(reply, tree_get(reply, root, "tokens"), max_tokens, &ret->sampled, fail);
+        reply_ids(reply, json_doc_get(reply, root, "tokens"), max_tokens, &ret->sampled, fail);
     if (error == 0)
         error = read_finish(reply, ret, fail);
     if (error == 0)

@@ -27,13 +27,13 @@ struct llama_scorer {
 };
 
 /* Everything but `seconds` of *ret, which is empty before. -EPROTO with a sentence. */
-int llama_reply_read(const struct tree *reply, size_t prompt_count, uint64_t max_tokens,
+int llama_reply_read(const struct json_doc *reply, size_t prompt_count, uint64_t max_tokens,
                      const struct llama_scorer *scorer, struct generation *ret, struct fail *fail);
 
 /*
  * One entry for `id` out of the reply to a question about one token: that of the sampled token
  * itself, or one of its top_logprobs. 0, or -ENOENT when it is not there.
  */
-int llama_reply_find(const struct tree *reply, uint32_t id, struct llama_score *ret);
+int llama_reply_find(const struct json_doc *reply, uint32_t id, struct llama_score *ret);
 
 #endif

@@ -19,17 +19,17 @@ int reply_count(uint32_t count, uint64_t max_tokens, struct fail *fail)
                           (unsigned long long)max_tokens);
 }
 
-int reply_ids(const struct tree *tree, const struct tree_node *ids, uint64_t max_tokens,
+int reply_ids(const struct json_doc *doc, const struct json_doc_node *ids, uint64_t max_tokens,
               struct tokens *ret, struct fail *fail)
 {
-    const uint32_t count = tree_count(ids);
+    const uint32_t count = json_doc_count(ids);
     if (count == 0)
         return fail_set(fail, -EPROTO, "the engine's answer has no token ids");
     int error = reply_count(count, max_tokens, fail);
-    const struct tree_node *node = tree_first(ids);
-    for (uint32_t i = 0; error == 0 && i < count; i++, node = tree_behind(tree, node)) {
+    const struct json_doc_node *node = json_doc_first(ids);
+    for (uint32_t i = 0; error == 0 && i < count; i++, node = json_doc_behind(doc, node)) {
         uint32_t id;
-        if (!tree_id(node, &id))
+        if (!json_doc_id(node, &id))
             return fail_set(fail, -EPROTO, "token %u of the engine's answer is no id", i);
         if (!tokens_append(ret, &id, 1))
             return fail_set(fail, -ENOMEM, "out of memory");
@@ -37,10 +37,10 @@ int reply_ids(const struct tree *tree, const struct tree_node *ids, uint64_t max
     return error;
 }
 
-int reply_logprob(const struct tree_node *node, size_t i, float *ret, struct fail *fail)
+int reply_logprob(const struct json_doc_node *node, size_t i, float *ret, struct fail *fail)
 {
     double value = 0;
-    if (!tree_number(node, &value))
+    if (!json_doc_number(node, &value))
         return fail_set(fail, -EPROTO, "the engine gave no log-probability for token %zu", i);
     if (value > LOGPROB_EPSILON || value <= LOGPROB_NONE || !isfinite((float)value))
         return fail_set(fail, -EPROTO, "%g for token %zu is not a log-probability", value, i);
@@ -48,12 +48,12 @@ int reply_logprob(const struct tree_node *node, size_t i, float *ret, struct fai
     return 0;
 }
 
-int reply_scored(const struct tree_node *list, const struct tokens *prompt, struct fail *fail)
+int reply_scored(const struct json_doc_node *list, const struct tokens *prompt, struct fail *fail)
 {
-    return tree_count(list) == prompt->count
+    return json_doc_count(list) == prompt->count
                ? 0
                : fail_set(fail, -EPROTO, "the engine scored %u tokens of a prompt of %zu",
-                          tree_count(list), prompt->count);
+                          json_doc_count(list), prompt->count);
 }
 
 int reply_room(struct generation *ret, struct fail *fail)
@@ -73,11 +73,11 @@ static const struct {
     {"error", "", -EIO, "the engine failed in the middle of the call"},
 };
 
-int reply_finish(const struct tree *tree, const struct tree_node *reason, struct generation *ret,
+int reply_finish(const struct json_doc *doc, const struct json_doc_node *reason, struct generation *ret,
                  struct fail *fail)
 {
     for (size_t i = 0; i < sizeof(finishes) / sizeof(*finishes); i++)
-        if (tree_is(tree, reason, finishes[i].reason)) {
+        if (json_doc_is(doc, reason, finishes[i].reason)) {
             snprintf(ret->finish, sizeof(ret->finish), "%s", finishes[i].finish);
             return finishes[i].error < 0
                        ? fail_set(fail, finishes[i].error, "%s", finishes[i].words)
@@ -87,21 +87,21 @@ int reply_finish(const struct tree *tree, const struct tree_node *reason, struct
                     "the engine stopped for another reason than an end of turn or the limit");
 }
 
-int reply_prompt(const struct tree_node *count, size_t prompt_count, struct generation *ret,
+int reply_prompt(const struct json_doc_node *count, size_t prompt_count, struct generation *ret,
                  struct fail *fail)
 {
     ret->prompt_tokens = (uint32_t)prompt_count;
-    if (!count || (tree_id(count, &ret->prompt_tokens) && ret->prompt_tokens == prompt_count))
+    if (!count || (json_doc_id(count, &ret->prompt_tokens) && ret->prompt_tokens == prompt_count))
         return 0;
     return fail_set(fail, -EPROTO, "the engine read a prompt of %u tokens where %zu were sent",
                     ret->prompt_tokens, prompt_count);
 }
 
-int reply_text(const struct tree *tree, const struct tree_node *text, struct generation *ret,
+int reply_text(const struct json_doc *doc, const struct json_doc_node *text, struct generation *ret,
                struct fail *fail)
 {
     AUTO_BUFFER said = {0}, repaired = {0};
-    if (!tree_string(tree, text, &said))
+    if (!json_doc_string(doc, text, &said))
         return said.failed ? fail_set(fail, -ENOMEM, "out of memory")
                            : fail_set(fail, -EPROTO, "the engine's answer has no text");
     utf8_append_repaired(&repaired, buffer_peek(&said));
@@ -187,16 +187,16 @@ static void add_version(struct slice version, struct generation *ret)
                  SLICE_ARG(version));
 }
 
-void reply_versions(const struct tree *tree, const struct tree_node *versions,
+void reply_versions(const struct json_doc *doc, const struct json_doc_node *versions,
                     struct generation *ret)
 {
     AUTO_BUFFER one = {0};
-    if (tree_string(tree, versions, &one))
+    if (json_doc_string(doc, versions, &one))
         add_version(buffer_peek(&one), ret);
-    const struct tree_node *span = tree_first(versions);
-    for (uint32_t i = 0; i < tree_count(versions); i++, span = tree_behind(tree, span)) {
+    const struct json_doc_node *span = json_doc_first(versions);
+    for (uint32_t i = 0; i < json_doc_count(versions); i++, span = json_doc_behind(doc, span)) {
         buffer_clear(&one);
-        if (tree_string(tree, tree_get(tree, span, "version"), &one))
+        if (json_doc_string(doc, json_doc_get(doc, span, "version"), &one))
             add_version(buffer_peek(&one), ret);
     }
 }

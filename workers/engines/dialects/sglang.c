@@ -177,8 +177,8 @@ static int ask_one(struct engine *engine, const struct engine_facts *facts, doub
     AUTO_ANSWER answer = {0};
     int error = ask(engine, facts, &asking, &answer, fail);
     if (error == 0)
-        error = sglang_reply_read(&answer.tree, &prompt, 1, &got, fail);
-    if (error == 0 && !sglang_reply_top(&answer.tree, ret_top))
+        error = sglang_reply_read(&answer.doc, &prompt, 1, &got, fail);
+    if (error == 0 && !sglang_reply_top(&answer.doc, ret_top))
         *ret_top = NAN;
     generation_finish(&got);
     return error;
@@ -232,7 +232,7 @@ static int sglang_generate(struct engine *engine, const struct tokens *prompt,
                             .seed_offset = seed_offset};
     int error = ask(engine, &engine->facts, &asking, &answer, fail);
     if (error == 0)
-        error = sglang_reply_read(&answer.tree, prompt, max_tokens, ret, fail);
+        error = sglang_reply_read(&answer.doc, prompt, max_tokens, ret, fail);
     if (error == 0)
         error = ends_check(engine, ret, fail);
     return error < 0 ? error : saying_check(engine, ret, fail);
@@ -246,7 +246,7 @@ static int sglang_score(struct engine *engine, const struct tokens *ids, size_t 
         .prompt = ids, .sampling = &sampling, .max_tokens = 1, .scores_prompt = true};
     AUTO_ANSWER answer = {0};
     int error = ask(engine, &engine->facts, &asking, &answer, fail);
-    return error < 0 ? error : sglang_reply_scores(&answer.tree, ids, from, ret, fail);
+    return error < 0 ? error : sglang_reply_scores(&answer.doc, ids, from, ret, fail);
 }
 
 const struct dialect dialect_sglang = {

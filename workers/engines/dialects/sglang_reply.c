@@ -3,24 +3,24 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static const struct tree_node *meta_of(const struct tree *tree)
+static const struct json_doc_node *meta_of(const struct json_doc *doc)
 {
-    return tree_get(tree, tree_root(tree), "meta_info");
+    return json_doc_get(doc, json_doc_root(doc), "meta_info");
 }
 
 /* One [log-probability, id, ...]. */
-static int read_entry(const struct tree *tree, const struct tree_node *entry, size_t i,
+static int read_entry(const struct json_doc *doc, const struct json_doc_node *entry, size_t i,
                       uint32_t *id, float *logprob, struct fail *fail)
 {
-    if (!tree_id(tree_at(tree, entry, 1), id))
+    if (!json_doc_id(json_doc_at(doc, entry, 1), id))
         return fail_set(fail, -EPROTO, "token %zu of the engine's answer is no id", i);
-    return reply_logprob(tree_at(tree, entry, 0), i, logprob, fail);
+    return reply_logprob(json_doc_at(doc, entry, 0), i, logprob, fail);
 }
 
-static int read_entries(const struct tree *tree, const struct tree_node *entries,
+static int read_entries(const struct json_doc *doc, const struct json_doc_node *entries,
                         uint64_t max_tokens, struct generation *ret, struct fail *fail)
 {
-    const uint32_t count = tree_count(entries);
+    const uint32_t count = json_doc_count(entries);
     if (count == 0)
         return fail_set(fail, -EPROTO, "the engine's answer has no output_token_logprobs");
     int error = reply_count(count, max_tokens, fail);
@@ -29,10 +29,10 @@ static int read_entries(const struct tree *tree, const struct tree_node *entries
     ret->logprobs = calloc(count, sizeof(*ret->logprobs));
     if (!ret->logprobs)
         return fail_set(fail, -ENOMEM, "out of memory");
-    const struct tree_node *entry = tree_first(entries);
-    for (uint32_t i = 0; i < count; i++, entry = tree_behind(tree, entry)) {
+    const struct json_doc_node *entry = json_doc_first(entries);
+    for (uint32_t i = 0; i < count; i++, entry = json_doc_behind(doc, entry)) {
         uint32_t id;
-        error = read_entry(tree, entry, i, &id, &ret->logprobs[i], fail);
+        error = read_entry(doc, entry, i, &id, &ret->logprobs[i], fail);
         if (error == 0 && !tokens_append(&ret->sampled, &id, 1))
             error = fail_set(fail, -ENOMEM, "out of memory");
         if (error < 0)
@@ -41,55 +41,55 @@ static int read_entries(const struct tree *tree, const struct tree_node *entries
     return 0;
 }
 
-static int check_count(const struct tree_node *count, const struct generation *ret,
+static int check_count(const struct json_doc_node *count, const struct generation *ret,
                        struct fail *fail)
 {
     uint32_t said = 0;
-    return tree_id(count, &said) && said == ret->sampled.count
+    return json_doc_id(count, &said) && said == ret->sampled.count
                ? 0
                : fail_set(fail, -EPROTO,
                           "the engine counts %u sampled tokens and gives log-probabilities for %zu",
                           said, ret->sampled.count);
 }
 
-int sglang_reply_read(const struct tree *tree, const struct tokens *prompt, uint64_t max_tokens,
+int sglang_reply_read(const struct json_doc *doc, const struct tokens *prompt, uint64_t max_tokens,
                       struct generation *ret, struct fail *fail)
 {
-    const struct tree_node *meta = meta_of(tree);
-    const struct tree_node *prompt_tokens = tree_get(tree, meta, "prompt_tokens");
-    const struct tree_node *versions = tree_get(tree, meta, "weight_versions");
+    const struct json_doc_node *meta = meta_of(doc);
+    const struct json_doc_node *prompt_tokens = json_doc_get(doc, meta, "prompt_tokens");
+    const struct json_doc_node *versions = json_doc_get(doc, meta, "weight_versions");
     if (!prompt_tokens)
         return fail_set(fail, -EPROTO, "the engine's answer has no meta_info");
-    int error = reply_finish(tree, tree_get(tree, tree_get(tree, meta, "finish_reason"), "type"),
+    int error = reply_finish(doc, json_doc_get(doc, json_doc_get(doc, meta, "finish_reason"), "type"),
                              ret, fail);
     if (error == 0)
-        error = read_entries(tree, tree_get(tree, meta, "output_token_logprobs"), max_tokens, ret,
+        error = read_entries(doc, json_doc_get(doc, meta, "output_token_logprobs"), max_tokens, ret,
                              fail);
     if (error == 0)
-        error = check_count(tree_get(tree, meta, "completion_tokens"), ret, fail);
+        error = check_count(json_doc_get(doc, meta, "completion_tokens"), ret, fail);
     if (error == 0)
         error = reply_prompt(prompt_tokens, prompt->count, ret, fail);
-    (void)tree_id(tree_get(tree, meta, "cached_tokens"), &ret->cached_tokens);
-    reply_versions(tree, versions ? versions : tree_get(tree, meta, "weight_version"), ret);
-    return error == 0 ? reply_text(tree, tree_get(tree, tree_root(tree), "text"), ret, fail)
+    (void)json_doc_id(json_doc_get(doc, meta, "cached_tokens"), &ret->cached_tokens);
+    reply_versions(doc, versions ? versions : json_doc_get(doc, meta, "weight_version"), ret);
+    return error == 0 ? reply_text(doc, json_doc_get(doc, json_doc_root(doc), "text"), ret, fail)
                       : error;
 }
 
-bool sglang_reply_top(const struct tree *tree, double *ret)
+bool sglang_reply_top(const struct json_doc *doc, double *ret)
 {
-    const struct tree_node *tops = tree_get(tree, meta_of(tree), "output_top_logprobs");
-    return tree_number(tree_first(tree_first(tree_first(tops))), ret);
+    const struct json_doc_node *tops = json_doc_get(doc, meta_of(doc), "output_top_logprobs");
+    return json_doc_number(json_doc_first(json_doc_first(json_doc_first(tops))), ret);
 }
 
-int sglang_reply_scores(const struct tree *tree, const struct tokens *ids, size_t from, float *ret,
+int sglang_reply_scores(const struct json_doc *doc, const struct tokens *ids, size_t from, float *ret,
                         struct fail *fail)
 {
-    const struct tree_node *list = tree_get(tree, meta_of(tree), "input_token_logprobs");
-    const struct tree_node *entry = tree_first(list);
+    const struct json_doc_node *list = json_doc_get(doc, meta_of(doc), "input_token_logprobs");
+    const struct json_doc_node *entry = json_doc_first(list);
     int error = reply_scored(list, ids, fail);
-    for (size_t i = 0; error == 0 && i < ids->count; i++, entry = tree_behind(tree, entry)) {
+    for (size_t i = 0; error == 0 && i < ids->count; i++, entry = json_doc_behind(doc, entry)) {
         uint32_t id = 0;
-        error = i < from ? 0 : read_entry(tree, entry, i, &id, &ret[i - from], fail);
+        error = i < from ? 0 : read_entry(doc, entry, i, &id, &ret[i - from], fail);
         if (error == 0 && i >= from && id != ids->ids[i])
             error = fail_set(fail, -EPROTO, "the engine scored another token at %zu", i);
     }

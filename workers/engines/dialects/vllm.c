@@ -131,7 +131,7 @@ static int ask_one(struct engine *engine, const struct engine_facts *facts, doub
     struct generation got = {0};
     if (error == 0)
         error = (facts->has_generate ? vllm_reply_generate : vllm_reply_complete)(
-            &ret->tree, &prompt, 1, &got, fail);
+            &ret->doc, &prompt, 1, &got, fail);
     generation_finish(&got);
     return error;
 }
@@ -144,7 +144,7 @@ static int learn_mode(struct engine *engine, struct engine_facts *facts,
     int error = ask_one(engine, facts, 2, &at_2, fail);
     if (error < 0)
         return error;
-    bool told = vllm_reply_top(&at_1->tree, &one) && vllm_reply_top(&at_2.tree, &two);
+    bool told = vllm_reply_top(&at_1->doc, &one) && vllm_reply_top(&at_2.doc, &two);
     snprintf(facts->logprobs_mode, sizeof(facts->logprobs_mode), "%s",
              told ? logprobs_mode_of(one, two) : "unknown");
     return 0;
@@ -274,7 +274,7 @@ int vllm_generate(struct engine *engine, const struct tokens *prompt,
     if (error < 0)
         return error;
     error = (engine->facts.has_generate ? vllm_reply_generate : vllm_reply_complete)(
-        &answer.tree, prompt, max_tokens, ret, fail);
+        &answer.doc, prompt, max_tokens, ret, fail);
     if (error == 0)
         error = ends_check(engine, ret, fail);
     return error < 0 ? error : saying_check(engine, ret, fail);
@@ -291,7 +291,7 @@ int vllm_score(struct engine *engine, const struct tokens *ids, size_t from, flo
         .prompt = ids, .sampling = &sampling, .max_tokens = 1, .has_prompt_logprobs = true};
     AUTO_ANSWER answer = {0};
     int error = ask(engine, &engine->facts, &asking, &answer, fail);
-    return error < 0 ? error : vllm_reply_scores(&answer.tree, ids, from, ret, fail);
+    return error < 0 ? error : vllm_reply_scores(&answer.doc, ids, from, ret, fail);
 }
 
 static int vllm_count_calls(struct engine *engine, uint64_t *ret, struct fail *fail)

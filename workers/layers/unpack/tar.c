@@ -159,7 +159,7 @@ static mode_t own_umask(void)
     return mask;
 }
 
-static void tree_finish(struct tree *tree)
+static void json_doc_finish(struct tree *tree)
 {
     crew_destroy(&tree->crew);
     buffer_finish(&tree->content);
@@ -193,6 +193,6 @@ int layer_tar_unpack(int root, struct frame_reader *tar, const atomic_bool *stop
     if (code == 0)
         code = layer_pending_apply(&tree);
     *ret_bytes = tree.bytes + tree.entries * DISK_BLOCK;
-    tree_finish(&tree);
+    json_doc_finish(&tree);
     return code;
 }

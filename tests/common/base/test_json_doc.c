@@ -14,37 +14,37 @@
 #include <time.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/json_tree.h"
+#include "common/base/json_doc.h"
 
-static void assert_same(const struct tree *tree, const struct tree_node *node, const json_t *json);
+static void assert_same(const struct json_doc *doc, const struct json_doc_node *node, const json_t *json);
 
-static void assert_same_object(const struct tree *tree, const struct tree_node *node,
+static void assert_same_object(const struct json_doc *doc, const struct json_doc_node *node,
                                const json_t *json)
 {
     const char *name;
     json_t *value;
     assert_int_equal(node->count, json_object_size(json));
     json_object_foreach((json_t *)json, name, value)
-        assert_same(tree, tree_get(tree, node, name), value);
+        assert_same(doc, json_doc_get(doc, node, name), value);
 }
 
-static void assert_same(const struct tree *tree, const struct tree_node *node, const json_t *json)
+static void assert_same(const struct json_doc *doc, const struct json_doc_node *node, const json_t *json)
 {
     double number;
     assert_non_null(node);
     switch (json_typeof(json)) {
     case JSON_OBJECT:
-        assert_same_object(tree, node, json);
+        assert_same_object(doc, node, json);
         break;
     case JSON_ARRAY:
-        assert_int_equal(tree_count(node), json_array_size(json));
+        assert_int_equal(json_doc_count(node), json_array_size(json));
         for (uint32_t i = 0; i < node->count; i++)
-            assert_same(tree, tree_at(tree, node, i), json_array_get(json, i));
-        assert_null(tree_at(tree, node, node->count));
+            assert_same(doc, json_doc_at(doc, node, i), json_array_get(json, i));
+        assert_null(json_doc_at(doc, node, node->count));
         break;
     case JSON_STRING: {
         AUTO_BUFFER text = {0};
-        assert_true(tree_string(tree, node, &text));
+        assert_true(json_doc_string(doc, node, &text));
         assert_int_equal(text.len, json_string_length(json));
         assert_memory_equal(text.data ? text.data : (uint8_t *)"", json_string_value(json),
                             text.len);
@@ -52,30 +52,30 @@ static void assert_same(const struct tree *tree, const struct tree_node *node, c
     }
     case JSON_INTEGER:
     case JSON_REAL:
-        assert_true(tree_number(node, &number));
+        assert_true(json_doc_number(node, &number));
         assert_true(number == json_number_value(json));
         break;
     default:
-        assert_int_equal(node->kind, json_is_null(json)    ? TREE_NULL
-                                     : json_is_true(json) ? TREE_TRUE
-                                                          : TREE_FALSE);
+        assert_int_equal(node->kind, json_is_null(json)    ? JSON_DOC_NULL
+                                     : json_is_true(json) ? JSON_DOC_TRUE
+                                                          : JSON_DOC_FALSE);
     }
 }
 
 static void assert_agrees(const char *text)
 {
-    struct tree tree;
+    struct json_doc doc;
     struct fail fail = {0};
     json_t *json = json_loads(
         text, JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL);
-    int error = tree_parse(slice_from_str(text), &tree, &fail);
+    int error = json_doc_parse(slice_from_str(text), &doc, &fail);
     if ((error == 0) != (json != NULL))
         fail_msg("%.80s: %s", text, error ? fail.text : "jansson refuses it");
     if (json)
-        assert_same(&tree, tree_root(&tree), json);
+        assert_same(&doc, json_doc_root(&doc), json);
     else
         assert_true(error == -EPROTO && fail.text[0]);
-    tree_finish(&tree);
+    json_doc_finish(&doc);
     json_decref(json);
 }
 
@@ -116,14 +116,14 @@ static void a_name_twice_in_one_object_is_refused(void **state)
         "{\"a\":{\"a\":{\"a\":1}},\"b\":{\"a\":1}}", "[{\"a\":1},{\"a\":1}]", "{\"a\":1,\"A\":1,\"a \":1}",
         "{\"\\u0061\":1,\"\\u0062\":1,\"c\":1}", "{\"a\":\"a\"}"};
     for (size_t i = 0; i < sizeof(twice) / sizeof(*twice); i++) {
-        struct tree tree;
+        struct json_doc doc;
         struct fail fail = {0};
         assert_agrees(twice[i]);
-        assert_int_equal(tree_parse(slice_from_str(twice[i]), &tree, &fail), -EPROTO);
+        assert_int_equal(json_doc_parse(slice_from_str(twice[i]), &doc, &fail), -EPROTO);
         assert_non_null(strstr(fail.text, "gives a key twice"));
-        tree_finish(&tree);
-        assert_int_equal(tree_parse(slice_from_str(once[i]), &tree, &fail), 0);
-        tree_finish(&tree);
+        json_doc_finish(&doc);
+        assert_int_equal(json_doc_parse(slice_from_str(once[i]), &doc, &fail), 0);
+        json_doc_finish(&doc);
     }
 }
 
@@ -148,17 +148,17 @@ static void a_million_bytes_of_names_are_read_at_once(void **state)
 {
     (void)state;
     AUTO_BUFFER text = {0};
-    struct tree tree;
+    struct json_doc doc;
     struct fail fail = {0};
     buffer_append_str(&text, "{\"\":0");
     for (int i = 0; text.len < 1 << 20; i++)
         buffer_printf(&text, ",\"%x\":0", i);
     buffer_append_str(&text, "}");
     const clock_t start = clock();
-    assert_int_equal(tree_parse(buffer_peek(&text), &tree, &fail), 0);
+    assert_int_equal(json_doc_parse(buffer_peek(&text), &doc, &fail), 0);
     assert_true((double)(clock() - start) / CLOCKS_PER_SEC < 2); /* 130,000 squared would be minutes */
-    assert_true(tree_root(&tree)->count > 100000);
-    tree_finish(&tree);
+    assert_true(json_doc_root(&doc)->count > 100000);
+    json_doc_finish(&doc);
 }
 
 /* Every number of a trajectory's precision, to the last bit as strtod has it. */
@@ -170,14 +170,14 @@ static void numbers_are_what_strtod_makes_of_them(void **state)
     for (int i = 0; i < 20000; i++) {
         char text[64];
         double value = -(double)rand() / RAND_MAX * pow(10, rand() % 12 - 8), got;
-        struct tree tree;
+        struct json_doc doc;
         struct fail fail = {0};
         snprintf(text, sizeof(text), formats[i % 5], value);
-        assert_int_equal(tree_parse(slice_from_str(text), &tree, &fail), 0);
-        assert_true(tree_number(tree_root(&tree), &got));
+        assert_int_equal(json_doc_parse(slice_from_str(text), &doc, &fail), 0);
+        assert_true(json_doc_number(json_doc_root(&doc), &got));
         if (got != strtod(text, NULL))
             fail_msg("%s is read as %.17g", text, got);
-        tree_finish(&tree);
+        json_doc_finish(&doc);
     }
 }
 
@@ -185,30 +185,30 @@ static void lone_surrogates_become_replacements(void **state)
 {
     (void)state;
     AUTO_BUFFER text = {0};
-    struct tree tree;
+    struct json_doc doc;
     struct fail fail = {0};
     assert_int_equal(
-        tree_parse(slice_from_str("\"a\\ud83d\\u0041 \\ude00\\ud83d\""), &tree, &fail), 0);
-    assert_true(tree_string(&tree, tree_root(&tree), &text));
+        json_doc_parse(slice_from_str("\"a\\ud83d\\u0041 \\ude00\\ud83d\""), &doc, &fail), 0);
+    assert_true(json_doc_string(&doc, json_doc_root(&doc), &text));
     assert_true(slice_is(buffer_peek(&text),
                          "a\xef\xbf\xbd"
                          "A \xef\xbf\xbd\xef\xbf\xbd"));
-    tree_finish(&tree);
+    json_doc_finish(&doc);
 }
 
 static void depth_has_a_limit(void **state)
 {
     (void)state;
-    char text[2 * TREE_LEVELS_MAX + 3];
-    struct tree tree;
+    char text[2 * JSON_DOC_LEVELS_MAX + 3];
+    struct json_doc doc;
     struct fail fail = {0};
-    for (int levels = TREE_LEVELS_MAX; levels <= TREE_LEVELS_MAX + 1; levels++) {
+    for (int levels = JSON_DOC_LEVELS_MAX; levels <= JSON_DOC_LEVELS_MAX + 1; levels++) {
         memset(text, '[', (size_t)levels);
         memset(text + levels, ']', (size_t)levels);
         text[2 * levels] = '\0';
-        assert_int_equal(tree_parse(slice_from_str(text), &tree, &fail),
-                         levels > TREE_LEVELS_MAX ? -EPROTO : 0);
-        tree_finish(&tree);
+        assert_int_equal(json_doc_parse(slice_from_str(text), &doc, &fail),
+                         levels > JSON_DOC_LEVELS_MAX ? -EPROTO : 0);
+        json_doc_finish(&doc);
     }
 }
 
@@ -221,17 +221,17 @@ static void no_damage_reads_beyond_the_text(void **state)
     for (size_t len = 0; len < sizeof(whole) - 1; len++)
         for (int how = 0; how < 6; how++) {
             AUTO_FREE char *exact = malloc(len + 1);
-            struct tree tree;
+            struct json_doc doc;
             struct fail fail = {0};
             memcpy(exact, whole, len);
             exact[len] = "\0\"\\[}9"[how];
-            if (tree_parse(slice_of(exact, len + (how > 0)), &tree, &fail) == 0) {
+            if (json_doc_parse(slice_of(exact, len + (how > 0)), &doc, &fail) == 0) {
                 AUTO_BUFFER text = {0};
-                tree_get(&tree, tree_root(&tree), "choices");
-                for (size_t i = 0; i < tree.count; i++)
-                    tree_string(&tree, &tree.nodes[i], &text);
+                json_doc_get(&doc, json_doc_root(&doc), "choices");
+                for (size_t i = 0; i < doc.count; i++)
+                    json_doc_string(&doc, &doc.nodes[i], &text);
             }
-            tree_finish(&tree);
+            json_doc_finish(&doc);
         }
 }
 

@@ -1,4 +1,4 @@
-#include "common/base/json_tree_inside.h"
+#include "common/base/json_doc_inside.h"
 
 #include <errno.h>
 #include <math.h>
@@ -6,22 +6,22 @@
 
 enum { NUMBER_MAX = 64 }; /* bytes of one that is not an integer */
 
-struct tree_reader {
-    struct tree *tree;
+struct json_doc_reader {
+    struct json_doc *doc;
     const uint8_t *at, *end;
     bool no_memory, has_twice; /* why it could not be read, if it was not the form */
 };
 
 /* ---- pieces of text ---------------------------------------------------------------------- */
 
-static void skip_blanks(struct tree_reader *reader)
+static void skip_blanks(struct json_doc_reader *reader)
 {
     while (reader->at < reader->end && (*reader->at == ' ' || *reader->at == '\n' ||
                                         *reader->at == '\t' || *reader->at == '\r'))
         reader->at++;
 }
 
-static bool take(struct tree_reader *reader, char wanted)
+static bool take(struct json_doc_reader *reader, char wanted)
 {
     skip_blanks(reader);
     if (reader->at == reader->end || *reader->at != wanted)
@@ -30,7 +30,7 @@ static bool take(struct tree_reader *reader, char wanted)
     return true;
 }
 
-static bool take_word(struct tree_reader *reader, const char *word)
+static bool take_word(struct json_doc_reader *reader, const char *word)
 {
     size_t len = strlen(word);
     if ((size_t)(reader->end - reader->at) < len || memcmp(reader->at, word, len) != 0)
@@ -40,27 +40,27 @@ static bool take_word(struct tree_reader *reader, const char *word)
 }
 
 /* A new node, or UINT32_MAX. Nodes move: hold their indices. */
-static uint32_t add_node(struct tree_reader *reader, enum tree_kind kind)
+static uint32_t add_node(struct json_doc_reader *reader, enum json_doc_kind kind)
 {
-    struct tree *tree = reader->tree;
-    if (tree->count == tree->capacity) {
-        size_t capacity = tree->capacity ? tree->capacity * 2 : 64;
-        struct tree_node *nodes =
-            capacity < UINT32_MAX ? realloc(tree->nodes, capacity * sizeof(*nodes)) : NULL;
+    struct json_doc *doc = reader->doc;
+    if (doc->count == doc->capacity) {
+        size_t capacity = doc->capacity ? doc->capacity * 2 : 64;
+        struct json_doc_node *nodes =
+            capacity < UINT32_MAX ? realloc(doc->nodes, capacity * sizeof(*nodes)) : NULL;
         if (!nodes) {
             reader->no_memory = true;
             return UINT32_MAX;
         }
-        tree->nodes = nodes;
-        tree->capacity = capacity;
+        doc->nodes = nodes;
+        doc->capacity = capacity;
     }
-    tree->nodes[tree->count] = (struct tree_node){.kind = kind};
-    return (uint32_t)tree->count++;
+    doc->nodes[doc->count] = (struct json_doc_node){.kind = kind};
+    return (uint32_t)doc->count++;
 }
 
-static bool close_node(struct tree_reader *reader, uint32_t index)
+static bool close_node(struct json_doc_reader *reader, uint32_t index)
 {
-    reader->tree->nodes[index].next = (uint32_t)reader->tree->count;
+    reader->doc->nodes[index].next = (uint32_t)reader->doc->count;
     return true;
 }
 
@@ -72,7 +72,7 @@ static bool is_hex(uint8_t c)
 }
 
 /* Behind a backslash. */
-static bool skip_escape(struct tree_reader *reader)
+static bool skip_escape(struct json_doc_reader *reader)
 {
     if (reader->at == reader->end || !strchr("\"\\/bfnrtu", *reader->at) || !*reader->at)
         return false;
@@ -98,7 +98,7 @@ static bool is_plain(uint8_t c)
 }
 
 /* Over all that stands for itself, eight bytes at a time. */
-static void skip_plain(struct tree_reader *reader)
+static void skip_plain(struct json_doc_reader *reader)
 {
     const uint8_t *at = reader->at;
     for (uint64_t word; reader->end - at >= (ptrdiff_t)sizeof(word); at += sizeof(word)) {
@@ -111,15 +111,15 @@ static void skip_plain(struct tree_reader *reader)
     reader->at = at;
 }
 
-static bool read_string(struct tree_reader *reader)
+static bool read_string(struct json_doc_reader *reader)
 {
     if (!take(reader, '"'))
         return false;
-    uint32_t index = add_node(reader, TREE_STRING);
+    uint32_t index = add_node(reader, JSON_DOC_STRING);
     if (index == UINT32_MAX)
         return false;
     const uint8_t *from = reader->at;
-    struct tree_node *node = &reader->tree->nodes[index];
+    struct json_doc_node *node = &reader->doc->nodes[index];
     for (skip_plain(reader); reader->at < reader->end && *reader->at == '\\'; skip_plain(reader)) {
         reader->at++;
         node->has_escapes = true;
@@ -128,7 +128,7 @@ static bool read_string(struct tree_reader *reader)
     }
     if (reader->at == reader->end || *reader->at != '"')
         return false;
-    node->from = (uint32_t)(from - reader->tree->text.data);
+    node->from = (uint32_t)(from - reader->doc->text.data);
     node->len = (uint32_t)(reader->at++ - from);
     return close_node(reader, index);
 }
@@ -199,10 +199,10 @@ static bool read_short_real(const uint8_t *at, const uint8_t *end, double *ret)
     return true;
 }
 
-static bool read_real(const uint8_t *at, const uint8_t *end, struct tree_node *node)
+static bool read_real(const uint8_t *at, const uint8_t *end, struct json_doc_node *node)
 {
     char text[NUMBER_MAX];
-    node->kind = TREE_REAL;
+    node->kind = JSON_DOC_REAL;
     if (read_short_real(at, end, &node->real))
         return true;
     if ((size_t)(end - at) >= sizeof(text))
@@ -213,14 +213,14 @@ static bool read_real(const uint8_t *at, const uint8_t *end, struct tree_node *n
     return isfinite(node->real);
 }
 
-static bool read_number(struct tree_reader *reader)
+static bool read_number(struct json_doc_reader *reader)
 {
     bool is_integer = false;
     const uint8_t *at = reader->at, *end = number_end(at, reader->end, &is_integer);
-    uint32_t index = end ? add_node(reader, TREE_INTEGER) : UINT32_MAX;
+    uint32_t index = end ? add_node(reader, JSON_DOC_INTEGER) : UINT32_MAX;
     if (index == UINT32_MAX)
         return false;
-    struct tree_node *node = &reader->tree->nodes[index];
+    struct json_doc_node *node = &reader->doc->nodes[index];
     reader->at = end;
     if (!is_integer || end - at > 18)
         return read_real(at, end, node) && close_node(reader, index);
@@ -232,11 +232,11 @@ static bool read_number(struct tree_reader *reader)
     return close_node(reader, index);
 }
 
-static bool read_value(struct tree_reader *reader, int level);
+static bool read_value(struct json_doc_reader *reader, int level);
 
-static bool read_array(struct tree_reader *reader, int level)
+static bool read_array(struct json_doc_reader *reader, int level)
 {
-    uint32_t index = add_node(reader, TREE_ARRAY), count = 0;
+    uint32_t index = add_node(reader, JSON_DOC_ARRAY), count = 0;
     if (index == UINT32_MAX)
         return false;
     if (!take(reader, ']')) {
@@ -248,21 +248,21 @@ static bool read_array(struct tree_reader *reader, int level)
         if (!take(reader, ']'))
             return false;
     }
-    reader->tree->nodes[index].count = count;
+    reader->doc->nodes[index].count = count;
     return close_node(reader, index);
 }
 
-static bool check_names(struct tree_reader *reader, uint32_t object)
+static bool check_names(struct json_doc_reader *reader, uint32_t object)
 {
-    const int unique = tree_names_are_unique(reader->tree, &reader->tree->nodes[object]);
+    const int unique = json_doc_names_are_unique(reader->doc, &reader->doc->nodes[object]);
     reader->no_memory |= unique < 0;
     reader->has_twice |= unique == 0;
     return unique == 1;
 }
 
-static bool read_object(struct tree_reader *reader, int level)
+static bool read_object(struct json_doc_reader *reader, int level)
 {
-    uint32_t index = add_node(reader, TREE_OBJECT), count = 0;
+    uint32_t index = add_node(reader, JSON_DOC_OBJECT), count = 0;
     if (index == UINT32_MAX)
         return false;
     if (!take(reader, '}')) {
@@ -274,16 +274,16 @@ static bool read_object(struct tree_reader *reader, int level)
         if (!take(reader, '}'))
             return false;
     }
-    reader->tree->nodes[index].count = count;
+    reader->doc->nodes[index].count = count;
     return close_node(reader, index) && check_names(reader, index);
 }
 
-static bool read_word(struct tree_reader *reader)
+static bool read_word(struct json_doc_reader *reader)
 {
     static const struct {
         const char *word;
-        enum tree_kind kind;
-    } words[] = {{"null", TREE_NULL}, {"false", TREE_FALSE}, {"true", TREE_TRUE}};
+        enum json_doc_kind kind;
+    } words[] = {{"null", JSON_DOC_NULL}, {"false", JSON_DOC_FALSE}, {"true", JSON_DOC_TRUE}};
     for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
         if (take_word(reader, words[i].word)) {
             uint32_t index = add_node(reader, words[i].kind);
@@ -292,10 +292,10 @@ static bool read_word(struct tree_reader *reader)
     return false;
 }
 
-static bool read_value(struct tree_reader *reader, int level)
+static bool read_value(struct json_doc_reader *reader, int level)
 {
     skip_blanks(reader);
-    if (reader->at == reader->end || level == TREE_LEVELS_MAX)
+    if (reader->at == reader->end || level == JSON_DOC_LEVELS_MAX)
         return false;
     switch (*reader->at) {
     case '{':
@@ -315,12 +315,12 @@ static bool read_value(struct tree_reader *reader, int level)
     }
 }
 
-int tree_parse(struct slice text, struct tree *ret, struct fail *fail)
+int json_doc_parse(struct slice text, struct json_doc *ret, struct fail *fail)
 {
-    *ret = (struct tree){.text = text};
+    *ret = (struct json_doc){.text = text};
     if (text.len >= UINT32_MAX)
         return fail_set(fail, -EPROTO, "the answer is too long");
-    struct tree_reader reader = {.tree = ret, .at = text.data, .end = text.data + text.len};
+    struct json_doc_reader reader = {.doc = ret, .at = text.data, .end = text.data + text.len};
     if (read_value(&reader, 0)) {
         skip_blanks(&reader);
         if (reader.at == reader.end)
@@ -334,8 +334,8 @@ int tree_parse(struct slice text, struct tree *ret, struct fail *fail)
                     text.len ? (size_t)(reader.at - text.data) : 0);
 }
 
-void tree_finish(struct tree *tree)
+void json_doc_finish(struct json_doc *doc)
 {
-    free(tree->nodes);
-    *tree = (struct tree){0};
+    free(doc->nodes);
+    *doc = (struct json_doc){0};
 }

@@ -1,77 +1,77 @@
-/* json_tree_look.c - what a tree says, member by member. */
-#include "common/base/json_tree.h"
+/* json_doc_look.c - what a document says, member by member. */
+#include "common/base/json_doc.h"
 
 /* ---- looking up -------------------------------------------------------------------------- */
 
-const struct tree_node *tree_root(const struct tree *tree)
+const struct json_doc_node *json_doc_root(const struct json_doc *doc)
 {
-    return tree->count ? tree->nodes : NULL;
+    return doc->count ? doc->nodes : NULL;
 }
 
-struct slice tree_raw(const struct tree *tree, const struct tree_node *string)
+struct slice json_doc_raw(const struct json_doc *doc, const struct json_doc_node *string)
 {
-    return slice_of(tree->text.data + string->from, string->len);
+    return slice_of(doc->text.data + string->from, string->len);
 }
 
-const struct tree_node *tree_get(const struct tree *tree, const struct tree_node *object,
+const struct json_doc_node *json_doc_get(const struct json_doc *doc, const struct json_doc_node *object,
                                  const char *name)
 {
-    if (!object || object->kind != TREE_OBJECT)
+    if (!object || object->kind != JSON_DOC_OBJECT)
         return NULL;
-    const struct tree_node *at = object + 1;
+    const struct json_doc_node *at = object + 1;
     for (uint32_t i = 0; i < object->count; i++) {
-        const struct tree_node *value = at + 1;
-        if (slice_is(tree_raw(tree, at), name))
+        const struct json_doc_node *value = at + 1;
+        if (slice_is(json_doc_raw(doc, at), name))
             return value;
-        at = tree->nodes + value->next;
+        at = doc->nodes + value->next;
     }
     return NULL;
 }
 
-uint32_t tree_count(const struct tree_node *array)
+uint32_t json_doc_count(const struct json_doc_node *array)
 {
-    return array && array->kind == TREE_ARRAY ? array->count : 0;
+    return array && array->kind == JSON_DOC_ARRAY ? array->count : 0;
 }
 
-const struct tree_node *tree_first(const struct tree_node *array)
+const struct json_doc_node *json_doc_first(const struct json_doc_node *array)
 {
-    return tree_count(array) ? array + 1 : NULL;
+    return json_doc_count(array) ? array + 1 : NULL;
 }
 
-const struct tree_node *tree_behind(const struct tree *tree, const struct tree_node *node)
+const struct json_doc_node *json_doc_behind(const struct json_doc *doc, const struct json_doc_node *node)
 {
-    return tree->nodes + node->next;
+    return doc->nodes + node->next;
 }
 
-const struct tree_node *tree_at(const struct tree *tree, const struct tree_node *array, uint32_t at)
+const struct json_doc_node *json_doc_at(const struct json_doc *doc, const struct json_doc_node *array, uint32_t at)
 {
-    if (at >= tree_count(array))
+    if (at >= json_doc_count(array))
         return NULL;
-    const struct tree_node *node = array + 1;
+    const struct json_doc_node *node = array + 1;
     while (at-- > 0)
-        node = tree_behind(tree, node);
+        node = json_doc_behind(doc, node);
     return node;
 }
 
-bool tree_id(const struct tree_node *node, uint32_t *ret)
+bool json_doc_id(const struct json_doc_node *node, uint32_t *ret)
 {
-    if (!node || node->kind != TREE_INTEGER || node->integer < 0 || node->integer > INT32_MAX)
+    if (!node || node->kind != JSON_DOC_INTEGER || node->integer < 0 || node->integer > INT32_MAX)
         return false;
     *ret = (uint32_t)node->integer;
     return true;
 }
 
-bool tree_number(const struct tree_node *node, double *ret)
+bool json_doc_number(const struct json_doc_node *node, double *ret)
 {
-    if (!node || (node->kind != TREE_INTEGER && node->kind != TREE_REAL))
+    if (!node || (node->kind != JSON_DOC_INTEGER && node->kind != JSON_DOC_REAL))
         return false;
-    *ret = node->kind == TREE_REAL ? node->real : (double)node->integer;
+    *ret = node->kind == JSON_DOC_REAL ? node->real : (double)node->integer;
     return true;
 }
 
-bool tree_is(const struct tree *tree, const struct tree_node *node, const char *string)
+bool json_doc_is(const struct json_doc *doc, const struct json_doc_node *node, const char *string)
 {
-    return node && node->kind == TREE_STRING && slice_is(tree_raw(tree, node), string);
+    return node && node->kind == JSON_DOC_STRING && slice_is(json_doc_raw(doc, node), string);
 }
 
 /* ---- strings ----------------------------------------------------------------------------- */
@@ -127,11 +127,11 @@ static size_t append_escape(struct slice rest, struct buffer *ret)
     return 6;
 }
 
-bool tree_string(const struct tree *tree, const struct tree_node *node, struct buffer *ret)
+bool json_doc_string(const struct json_doc *doc, const struct json_doc_node *node, struct buffer *ret)
 {
-    if (!node || node->kind != TREE_STRING)
+    if (!node || node->kind != JSON_DOC_STRING)
         return false;
-    struct slice rest = tree_raw(tree, node);
+    struct slice rest = json_doc_raw(doc, node);
     if (!node->has_escapes)
         return buffer_append(ret, rest.data, rest.len);
     while (rest.len > 0) {

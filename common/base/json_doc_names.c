@@ -1,11 +1,11 @@
-/* json_tree_names.c - a name given twice is found by comparing a few, and by hashing many. */
+/* json_doc_names.c - a name given twice is found by comparing a few, and by hashing many. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
 #include "common/base/chance.h"
 #include "common/base/cleanup.h"
-#include "common/base/json_tree_inside.h"
+#include "common/base/json_doc_inside.h"
 
 enum { FEW = 16 };
 
@@ -53,13 +53,13 @@ static int are_many_unique(const struct slice *names, size_t count)
 }
 
 /* Names as they are meant, those with escapes in `decoded`; false: no memory. */
-static bool collect(const struct tree *tree, const struct tree_node *object, struct slice *names,
+static bool collect(const struct json_doc *doc, const struct json_doc_node *object, struct slice *names,
                     struct buffer *decoded)
 {
-    const struct tree_node *name = object + 1;
+    const struct json_doc_node *name = object + 1;
     size_t escaped = 0;
-    for (uint32_t i = 0; i < object->count; i++, name = tree_behind(tree, name + 1)) {
-        names[i] = tree_raw(tree, name);
+    for (uint32_t i = 0; i < object->count; i++, name = json_doc_behind(doc, name + 1)) {
+        names[i] = json_doc_raw(doc, name);
         escaped += name->has_escapes ? names[i].len : 0;
     }
     if (escaped == 0)
@@ -67,9 +67,9 @@ static bool collect(const struct tree *tree, const struct tree_node *object, str
     if (!buffer_reserve(decoded, escaped)) /* at once, so that no bytes move */
         return false;
     name = object + 1;
-    for (uint32_t i = 0; i < object->count; i++, name = tree_behind(tree, name + 1)) {
+    for (uint32_t i = 0; i < object->count; i++, name = json_doc_behind(doc, name + 1)) {
         const size_t from = decoded->len;
-        if (name->has_escapes && !tree_string(tree, name, decoded))
+        if (name->has_escapes && !json_doc_string(doc, name, decoded))
             return false;
         if (name->has_escapes)
             names[i] = slice_of(decoded->data + from, decoded->len - from);
@@ -77,7 +77,7 @@ static bool collect(const struct tree *tree, const struct tree_node *object, str
     return true;
 }
 
-int tree_names_are_unique(const struct tree *tree, const struct tree_node *object)
+int json_doc_names_are_unique(const struct json_doc *doc, const struct json_doc_node *object)
 {
     struct slice few[FEW];
     AUTO_FREE struct slice *many = NULL;
@@ -86,7 +86,7 @@ int tree_names_are_unique(const struct tree *tree, const struct tree_node *objec
         return 1;
     if (object->count > FEW && !(many = calloc(object->count, sizeof(*many))))
         return -ENOMEM;
-    if (!collect(tree, object, many ? many : few, &decoded))
+    if (!collect(doc, object, many ? many : few, &decoded))
         return -ENOMEM;
     return many ? are_many_unique(many, object->count) : are_few_unique(few, object->count);
 }

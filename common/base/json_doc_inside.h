@@ -1,0 +1,13 @@
+/* json_doc_inside.h - what the files of json_doc.h share. */
+#ifndef SLUICE_COMMON_BASE_JSON_DOC_INSIDE_H
+#define SLUICE_COMMON_BASE_JSON_DOC_INSIDE_H
+
+#include "common/base/json_doc.h"
+
+/*
+ * Whether all members of an object have names of their own, escapes read: in time proportional to
+ * the object's text, whoever wrote it. 1, 0 or -ENOMEM.
+ */
+int json_doc_names_are_unique(const struct json_doc *doc, const struct json_doc_node *object);
+
+#endif
