@@ -10,7 +10,7 @@
 #include "common/base/cleanup.h"
 #include "common/digest/digest.h"
 #include "workers/layers/dir.h"
-#include "workers/layers/frame.h"
+#include "workers/layers/lz4_stream.h"
 #include "workers/runtime/offload.h"
 #include "workers/files/dirtree.h"
 
@@ -94,14 +94,14 @@ static int shelve(const char *store, const char *from, int fd, const char *diges
 /* ---- packing ------------------------------------------------------------------------------ */
 
 struct squeeze {
-    struct frame_pack *pack;
+    struct lz4_pack *pack;
     struct fail fail;
 };
 
 static int squeeze_work(void *arg, const atomic_bool *stop)
 {
     struct squeeze *squeeze = arg;
-    int code = frame_pack(squeeze->pack, stop, &squeeze->fail);
+    int code = lz4_pack(squeeze->pack, stop, &squeeze->fail);
     shutdown(squeeze->pack->tar, SHUT_RDWR); /* who packs is not left waiting */
     return code;
 }
@@ -113,7 +113,7 @@ static enum fault fault_of_frame(int code)
 }
 
 /* The sandbox packs while what it has packed becomes a frame. Both fail when one does: that one says why. */
-static int pack_and_squeeze(struct sandbox *sandbox, struct frame_pack *pack, enum fault *fault, struct fail *fail)
+static int pack_and_squeeze(struct sandbox *sandbox, struct lz4_pack *pack, enum fault *fault, struct fail *fail)
 {
     int ends[2];
     uint64_t bytes = 0;
@@ -140,7 +140,7 @@ static int pack_and_squeeze(struct sandbox *sandbox, struct frame_pack *pack, en
     }
     if (packed == 0 && pack->size == bytes)
         return 0;
-    frame_discard(pack);
+    lz4_discard(pack);
     return packed < 0 ? fail_set(fail, packed, "%s", packing.text)
                       : fail_set(fail, -EIO, "of %llu packed bytes %llu came", (unsigned long long)bytes,
                                  (unsigned long long)pack->size);
@@ -148,7 +148,7 @@ static int pack_and_squeeze(struct sandbox *sandbox, struct frame_pack *pack, en
 
 struct seal {
     const struct layers *layers;
-    const struct frame_pack *pack;
+    const struct lz4_pack *pack;
     struct fail *fail;
 };
 
@@ -160,7 +160,7 @@ static int seal_work(void *arg, const atomic_bool *stop)
 }
 
 /* The frame becomes the layer, inline or in the store; without files there is none. */
-static int seal(const struct layers *layers, struct frame_pack *pack, struct layer *ret, struct fail *fail)
+static int seal(const struct layers *layers, struct lz4_pack *pack, struct layer *ret, struct fail *fail)
 {
     int code = 0;
     if (pack->fd >= 0)
@@ -170,7 +170,7 @@ static int seal(const struct layers *layers, struct frame_pack *pack, struct lay
         ret->inlined = pack->out;
         pack->out = (struct buffer){0};
     }
-    frame_discard(pack);
+    lz4_discard(pack);
     return code;
 }
 
@@ -184,7 +184,7 @@ int layer_pack(const struct layers *layers, struct sandbox *sandbox, struct laye
         path = NULL;
         return fail_set(fail, -ENOMEM, "out of memory");
     }
-    struct frame_pack pack = {.inline_max = LAYER_INLINE_MAX, .path = path, .fd = -1};
+    struct lz4_pack pack = {.inline_max = LAYER_INLINE_MAX, .path = path, .fd = -1};
     int code = pack_and_squeeze(sandbox, &pack, &ret->fault, fail);
     if (code < 0)
         return code;

@@ -10,7 +10,7 @@
 
 #include "common/base/cleanup.h"
 #include "tests/fuzz.h"
-#include "workers/layers/frame.h"
+#include "workers/layers/lz4_stream.h"
 #include "workers/layers/unpack/tar.h"
 #include "workers/files/dirtree.h"
 
@@ -52,9 +52,9 @@ static bool wrap(struct slice tar, struct buffer *ret)
     AUTO_CLOSE int fd = memfd_create("tar", MFD_CLOEXEC);
     char none[] = "";
     must(fd >= 0 && dirtree_write_at(fd, tar.data, tar.len, 0) == 0); /* which leaves it at its beginning */
-    struct frame_pack pack = {.tar = fd, .inline_max = SIZE_MAX, .path = none};
+    struct lz4_pack pack = {.tar = fd, .inline_max = SIZE_MAX, .path = none};
     struct fail fail = {0};
-    bool ok = frame_pack(&pack, &stop, &fail) == 0;
+    bool ok = lz4_pack(&pack, &stop, &fail) == 0;
     *ret = pack.out;
     return ok;
 }
@@ -66,12 +66,12 @@ static void unpack(struct slice frame)
     AUTO_CLOSE int at = open(world, O_PATH | O_DIRECTORY | O_CLOEXEC);
     must(at >= 0 && mkdirat(at, "root", 0700) == 0);
     AUTO_CLOSE int root = openat(at, "root", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    struct frame_reader *reader = frame_open(-1, frame, UNPACKED_MAX);
+    struct lz4_reader *reader = lz4_open(-1, frame, UNPACKED_MAX);
     must(root >= 0 && reader);
     uint64_t bytes;
     int error = layer_tar_unpack(root, reader, &stop, &bytes, &fail);
     must(error <= 0 && (error == 0 || fail.text[0]));
-    frame_close(&reader);
+    lz4_close(&reader);
     check_neighbour(at);
     char path[sizeof(world) + 8];
     snprintf(path, sizeof(path), "%s/root", world);

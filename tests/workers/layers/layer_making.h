@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 #include "common/digest/digest.h"
-#include "workers/layers/frame.h"
+#include "workers/layers/lz4_stream.h"
 #include "workers/sandbox/init/tar.h"
 #include "workers/files/dirtree.h"
 
@@ -86,9 +86,9 @@ static inline struct layer make_by_hand(const struct tar_entry *entries, size_t 
         tar_put(&tar, &entries[i]);
     assert_int_equal(tar_end(&tar), 0);
     snprintf(path, sizeof(path), "%s/XXXXXX", directory);
-    struct frame_pack frame = {.tar = fd, .inline_max = 8 << 20, .path = path};
+    struct lz4_pack frame = {.tar = fd, .inline_max = 8 << 20, .path = path};
     assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
-    assert_int_equal(frame_pack(&frame, &stop, &fail), 0);
+    assert_int_equal(lz4_pack(&frame, &stop, &fail), 0);
     assert_int_equal(frame.size, tar.bytes);
     assert_true(digest_of(buffer_peek(&frame.out), layer.digest));
     assert_string_equal(frame.digest, layer.digest);

@@ -154,18 +154,18 @@ static void a_frame_that_grows_without_bound_is_cut_off(void **state)
     snprintf(path, sizeof(path), "%s/XXXXXX", directory);
     int zeros = memfd_create("zeros", MFD_CLOEXEC);
     assert_int_equal(ftruncate(zeros, 16 << 20), 0);
-    struct frame_pack frame = {.tar = zeros, .inline_max = 1 << 20, .path = path};
-    assert_int_equal(frame_pack(&frame, &stop, &fail), 0);
+    struct lz4_pack frame = {.tar = zeros, .inline_max = 1 << 20, .path = path};
+    assert_int_equal(lz4_pack(&frame, &stop, &fail), 0);
     assert_true(frame.out.len < 100000);
-    struct frame_reader *reader = frame_open(-1, buffer_peek(&frame.out), 1 << 20);
+    struct lz4_reader *reader = lz4_open(-1, buffer_peek(&frame.out), 1 << 20);
     struct slice piece;
     uint64_t total = 0;
     int code;
-    while ((code = frame_read(reader, &piece, &fail)) == 0 && piece.len)
+    while ((code = lz4_read(reader, &piece, &fail)) == 0 && piece.len)
         total += piece.len;
     assert_int_equal(code, -EFBIG);
     assert_true(total <= 1 << 20);
-    frame_close(&reader);
+    lz4_close(&reader);
     buffer_finish(&frame.out);
     close(zeros);
 }

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "common/base/buffer.h"
-#include "workers/layers/crew.h"
+#include "workers/layers/thread_pool.h"
 #include "workers/layers/unpack/tar.h"
 
 /* What is done last, when no more entries can come between; in this order. */
@@ -21,10 +21,10 @@ struct pending {
     struct timespec times[2];
 };
 
-struct tree {
+struct unpack {
     int root;
     mode_t umask; /* this process's */
-    struct frame_reader *tar;
+    struct lz4_reader *tar;
     struct archive *archive;
     const atomic_bool *stop;
     struct fail *fail;
@@ -32,7 +32,7 @@ struct tree {
     uint64_t bytes, entries;
     struct pending *pending;
     size_t pending_count, pending_capacity;
-    struct crew *crew; /* makes the small files */
+    struct thread_pool *pool; /* makes the small files */
     struct buffer content; /* of the one in hand */
     char *parent_path; /* of the directory that is open as `parent` */
     int parent;
@@ -49,19 +49,19 @@ struct item {
 /* ---- layers/unpack/tar.c --------------------------------------------------------------------------- */
 
 /* "the layer holds PATH: WHY", -EBADMSG. */
-int layer_refuse(struct tree *tree, const char *path, const char *why);
+int layer_refuse(struct unpack *unpack, const char *path, const char *why);
 /* Says what libarchive, or the frame beneath it, could not read. */
-int layer_refuse_archive(struct tree *tree);
+int layer_refuse_archive(struct unpack *unpack);
 
 /* ---- layers/unpack/item.c -------------------------------------------------------------------------- */
 
-int layer_item_make(struct tree *tree, const struct item *item);
+int layer_item_make(struct unpack *unpack, const struct item *item);
 
 /* ---- layers/unpack/pending.c ----------------------------------------------------------------------- */
 
 /* `path` is copied. */
-int layer_pending_add(struct tree *tree, struct pending pending, const char *path);
-int layer_pending_apply(struct tree *tree);
-void layer_pending_finish(struct tree *tree);
+int layer_pending_add(struct unpack *unpack, struct pending pending, const char *path);
+int layer_pending_apply(struct unpack *unpack);
+void layer_pending_finish(struct unpack *unpack);
 
 #endif

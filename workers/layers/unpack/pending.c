@@ -9,47 +9,47 @@
 #include "workers/layers/unpack/inside.h"
 #include "workers/files/dirtree.h"
 
-int layer_pending_add(struct tree *tree, struct pending pending, const char *path)
+int layer_pending_add(struct unpack *unpack, struct pending pending, const char *path)
 {
-    if (tree->pending_count == tree->pending_capacity) {
-        size_t capacity = tree->pending_capacity ? tree->pending_capacity * 2 : 64;
-        struct pending *more = reallocarray(tree->pending, capacity, sizeof(*more));
+    if (unpack->pending_count == unpack->pending_capacity) {
+        size_t capacity = unpack->pending_capacity ? unpack->pending_capacity * 2 : 64;
+        struct pending *more = reallocarray(unpack->pending, capacity, sizeof(*more));
         if (!more)
-            return fail_set(tree->fail, -ENOMEM, "out of memory");
-        tree->pending = more;
-        tree->pending_capacity = capacity;
+            return fail_set(unpack->fail, -ENOMEM, "out of memory");
+        unpack->pending = more;
+        unpack->pending_capacity = capacity;
     }
     if (!(pending.path = strdup(path)))
-        return fail_set(tree->fail, -ENOMEM, "out of memory");
-    pending.order = tree->pending_count;
-    tree->pending[tree->pending_count++] = pending;
+        return fail_set(unpack->fail, -ENOMEM, "out of memory");
+    pending.order = unpack->pending_count;
+    unpack->pending[unpack->pending_count++] = pending;
     return 0;
 }
 
-static int apply_opaque(struct tree *tree, const struct pending *pending)
+static int apply_opaque(struct unpack *unpack, const struct pending *pending)
 {
-    AUTO_CLOSE int dir = dirtree_open(tree->root, pending->path, O_RDONLY | O_DIRECTORY);
+    AUTO_CLOSE int dir = dirtree_open(unpack->root, pending->path, O_RDONLY | O_DIRECTORY);
     if (dir < 0 || fsetxattr(dir, TREE_OPAQUE_XATTR, "y", 1, 0) < 0)
-        return dirtree_refuse(tree->fail, "mark as opaque", pending->path);
+        return dirtree_refuse(unpack->fail, "mark as opaque", pending->path);
     return 0;
 }
 
-static int apply_whiteout(struct tree *tree, const struct pending *pending)
+static int apply_whiteout(struct unpack *unpack, const struct pending *pending)
 {
-    AUTO_CLOSE int parent = dirtree_open_parent(tree->root, pending->path);
+    AUTO_CLOSE int parent = dirtree_open_parent(unpack->root, pending->path);
     if (parent < 0 || dirtree_white_out(parent, dirtree_leaf(pending->path)) < 0)
-        return dirtree_refuse(tree->fail, "make the whiteout", pending->path);
+        return dirtree_refuse(unpack->fail, "make the whiteout", pending->path);
     return 0;
 }
 
-static int apply_dir(struct tree *tree, const struct pending *pending)
+static int apply_dir(struct unpack *unpack, const struct pending *pending)
 {
-    AUTO_CLOSE int dir = dirtree_open(tree->root, pending->path, O_RDONLY | O_DIRECTORY);
+    AUTO_CLOSE int dir = dirtree_open(unpack->root, pending->path, O_RDONLY | O_DIRECTORY);
     if (dir < 0)
         return errno == ENOTDIR || errno == ELOOP ? 0 /* a later entry replaced it */
-                                                  : dirtree_refuse(tree->fail, "open", pending->path);
+                                                  : dirtree_refuse(unpack->fail, "open", pending->path);
     if (futimens(dir, pending->times) < 0 || fchmod(dir, pending->mode) < 0)
-        return dirtree_refuse(tree->fail, "set the mode of", pending->path);
+        return dirtree_refuse(unpack->fail, "set the mode of", pending->path);
     return 0;
 }
 
@@ -64,25 +64,25 @@ static int compare_pending(const void *a, const void *b)
     return x->order < y->order ? -1 : 1;
 }
 
-int layer_pending_apply(struct tree *tree)
+int layer_pending_apply(struct unpack *unpack)
 {
-    static int (*const apply[])(struct tree *, const struct pending *) = {
+    static int (*const apply[])(struct unpack *, const struct pending *) = {
         [PENDING_OPAQUE] = apply_opaque,
         [PENDING_WHITEOUT] = apply_whiteout,
         [PENDING_DIR] = apply_dir,
     };
-    if (tree->pending_count)
-        qsort(tree->pending, tree->pending_count, sizeof(tree->pending[0]), compare_pending);
+    if (unpack->pending_count)
+        qsort(unpack->pending, unpack->pending_count, sizeof(unpack->pending[0]), compare_pending);
     int code = 0;
-    for (size_t i = 0; i < tree->pending_count && code == 0; i++)
-        code = atomic_load(tree->stop) ? fail_set(tree->fail, -ECANCELED, "stopped")
-                                       : apply[tree->pending[i].kind](tree, &tree->pending[i]);
+    for (size_t i = 0; i < unpack->pending_count && code == 0; i++)
+        code = atomic_load(unpack->stop) ? fail_set(unpack->fail, -ECANCELED, "stopped")
+                                       : apply[unpack->pending[i].kind](unpack, &unpack->pending[i]);
     return code;
 }
 
-void layer_pending_finish(struct tree *tree)
+void layer_pending_finish(struct unpack *unpack)
 {
-    for (size_t i = 0; i < tree->pending_count; i++)
-        free(tree->pending[i].path);
-    free(tree->pending);
+    for (size_t i = 0; i < unpack->pending_count; i++)
+        free(unpack->pending[i].path);
+    free(unpack->pending);
 }

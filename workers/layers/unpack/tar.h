@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 
 #include "common/base/fail.h"
-#include "workers/layers/frame.h"
+#include "workers/layers/lz4_stream.h"
 
 #define LAYER_BYTES_MAX (UINT64_C(8) << 30)
 enum { LAYER_ENTRIES_MAX = 4 << 20 };
@@ -23,7 +23,7 @@ enum { LAYER_ENTRIES_MAX = 4 << 20 };
  * the bounds. What is there after a failure is the caller's to remove. *ret_bytes is about what it
  * takes on a disk.
  */
-int layer_tar_unpack(int root, struct frame_reader *tar, const atomic_bool *stop,
+int layer_tar_unpack(int root, struct lz4_reader *tar, const atomic_bool *stop,
                      uint64_t *ret_bytes, struct fail *fail);
 
 #endif

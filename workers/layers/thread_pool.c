@@ -1,4 +1,4 @@
-#include "workers/layers/crew.h"
+#include "workers/layers/thread_pool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,13 +28,13 @@ struct batch {
 };
 
 struct helper {
-    struct crew *crew;
+    struct thread_pool *pool;
     pthread_t thread;
     struct batch *first, **end;
     size_t queued; /* and in hand */
 };
 
-struct crew {
+struct thread_pool {
     mode_t umask;
     const atomic_bool *stop;
     struct batch *open; /* being filled */
@@ -49,7 +49,7 @@ struct crew {
 
 /* ---- making ------------------------------------------------------------------------------- */
 
-static int refuse(const struct crew_file *file, const char *what, struct fail *fail)
+static int refuse(const struct pool_file *file, const char *what, struct fail *fail)
 {
     if (errno == EEXIST)
         return fail_set(fail, -EBADMSG, "the layer holds %.200s%.100s: it comes twice", file->dir,
@@ -58,7 +58,7 @@ static int refuse(const struct crew_file *file, const char *what, struct fail *f
                     strerror(errno));
 }
 
-int crew_make_file(const struct crew_file *file, mode_t umask, struct fail *fail)
+int pool_make_file(const struct pool_file *file, mode_t umask, struct fail *fail)
 {
     AUTO_CLOSE int fd =
         openat(file->parent, file->leaf, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, file->mode);
@@ -71,19 +71,19 @@ int crew_make_file(const struct crew_file *file, mode_t umask, struct fail *fail
     return 0;
 }
 
-static int make_batch(const struct crew *crew, const struct batch *batch, struct fail *fail)
+static int make_batch(const struct thread_pool *pool, const struct batch *batch, struct fail *fail)
 {
     int code = 0;
     for (size_t i = 0; i < batch->count && code == 0; i++) {
         const struct spec *spec = &batch->specs[i];
-        struct crew_file file = {.dir = batch->dir,
+        struct pool_file file = {.dir = batch->dir,
                                  .leaf = (const char *)batch->bytes.data + spec->leaf,
                                  .parent = batch->parent,
                                  .content = {batch->bytes.data + spec->content, spec->len},
                                  .mode = spec->mode,
                                  .times = {spec->times[0], spec->times[1]}};
-        code = atomic_load(crew->stop) ? fail_set(fail, -ECANCELED, "stopped")
-                                       : crew_make_file(&file, crew->umask, fail);
+        code = atomic_load(pool->stop) ? fail_set(fail, -ECANCELED, "stopped")
+                                       : pool_make_file(&file, pool->umask, fail);
     }
     return code;
 }
@@ -104,8 +104,8 @@ static void batch_free(struct batch *batch)
 /* The next batch of its queue, waited for; NULL at the end. The lock is held. */
 static struct batch *take_batch(struct helper *helper)
 {
-    while (!helper->first && !helper->crew->ended)
-        pthread_cond_wait(&helper->crew->changed, &helper->crew->lock);
+    while (!helper->first && !helper->pool->ended)
+        pthread_cond_wait(&helper->pool->changed, &helper->pool->lock);
     struct batch *batch = helper->first;
     if (batch && !(helper->first = batch->next))
         helper->end = &helper->first;
@@ -115,108 +115,108 @@ static struct batch *take_batch(struct helper *helper)
 static void *help(void *arg)
 {
     struct helper *helper = arg;
-    struct crew *crew = helper->crew;
+    struct thread_pool *pool = helper->pool;
     struct batch *batch;
-    pthread_mutex_lock(&crew->lock);
+    pthread_mutex_lock(&pool->lock);
     while ((batch = take_batch(helper))) {
-        bool is_wanted = !crew->ended && crew->failed.code == 0;
+        bool is_wanted = !pool->ended && pool->failed.code == 0;
         struct fail fail = {0};
-        pthread_mutex_unlock(&crew->lock);
-        int code = is_wanted ? make_batch(crew, batch, &fail) : 0;
+        pthread_mutex_unlock(&pool->lock);
+        int code = is_wanted ? make_batch(pool, batch, &fail) : 0;
         batch_free(batch);
-        pthread_mutex_lock(&crew->lock);
+        pthread_mutex_lock(&pool->lock);
         helper->queued--;
-        if (code && crew->failed.code == 0)
-            crew->failed = fail;
-        pthread_cond_broadcast(&crew->changed);
+        if (code && pool->failed.code == 0)
+            pool->failed = fail;
+        pthread_cond_broadcast(&pool->changed);
     }
-    pthread_mutex_unlock(&crew->lock);
+    pthread_mutex_unlock(&pool->lock);
     return NULL;
 }
 
 /* As many as can be had. */
-static void start(struct crew *crew)
+static void start(struct thread_pool *pool)
 {
-    for (; crew->started < HELPERS; crew->started++) {
-        struct helper *helper = &crew->helpers[crew->started];
-        helper->crew = crew;
+    for (; pool->started < HELPERS; pool->started++) {
+        struct helper *helper = &pool->helpers[pool->started];
+        helper->pool = pool;
         helper->end = &helper->first;
         if (pthread_create(&helper->thread, NULL, help, helper) != 0)
             return;
     }
 }
 
-static bool is_idle(const struct crew *crew)
+static bool is_idle(const struct thread_pool *pool)
 {
     size_t queued = 0;
-    for (size_t i = 0; i < crew->started; i++)
-        queued += crew->helpers[i].queued;
+    for (size_t i = 0; i < pool->started; i++)
+        queued += pool->helpers[i].queued;
     return queued == 0;
 }
 
 /* ---- handing over ------------------------------------------------------------------------- */
 
-static int answer(struct crew *crew, struct fail *fail)
+static int answer(struct thread_pool *pool, struct fail *fail)
 {
-    return crew->failed.code ? fail_set(fail, crew->failed.code, "%s", crew->failed.text) : 0;
+    return pool->failed.code ? fail_set(fail, pool->failed.code, "%s", pool->failed.text) : 0;
 }
 
 /* Two in one directory would wait for each other: it stays with who has it. */
-static struct helper *choose(struct crew *crew, const struct batch *batch)
+static struct helper *choose(struct thread_pool *pool, const struct batch *batch)
 {
-    struct helper *chosen = &crew->helpers[0];
-    if (crew->last && strcmp(crew->last_dir, batch->dir) == 0)
-        return crew->last;
-    for (size_t i = 1; i < crew->started; i++)
-        if (crew->helpers[i].queued < chosen->queued)
-            chosen = &crew->helpers[i];
+    struct helper *chosen = &pool->helpers[0];
+    if (pool->last && strcmp(pool->last_dir, batch->dir) == 0)
+        return pool->last;
+    for (size_t i = 1; i < pool->started; i++)
+        if (pool->helpers[i].queued < chosen->queued)
+            chosen = &pool->helpers[i];
     return chosen;
 }
 
-static int queue_batch(struct crew *crew, struct batch *batch, struct fail *fail)
+static int queue_batch(struct thread_pool *pool, struct batch *batch, struct fail *fail)
 {
     char *last_dir = strdup(batch->dir);
     if (!last_dir) {
         batch_free(batch);
         return fail_set(fail, -ENOMEM, "out of memory");
     }
-    pthread_mutex_lock(&crew->lock);
-    struct helper *helper = choose(crew, batch);
-    while (helper->queued >= QUEUE_MAX && crew->failed.code == 0)
-        pthread_cond_wait(&crew->changed, &crew->lock);
+    pthread_mutex_lock(&pool->lock);
+    struct helper *helper = choose(pool, batch);
+    while (helper->queued >= QUEUE_MAX && pool->failed.code == 0)
+        pthread_cond_wait(&pool->changed, &pool->lock);
     *helper->end = batch;
     helper->end = &batch->next;
     helper->queued++;
-    crew->last = helper;
-    free(crew->last_dir);
-    crew->last_dir = last_dir;
-    pthread_cond_broadcast(&crew->changed);
-    int code = answer(crew, fail);
-    pthread_mutex_unlock(&crew->lock);
+    pool->last = helper;
+    free(pool->last_dir);
+    pool->last_dir = last_dir;
+    pthread_cond_broadcast(&pool->changed);
+    int code = answer(pool, fail);
+    pthread_mutex_unlock(&pool->lock);
     return code;
 }
 
 /* The open batch goes to a helper, or is made here where there is none. */
-static int hand_over(struct crew *crew, struct fail *fail)
+static int hand_over(struct thread_pool *pool, struct fail *fail)
 {
-    struct batch *batch = take_ptr(&crew->open);
+    struct batch *batch = take_ptr(&pool->open);
     if (!batch)
         return 0;
-    if (crew->started)
-        return queue_batch(crew, batch, fail);
-    int code = make_batch(crew, batch, fail);
+    if (pool->started)
+        return queue_batch(pool, batch, fail);
+    int code = make_batch(pool, batch, fail);
     batch_free(batch);
     return code;
 }
 
-static int open_batch(struct crew *crew, const struct crew_file *file, struct fail *fail)
+static int open_batch(struct thread_pool *pool, const struct pool_file *file, struct fail *fail)
 {
     struct batch *batch = calloc(1, sizeof(*batch));
     if (!batch || !(batch->dir = strdup(file->dir))) {
         free(batch);
         return fail_set(fail, -ENOMEM, "out of memory");
     }
-    crew->open = batch;
+    pool->open = batch;
     batch->parent = fcntl(file->parent, F_DUPFD_CLOEXEC, 0);
     return batch->parent < 0 ? refuse(file, "open the directory of", fail) : 0;
 }
@@ -227,25 +227,25 @@ static bool is_full(const struct batch *batch)
 }
 
 /* Sees to it that there is an open batch with room for this file. */
-static int make_room(struct crew *crew, const struct crew_file *file, struct fail *fail)
+static int make_room(struct thread_pool *pool, const struct pool_file *file, struct fail *fail)
 {
-    bool is_same_dir = crew->open && strcmp(crew->open->dir, file->dir) == 0;
-    if (is_same_dir && !is_full(crew->open))
+    bool is_same_dir = pool->open && strcmp(pool->open->dir, file->dir) == 0;
+    if (is_same_dir && !is_full(pool->open))
         return 0;
-    if (crew->open && !crew->started)
-        start(crew); /* more than one batch: it is worth it */
-    int code = hand_over(crew, fail);
+    if (pool->open && !pool->started)
+        start(pool); /* more than one batch: it is worth it */
+    int code = hand_over(pool, fail);
     if (code == 0)
-        code = open_batch(crew, file, fail);
+        code = open_batch(pool, file, fail);
     return code;
 }
 
-int crew_add(struct crew *crew, const struct crew_file *file, struct fail *fail)
+int pool_add(struct thread_pool *pool, const struct pool_file *file, struct fail *fail)
 {
-    int code = make_room(crew, file, fail);
+    int code = make_room(pool, file, fail);
     if (code < 0)
         return code;
-    struct batch *batch = crew->open;
+    struct batch *batch = pool->open;
     struct spec *spec = &batch->specs[batch->count++];
     *spec = (struct spec){.leaf = batch->bytes.len,
                           .len = file->content.len,
@@ -260,46 +260,46 @@ int crew_add(struct crew *crew, const struct crew_file *file, struct fail *fail)
     return 0;
 }
 
-int crew_wait(struct crew *crew, struct fail *fail)
+int pool_wait(struct thread_pool *pool, struct fail *fail)
 {
-    int code = hand_over(crew, fail);
-    pthread_mutex_lock(&crew->lock);
-    while (!is_idle(crew))
-        pthread_cond_wait(&crew->changed, &crew->lock);
+    int code = hand_over(pool, fail);
+    pthread_mutex_lock(&pool->lock);
+    while (!is_idle(pool))
+        pthread_cond_wait(&pool->changed, &pool->lock);
     if (code == 0)
-        code = answer(crew, fail);
-    pthread_mutex_unlock(&crew->lock);
+        code = answer(pool, fail);
+    pthread_mutex_unlock(&pool->lock);
     return code;
 }
 
 /* ---- beginning and end -------------------------------------------------------------------- */
 
-struct crew *crew_create(mode_t umask, const atomic_bool *stop)
+struct thread_pool *pool_create(mode_t umask, const atomic_bool *stop)
 {
-    struct crew *crew = calloc(1, sizeof(*crew));
-    if (!crew)
+    struct thread_pool *pool = calloc(1, sizeof(*pool));
+    if (!pool)
         return NULL;
-    crew->umask = umask;
-    crew->stop = stop;
-    pthread_mutex_init(&crew->lock, NULL);
-    pthread_cond_init(&crew->changed, NULL);
-    return crew;
+    pool->umask = umask;
+    pool->stop = stop;
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->changed, NULL);
+    return pool;
 }
 
-void crew_destroy(struct crew **destroying)
+void pool_destroy(struct thread_pool **destroying)
 {
-    struct crew *crew = take_ptr(destroying);
-    if (!crew)
+    struct thread_pool *pool = take_ptr(destroying);
+    if (!pool)
         return;
-    pthread_mutex_lock(&crew->lock);
-    crew->ended = true;
-    pthread_cond_broadcast(&crew->changed);
-    pthread_mutex_unlock(&crew->lock);
-    for (size_t i = 0; i < crew->started; i++)
-        pthread_join(crew->helpers[i].thread, NULL);
-    pthread_cond_destroy(&crew->changed);
-    pthread_mutex_destroy(&crew->lock);
-    batch_free(crew->open);
-    free(crew->last_dir);
-    free(crew);
+    pthread_mutex_lock(&pool->lock);
+    pool->ended = true;
+    pthread_cond_broadcast(&pool->changed);
+    pthread_mutex_unlock(&pool->lock);
+    for (size_t i = 0; i < pool->started; i++)
+        pthread_join(pool->helpers[i].thread, NULL);
+    pthread_cond_destroy(&pool->changed);
+    pthread_mutex_destroy(&pool->lock);
+    batch_free(pool->open);
+    free(pool->last_dir);
+    free(pool);
 }

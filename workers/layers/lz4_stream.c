@@ -1,4 +1,4 @@
-#include "workers/layers/frame.h"
+#include "workers/layers/lz4_stream.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@ static int write_all(int fd, const uint8_t *data, size_t len)
 /* ---- packing ------------------------------------------------------------------------------ */
 
 /* What has gathered in memory goes to the file, which is made at first use. */
-static int spill(struct frame_pack *pack, struct fail *fail)
+static int spill(struct lz4_pack *pack, struct fail *fail)
 {
     if (pack->fd < 0 && (pack->fd = mkostemp(pack->path, O_CLOEXEC)) < 0)
         return fail_set(fail, -errno, "cannot make %s: %s", pack->path, strerror(errno));
@@ -38,7 +38,7 @@ static int spill(struct frame_pack *pack, struct fail *fail)
 }
 
 /* `wrote` bytes (or LZ4's error) were put behind out.len. */
-static int take_written(struct frame_pack *pack, size_t wrote, struct fail *fail)
+static int take_written(struct lz4_pack *pack, size_t wrote, struct fail *fail)
 {
     if (LZ4F_isError(wrote))
         return fail_set(fail, -EIO, "lz4: %s", LZ4F_getErrorName(wrote));
@@ -64,7 +64,7 @@ static ssize_t read_chunk(int tar, uint8_t *chunk)
     return (ssize_t)len;
 }
 
-static int pack_chunks(struct frame_pack *pack, LZ4F_cctx *lz4, uint8_t *chunk, const atomic_bool *stop,
+static int pack_chunks(struct lz4_pack *pack, LZ4F_cctx *lz4, uint8_t *chunk, const atomic_bool *stop,
                        struct fail *fail)
 {
     const LZ4F_preferences_t how = {.frameInfo = {.blockSizeID = LZ4F_max256KB}};
@@ -90,7 +90,7 @@ static int pack_chunks(struct frame_pack *pack, LZ4F_cctx *lz4, uint8_t *chunk, 
     return code;
 }
 
-int frame_pack(struct frame_pack *pack, const atomic_bool *stop, struct fail *fail)
+int lz4_pack(struct lz4_pack *pack, const atomic_bool *stop, struct fail *fail)
 {
     LZ4F_cctx *lz4 = NULL;
     AUTO_FREE uint8_t *chunk = malloc(CHUNK_BYTES);
@@ -107,11 +107,11 @@ int frame_pack(struct frame_pack *pack, const atomic_bool *stop, struct fail *fa
     if (code == -ENOMEM)
         fail_set(fail, code, "out of memory");
     if (code < 0)
-        frame_discard(pack);
+        lz4_discard(pack);
     return code;
 }
 
-void frame_discard(struct frame_pack *pack)
+void lz4_discard(struct lz4_pack *pack)
 {
     buffer_finish(&pack->out);
     if (pack->fd < 0)
@@ -123,7 +123,7 @@ void frame_discard(struct frame_pack *pack)
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
-struct frame_reader {
+struct lz4_reader {
     LZ4F_dctx *lz4;
     int fd;
     struct slice bytes; /* not yet decompressed; in `in` when read from fd */
@@ -133,9 +133,9 @@ struct frame_reader {
     uint8_t in[CHUNK_BYTES], out[CHUNK_BYTES];
 };
 
-struct frame_reader *frame_open(int fd, struct slice bytes, uint64_t size_max)
+struct lz4_reader *lz4_open(int fd, struct slice bytes, uint64_t size_max)
 {
-    AUTO_FREE struct frame_reader *reader = calloc(1, sizeof(*reader));
+    AUTO_FREE struct lz4_reader *reader = calloc(1, sizeof(*reader));
     if (!reader || !(reader->digest = digest_begin()))
         return NULL;
     if (LZ4F_isError(LZ4F_createDecompressionContext(&reader->lz4, LZ4F_VERSION))) {
@@ -149,7 +149,7 @@ struct frame_reader *frame_open(int fd, struct slice bytes, uint64_t size_max)
     return take_ptr(&reader);
 }
 
-void frame_close(struct frame_reader **reader)
+void lz4_close(struct lz4_reader **reader)
 {
     if (!*reader)
         return;
@@ -159,7 +159,7 @@ void frame_close(struct frame_reader **reader)
     *reader = NULL;
 }
 
-static int refill(struct frame_reader *reader, struct fail *fail)
+static int refill(struct lz4_reader *reader, struct fail *fail)
 {
     if (reader->bytes.len || reader->fd < 0)
         return 0;
@@ -172,7 +172,7 @@ static int refill(struct frame_reader *reader, struct fail *fail)
 }
 
 /* One step; *ret may stay empty before the end. */
-static int decompress(struct frame_reader *reader, struct slice *ret, struct fail *fail)
+static int decompress(struct lz4_reader *reader, struct slice *ret, struct fail *fail)
 {
     size_t wrote = sizeof(reader->out), took = reader->bytes.len;
     size_t hint =
@@ -188,7 +188,7 @@ static int decompress(struct frame_reader *reader, struct slice *ret, struct fai
                                            : 0;
 }
 
-int frame_read(struct frame_reader *reader, struct slice *ret, struct fail *fail)
+int lz4_read(struct lz4_reader *reader, struct slice *ret, struct fail *fail)
 {
     *ret = slice_of(NULL, 0);
     while (ret->len == 0) {
@@ -208,7 +208,7 @@ int frame_read(struct frame_reader *reader, struct slice *ret, struct fail *fail
     return 0;
 }
 
-int frame_digest(struct frame_reader *reader, char ret[DIGEST_SIZE], struct fail *fail)
+int lz4_digest(struct lz4_reader *reader, char ret[DIGEST_SIZE], struct fail *fail)
 {
     int code = 0;
     do {

@@ -1,13 +1,13 @@
 /*
- * layers/crew.h - small files made by helpers, while the layer they come from is read on.
+ * layers/pool.h - small files made by helpers, while the layer they come from is read on.
  *
  * Making a file costs a disk's file system more than all that is read for it, and in different
  * directories it can be done at once. Files gather in batches of one directory; a layer of no more
  * than a batch is made by who reads it. A name that is taken is refused, so the order in which
  * files are made means nothing. Belongs to one thread; for offload.h.
  */
-#ifndef SLUICE_WORKERS_LAYERS_CREW_H
-#define SLUICE_WORKERS_LAYERS_CREW_H
+#ifndef SLUICE_WORKERS_LAYERS_THREAD_POOL_H
+#define SLUICE_WORKERS_LAYERS_THREAD_POOL_H
 
 #include <stdatomic.h>
 #include <sys/stat.h>
@@ -17,9 +17,9 @@
 
 enum { CREW_FILE_MAX = 128 * 1024 }; /* what is longer is for who reads it */
 
-struct crew;
+struct thread_pool;
 
-struct crew_file {
+struct pool_file {
     const char *dir;  /* its directory's path: for sentences, and to tell directories apart */
     const char *leaf;
     int parent;       /* borrowed until the file after it */
@@ -29,15 +29,15 @@ struct crew_file {
 };
 
 /* `umask` is this process's. NULL: no memory. */
-struct crew *crew_create(mode_t umask, const atomic_bool *stop);
+struct thread_pool *pool_create(mode_t umask, const atomic_bool *stop);
 /* Negative when this one or any before could not be made; -EBADMSG for a name that is taken. */
-int crew_add(struct crew *crew, const struct crew_file *file, struct fail *fail);
+int pool_add(struct thread_pool *pool, const struct pool_file *file, struct fail *fail);
 /* Waits until all are made. */
-int crew_wait(struct crew *crew, struct fail *fail);
+int pool_wait(struct thread_pool *pool, struct fail *fail);
 /* What has not been made by now is not made. NULL-safe. */
-void crew_destroy(struct crew **crew);
+void pool_destroy(struct thread_pool **pool);
 
 /* One file, now. */
-int crew_make_file(const struct crew_file *file, mode_t umask, struct fail *fail);
+int pool_make_file(const struct pool_file *file, mode_t umask, struct fail *fail);
 
 #endif
