@@ -62,7 +62,7 @@ static void know_engine(void *arg)
         give_up("who the engine is", fail.text);
     engine->mark_count = engine->number = 1;
     engine->has_start = engine->marks[0].has_start;
-    engine->described.state = ONCE_DONE;
+    engine->described.state = SINGLE_FLIGHT_DONE;
 }
 
 static void open_worker(long connections)

@@ -85,9 +85,9 @@ static void forget(struct engine *engine)
 {
     engine->number++;
     engine->mark_count = 0;
-    once_reset(&engine->shown);
+    single_flight_reset(&engine->shown);
     for (size_t role = 0; role < TELL_ROLES; role++)
-        once_reset(&engine->framed[role]);
+        single_flight_reset(&engine->framed[role]);
 }
 
 static void take_portrait(struct engine *engine, struct portrait *portrait)
@@ -95,7 +95,7 @@ static void take_portrait(struct engine *engine, struct portrait *portrait)
     if (engine->dialect != portrait->dialect ||
         strcmp(engine->facts.identity, portrait->facts.identity) != 0)
         forget(engine);
-    once_reset(&engine->compared);
+    single_flight_reset(&engine->compared);
     engine_facts_finish(&engine->facts);
     engine->dialect = portrait->dialect;
     engine->facts = portrait->facts;
@@ -126,7 +126,7 @@ static int describe(void *arg, struct fail *fail)
 
 int engine_learn(struct engine *engine, struct fail *fail)
 {
-    return once_run(&engine->described, describe, engine, fail);
+    return single_flight_run(&engine->described, describe, engine, fail);
 }
 
 /* ---- frames ------------------------------------------------------------------------------ */

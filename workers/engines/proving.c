@@ -50,7 +50,7 @@ static int recognize(struct engine *engine, bool *ret, struct fail *fail)
 static int prove(struct engine *engine, bool afresh, struct fail *fail)
 {
     for (int tries = 0; tries < PROVE_TRIES; tries++) {
-        bool is_known = engine->described.state == ONCE_DONE;
+        bool is_known = engine->described.state == SINGLE_FLIGHT_DONE;
         if (is_known && !afresh && is_proven(engine, line_current(engine)))
             return 0;
         int error = is_known ? recognize(engine, &is_known, fail) : 0;
@@ -60,7 +60,7 @@ static int prove(struct engine *engine, bool afresh, struct fail *fail)
             engine_note_proof(engine);
             return 0;
         }
-        once_reset(&engine->described);
+        single_flight_reset(&engine->described);
         error = engine_learn(engine, fail);
         if (error < 0)
             return as_fault(error);
@@ -74,7 +74,7 @@ void engine_doubt(struct engine *engine)
     engine->doubts++;
     engine->start.asked_ms = 0;
     if (!engine->has_start)
-        once_reset(&engine->described);
+        single_flight_reset(&engine->described);
 }
 
 /* ---- acts -------------------------------------------------------------------------------- */
@@ -150,9 +150,9 @@ static int learn(void *arg, struct fail *fail)
     return error == -ESTALE ? -EAGAIN : error; /* those who wait for it may have come later */
 }
 
-int engine_learn_once(struct engine *engine, struct once *once,
+int engine_learn_once(struct engine *engine, struct single_flight *once,
                       int (*make)(void *arg, struct fail *fail), void *arg, struct fail *fail)
 {
     struct lesson lesson = {engine, make, arg};
-    return once_run(once, learn, &lesson, fail);
+    return single_flight_run(once, learn, &lesson, fail);
 }

@@ -22,8 +22,8 @@
  */
 int engine_act(struct engine *engine, int (*act)(void *arg, struct fail *fail), void *arg,
                struct fail *fail);
-/* As once_run, with something that is learnt of who the facts tell of, in an act or in none. */
-int engine_learn_once(struct engine *engine, struct once *once,
+/* As single_flight_run, with something that is learnt of who the facts tell of, in an act or in none. */
+int engine_learn_once(struct engine *engine, struct single_flight *once,
                       int (*make)(void *arg, struct fail *fail), void *arg, struct fail *fail);
 /* Who is there is not proven any more: a call failed, or a pause ended. */
 void engine_doubt(struct engine *engine);

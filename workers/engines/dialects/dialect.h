@@ -10,7 +10,7 @@
 #include "workers/engines/engine.h"
 #include "workers/engines/lines.h"
 #include "workers/engines/looking.h"
-#include "workers/engines/once.h"
+#include "workers/runtime/single_flight.h"
 #include "workers/engines/policy.h"
 #include "workers/engines/using.h"
 
@@ -96,7 +96,7 @@ struct engine {
     char *url; /* without a slash at the end */
     struct http *http;
     const struct dialect *dialect; /* NULL until described */
-    struct once described, framed[TELL_ROLES], shown;
+    struct single_flight described, framed[TELL_ROLES], shown;
     char *tool_turn; /* how its template writes one; "": not at all */
     struct engine_facts facts;
     uint64_t number; /* of the facts: another whenever they become those of somebody else; 0: none yet */
@@ -117,7 +117,7 @@ struct engine {
     struct engine_policy policy;
     const struct tokenizers *tokenizers; /* the worker's; NULL: none */
     struct tokenizer *tokenizer; /* that of them that agrees; NULL: none does, or not known */
-    struct once compared;
+    struct single_flight compared;
     struct frame *frames; /* the newest first; older ones live while fibers use them */
 };
 

@@ -139,7 +139,7 @@ int engine_learn_tokenizer(struct engine *engine, struct fail *fail)
 int engine_encode(struct engine *engine, struct slice text, enum tokenize_mode mode,
                   struct tokens *ret, struct fail *fail)
 {
-    if (engine->tokenizer && engine->compared.state == ONCE_DONE) {
+    if (engine->tokenizer && engine->compared.state == SINGLE_FLIGHT_DONE) {
         int code = tokenizer_encode(engine->tokenizer, text, mode == TOKENIZE_SPECIALS, ret, NULL);
         if (code != -ENOTSUP)
             return code < 0 ? fail_set(fail, code, "out of memory") : 0;

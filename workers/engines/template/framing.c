@@ -144,9 +144,9 @@ static int take_lead(const struct buffer *text, struct frame *ret, struct fail *
 
 static int learn(struct engine *engine, enum tell_role role, struct frame *ret, struct fail *fail)
 {
-    AUTO_BUFFER once_text = {0}, twice_text = {0}, padded_text = {0};
+    AUTO_BUFFER single_flight_text = {0}, twice_text = {0}, padded_text = {0};
     struct frame_tail first, later, padded;
-    int error = render_tail(engine, role, 1, FRAME_USER, &once_text, &first, fail);
+    int error = render_tail(engine, role, 1, FRAME_USER, &single_flight_text, &first, fail);
     if (error == 0)
         error = render_tail(engine, role, 2, FRAME_USER, &twice_text, &later, fail);
     if (error == 0)
@@ -162,7 +162,7 @@ static int learn(struct engine *engine, enum tell_role role, struct frame *ret, 
     if (error == 0)
         error = check_head(&twice_text, &first, fail);
     if (error == 0)
-        error = take_lead(&once_text, ret, fail);
+        error = take_lead(&single_flight_text, ret, fail);
     return error < 0 ? error : learn_blanks(engine, role, &first, ret, fail);
 }
 

@@ -1,21 +1,21 @@
-#include "workers/engines/once.h"
+#include "workers/runtime/single_flight.h"
 
 #include <errno.h>
 #include <stddef.h>
 
 #include "common/base/clock.h"
 
-struct once_waiter { /* on its fiber's stack */
-    struct once_waiter *next;
+struct single_flight_waiter { /* on its fiber's stack */
+    struct single_flight_waiter *next;
     struct fiber *fiber;
     bool answered, must_try;
     int code;
     struct fail fail;
 };
 
-static void waiter_remove(struct once *once, struct once_waiter *waiter)
+static void waiter_remove(struct single_flight *once, struct single_flight_waiter *waiter)
 {
-    for (struct once_waiter **at = &once->waiters; *at; at = &(*at)->next)
+    for (struct single_flight_waiter **at = &once->waiters; *at; at = &(*at)->next)
         if (*at == waiter) {
             *at = waiter->next;
             return;
@@ -23,9 +23,9 @@ static void waiter_remove(struct once *once, struct once_waiter *waiter)
 }
 
 /* Returns when the one who is at it has ended, or this fiber must. */
-static int once_wait(struct once *once, struct once_waiter *waiter, struct fail *fail)
+static int once_wait(struct single_flight *once, struct single_flight_waiter *waiter, struct fail *fail)
 {
-    *waiter = (struct once_waiter){.next = once->waiters, .fiber = fiber_current()};
+    *waiter = (struct single_flight_waiter){.next = once->waiters, .fiber = fiber_current()};
     once->waiters = waiter;
     while (!waiter->answered) {
         int error = await_wake(-1);
@@ -37,10 +37,10 @@ static int once_wait(struct once *once, struct once_waiter *waiter, struct fail 
     return 0;
 }
 
-static void once_answer(struct once *once, int code, bool must_try, const struct fail *fail)
+static void once_answer(struct single_flight *once, int code, bool must_try, const struct fail *fail)
 {
     while (once->waiters) {
-        struct once_waiter *waiter = once->waiters;
+        struct single_flight_waiter *waiter = once->waiters;
         once->waiters = waiter->next;
         waiter->answered = true;
         waiter->code = code;
@@ -55,29 +55,29 @@ static bool fiber_is_over(void)
     return fiber_is_cancelled() || fiber_is_late();
 }
 
-int once_run(struct once *once, int (*make)(void *arg, struct fail *fail), void *arg,
+int single_flight_run(struct single_flight *once, int (*make)(void *arg, struct fail *fail), void *arg,
              struct fail *fail)
 {
-    while (once->state == ONCE_BUSY) {
-        struct once_waiter waiter;
+    while (once->state == SINGLE_FLIGHT_BUSY) {
+        struct single_flight_waiter waiter;
         int error = once_wait(once, &waiter, fail);
         if (error < 0)
             return error;
         if (waiter.code < 0 && !waiter.must_try)
             return fail_set(fail, waiter.code, "%s", waiter.fail.text);
     }
-    if (once->state == ONCE_DONE)
+    if (once->state == SINGLE_FLIGHT_DONE)
         return 0;
-    once->state = ONCE_BUSY;
+    once->state = SINGLE_FLIGHT_BUSY;
     struct fail why = {0};
     int code = make(arg, &why);
-    once->state = code < 0 ? ONCE_TO_DO : ONCE_DONE;
+    once->state = code < 0 ? SINGLE_FLIGHT_TO_DO : SINGLE_FLIGHT_DONE;
     once_answer(once, code, fiber_is_over(), &why);
     return code < 0 ? fail_set(fail, code, "%s", why.text) : 0;
 }
 
-void once_reset(struct once *once)
+void single_flight_reset(struct single_flight *once)
 {
-    if (once->state == ONCE_DONE)
-        once->state = ONCE_TO_DO;
+    if (once->state == SINGLE_FLIGHT_DONE)
+        once->state = SINGLE_FLIGHT_TO_DO;
 }
