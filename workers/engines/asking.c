@@ -4,7 +4,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "workers/engines/template/encoding.h"
-#include "workers/engines/template/framing.h"
+#include "workers/engines/template/turn_template_learn.h"
 #include "workers/engines/dialects/ids.h"
 #include "workers/engines/knowing.h"
 #include "workers/engines/template/rendering.h"
@@ -114,55 +114,55 @@ static int act_render(void *arg, struct fail *fail)
                                     &action->ids, fail);
 }
 
-/* Until engine_leave_frame. *ret stays NULL when there is none: action->unfit says why. */
-static int find_frame(struct action *action, enum tell_role role, const struct frame **ret,
+/* Until engine_leave_turn_template. *ret stays NULL when there is none: action->unfit says why. */
+static int find_turn_template(struct action *action, enum tell_role role, const struct turn_template **ret,
                       struct fail *fail)
 {
-    const struct frame *frame;
+    const struct turn_template *turn_template;
     action->unfit = (struct fail){0};
     *ret = NULL;
     int error = engine_learn_tokenizer(action->engine, fail);
     if (error == 0)
-        error = engine_learn_frame(action->engine, role, &frame, fail);
+        error = engine_learn_turn_template(action->engine, role, &turn_template, fail);
     if (error < 0)
         return error;
-    action->unfit = frame->unfit;
-    if (frame->unfit.code == 0)
-        *ret = frame;
+    action->unfit = turn_template->unfit;
+    if (turn_template->unfit.code == 0)
+        *ret = turn_template;
     else
-        engine_leave_frame(action->engine, frame);
+        engine_leave_turn_template(action->engine, turn_template);
     return 0;
 }
 
-/* Most templates have no mark: then no frame need be learnt. */
+/* Most templates have no mark: then no turn template need be learnt. */
 static int act_marks_tools(void *arg, struct fail *fail)
 {
     struct action *action = arg;
-    const struct frame *frame;
+    const struct turn_template *turn_template;
     const char *turn;
     action->is_marked = false;
     int error = engine_learn_tool_turn(action->engine, &turn, fail);
     if (error < 0 || !strstr(turn, action->mark))
         return error;
-    error = find_frame(action, TELL_TOOL, &frame, fail);
-    action->is_marked = error == 0 && frame && frame->gap.is_known;
-    if (error == 0 && frame)
-        engine_leave_frame(action->engine, frame);
+    error = find_turn_template(action, TELL_TOOL, &turn_template, fail);
+    action->is_marked = error == 0 && frame && turn_template->gap.is_known;
+    if (error == 0 && turn_template)
+        engine_leave_turn_template(action->engine, turn_template);
     return error;
 }
 
-static int bridge(struct action *action, const struct frame *frame, struct fail *fail)
+static int bridge(struct action *action, const struct turn_template *turn_template, struct fail *fail)
 {
     const struct telling *telling = action->telling;
-    if (telling->last != frame_end(frame))
+    if (telling->last != frame_end(turn_template))
         return fail_set(fail, -ENOTSUP,
                         "end: the reply before ended with token %u, the template writes %u",
-                        telling->last, frame_end(frame));
+                        telling->last, frame_end(turn_template));
     int error = 0;
     for (size_t i = 0; error == 0 && i < telling->reply_count; i++)
-        error = replies_check(action->engine, frame, telling->replies[i], fail);
+        error = replies_check(action->engine, turn_template, telling->replies[i], fail);
     return error < 0 ? error
-                     : framing_bridge(action->engine, frame, telling->contents, telling->count,
+                     : turn_template_bridge(action->engine, turn_template, telling->contents, telling->count,
                                       &action->ids, fail);
 }
 
@@ -170,14 +170,14 @@ static int bridge(struct action *action, const struct frame *frame, struct fail 
 static int act_bridge(void *arg, struct fail *fail)
 {
     struct action *action = arg;
-    const struct frame *frame;
+    const struct turn_template *turn_template;
     action->ids.count = 0;
-    int error = find_frame(action, action->telling->role, &frame, fail);
-    if (error < 0 || !frame)
+    int error = find_turn_template(action, action->telling->role, &turn_template, fail);
+    if (error < 0 || !turn_template)
         return error;
     struct fail why = {0};
-    error = bridge(action, frame, &why);
-    engine_leave_frame(action->engine, frame);
+    error = bridge(action, turn_template, &why);
+    engine_leave_turn_template(action->engine, turn_template);
     if (error == -ENOTSUP)
         action->unfit = why;
     return error == 0 || error == -ENOTSUP ? 0 : fail_set(fail, error, "%s", why.text);

@@ -30,11 +30,11 @@ void engines_set_tokenizers(struct engines *engines, const struct tokenizers *to
 
 static void engine_destroy(struct engine *engine)
 {
-    while (engine->frames) {
-        struct frame *frame = engine->frames;
-        engine->frames = frame->next;
-        frame_finish(frame);
-        free(frame);
+    while (engine->turn_templates) {
+        struct turn_template *turn_template = engine->turn_templates;
+        engine->turn_templates = turn_template->next;
+        turn_template_finish(turn_template);
+        free(turn_template);
     }
     engine_facts_finish(&engine->facts);
     lines_finish(engine);

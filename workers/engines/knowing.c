@@ -5,7 +5,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/digest/digest.h"
-#include "workers/engines/template/framing.h"
+#include "workers/engines/template/turn_template_learn.h"
 #include "workers/engines/proving.h"
 
 enum { PORTRAITS_MAX = 4 };
@@ -87,7 +87,7 @@ static void forget(struct engine *engine)
     engine->mark_count = 0;
     single_flight_reset(&engine->shown);
     for (size_t role = 0; role < TELL_ROLES; role++)
-        single_flight_reset(&engine->framed[role]);
+        single_flight_reset(&engine->learning_turns[role]);
 }
 
 static void take_portrait(struct engine *engine, struct portrait *portrait)
@@ -129,58 +129,58 @@ int engine_learn(struct engine *engine, struct fail *fail)
     return single_flight_run(&engine->described, describe, engine, fail);
 }
 
-/* ---- frames ------------------------------------------------------------------------------ */
+/* ---- turn templates ------------------------------------------------------------------------------ */
 
-struct framing {
+struct turn_template_learning {
     struct engine *engine;
     enum tell_role role;
 };
 
 /* Those of a role that a new one takes the place of, but for those in use. */
-static void drop_frames(struct engine *engine, enum tell_role role)
+static void drop_turn_templates(struct engine *engine, enum tell_role role)
 {
-    for (struct frame **at = &engine->frames; *at;) {
-        struct frame *frame = *at;
-        if (frame->role != role || frame->users > 0) {
-            at = &frame->next;
+    for (struct turn_template **at = &engine->turn_templates; *at;) {
+        struct turn_template *turn_template = *at;
+        if (turn_template->role != role || turn_template->users > 0) {
+            at = &turn_template->next;
             continue;
         }
-        *at = frame->next;
-        frame_finish(frame);
-        free(frame);
+        *at = turn_template->next;
+        turn_template_finish(turn_template);
+        free(turn_template);
     }
 }
 
-/* That there is no frame is worth knowing, too. */
+/* That there is no turn template is worth knowing, too. */
 static int frame(void *arg, struct fail *fail)
 {
-    struct framing *framing = arg;
+    struct turn_template_learning *framing = arg;
     struct engine *engine = framing->engine;
-    AUTO_FREE struct frame *learnt = calloc(1, sizeof(*learnt));
+    AUTO_FREE struct turn_template *learnt = calloc(1, sizeof(*learnt));
     if (!learnt)
         return fail_set(fail, -ENOMEM, "out of memory");
-    int error = framing_learn(engine, framing->role, learnt, fail);
+    int error = turn_template_learn(engine, framing->role, learnt, fail);
     if (error < 0)
-        frame_finish(learnt);
+        turn_template_finish(learnt);
     if (error == -ENOTSUP)
         learnt->unfit = *fail;
     else if (error < 0)
         return fail_wrap(fail, "%s", engine->url);
-    drop_frames(engine, framing->role);
+    drop_turn_templates(engine, framing->role);
     learnt->role = framing->role;
-    learnt->next = engine->frames;
-    engine->frames = take_ptr(&learnt);
+    learnt->next = engine->turn_templates;
+    engine->turn_templates = take_ptr(&learnt);
     return 0;
 }
 
-int engine_learn_frame(struct engine *engine, enum tell_role role, const struct frame **ret,
+int engine_learn_turn_template(struct engine *engine, enum tell_role role, const struct turn_template **ret,
                        struct fail *fail)
 {
-    struct framing framing = {engine, role};
-    int error = engine_learn_once(engine, &engine->framed[role], frame, &framing, fail);
+    struct turn_template_learning framing = {engine, role};
+    int error = engine_learn_once(engine, &engine->learning_turns[role], turn_template, &framing, fail);
     if (error < 0)
         return error;
-    struct frame *newest = engine->frames;
+    struct turn_template *newest = engine->turn_templates;
     while (newest->role != role)
         newest = newest->next;
     newest->users++;
@@ -188,10 +188,10 @@ int engine_learn_frame(struct engine *engine, enum tell_role role, const struct 
     return 0;
 }
 
-void engine_leave_frame(struct engine *engine, const struct frame *frame)
+void engine_leave_turn_template(struct engine *engine, const struct turn_template *turn_template)
 {
-    struct frame *at = engine->frames;
-    while (at && at != frame)
+    struct turn_template *at = engine->turn_templates;
+    while (at && at != turn_template)
         at = at->next;
     if (at)
         at->users--;
@@ -201,12 +201,12 @@ static int show_tool_turn(void *arg, struct fail *fail)
 {
     struct engine *engine = arg;
     AUTO_BUFFER text = {0}, turn = {0};
-    struct frame_tail tail;
-    int error = framing_render(engine, TELL_TOOL, 1, FRAME_REPLY, FRAME_USER, &text, fail);
+    struct turn_template_tail tail;
+    int error = turn_template_render(engine, TELL_TOOL, 1, TURN_TEMPLATE_REPLY, TURN_TEMPLATE_USER, &text, fail);
     if (error < 0 && error != -ENOTSUP)
         return error;
-    if (error == 0 && frame_tail_find(buffer_peek(&text), &tail))
-        buffer_printf(&turn, "%.*s" FRAME_USER "%.*s", SLICE_ARG(tail.before),
+    if (error == 0 && turn_template_tail_find(buffer_peek(&text), &tail))
+        buffer_printf(&turn, "%.*s" TURN_TEMPLATE_USER "%.*s", SLICE_ARG(tail.before),
                       SLICE_ARG(tail.after));
     char *taken = buffer_take_str(&turn);
     if (!taken)

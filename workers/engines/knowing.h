@@ -12,10 +12,10 @@
 int engine_learn(struct engine *engine, struct fail *fail);
 /* Whether a server that the facts tell of gave this mark. */
 bool engine_has_mark(const struct engine *engine, const struct engine_mark *mark);
-/* The frame of its template for this role, which may be unfit; good until engine_leave_frame. */
-int engine_learn_frame(struct engine *engine, enum tell_role role, const struct frame **ret,
+/* The turn template of its template for this role, which may be unfit; good until engine_leave_turn_template. */
+int engine_learn_turn_template(struct engine *engine, enum tell_role role, const struct turn_template **ret,
                        struct fail *fail);
-void engine_leave_frame(struct engine *engine, const struct frame *frame);
+void engine_leave_turn_template(struct engine *engine, const struct turn_template *turn_template);
 /*
  * What its template writes behind a reply where a turn of the role tool follows, up to the next
  * reply; "" where it has none. Borrowed until the fiber gives way.

@@ -151,7 +151,7 @@ static void output_that_names_special_tokens_stays_text(void **state)
     size_t specials = 0;
     for (size_t i = 0; i < talking.ids.count; i++)
         specials += talking.ids.ids[i] > 255;
-    assert_int_equal(specials, 3); /* start, end, start: those of the frame */
+    assert_int_equal(specials, 3); /* start, end, start: those of the turn template */
     tokens_finish(&talking.ids);
     world_close(&world);
 }
@@ -360,7 +360,7 @@ static void a_tokenizer_that_agrees_spares_the_engine(void **state)
 {
     (void)state;
     open_with_tokenizer();
-    assert_true(asked_for_a_bridge() > 24); /* it is compared, and the frame learnt */
+    assert_true(asked_for_a_bridge() > 24); /* it is compared, and the turn template learnt */
     assert_non_null(world_engine(&world)->tokenizer);
     assert_int_equal(asked_for_a_bridge(), 0);
     close_with_tokenizer();

@@ -270,7 +270,7 @@ static void bridge(void *arg)
         engine_bridge(world_engine(fiber_world), &telling, &talking->ids, &talking->fail);
 }
 
-/* The server has no way to read text as text: names of special tokens are cut by a joint. */
+/* The server has no way to read text as text: names of special tokens are cut by a separator. */
 static void output_that_names_special_tokens_stays_text(void **state)
 {
     (void)state;

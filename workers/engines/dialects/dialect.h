@@ -56,8 +56,8 @@ struct engine_facts {
     uint64_t vocabulary;  /* ids are below; 0: it does not say */
     uint64_t ids_taken;   /* ids below were seen to be taken (ids.h) */
     uint32_t plain_id;    /* of a token that is plain ASCII text */
-    char joint[64];       /* spelling.h: the name of a special token that cuts text; "": none */
-    uint32_t joint_id;
+    char separator[64];       /* spelling.h: the name of a special token that cuts text; "": none */
+    uint32_t separator_id;
 };
 
 struct dialect {
@@ -118,7 +118,7 @@ struct engine {
     const struct tokenizers *tokenizers; /* the worker's; NULL: none */
     struct tokenizer *tokenizer; /* that of them that agrees; NULL: none does, or not known */
     struct single_flight compared;
-    struct frame *frames; /* the newest first; older ones live while fibers use them */
+    struct turn_template *turn_templates; /* the newest first; older ones live while fibers use them */
 };
 
 void engine_facts_finish(struct engine_facts *facts);

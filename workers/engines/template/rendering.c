@@ -47,7 +47,7 @@ static void append_marked(struct buffer *out, const struct mark *mark,
         const struct slice rest = slice_of(text.data + at, text.len - at);
         const size_t len = utf8_sequence(rest) ? utf8_sequence(rest) : 1;
         buffer_append(out, rest.data, len);
-        if (frame_special_at(rest, specials->list, specials->count))
+        if (turn_template_special_at(rest, specials->list, specials->count))
             buffer_append_str(out, mark->text);
         at += len;
     }
@@ -135,10 +135,10 @@ static int encode_marked(const struct encoding *encoding, struct slice text, str
     const struct specials *specials = encoding->specials;
     while (error == 0 && at < text.len) {
         const struct slice rest = slice_of(text.data + at, text.len - at);
-        const struct frame_special *special =
-            frame_special_at(rest, specials->list, specials->count);
+        const struct turn_template_special *special =
+            turn_template_special_at(rest, specials->list, specials->count);
         const size_t len = special ? strlen(special->name)
-                                   : frame_until_special(rest, specials->list, specials->count);
+                                   : turn_template_until_special(rest, specials->list, specials->count);
         if (!special && has_mark(encoding->mark, slice_of(rest.data, len))) {
             error = encode_own(encoding, slice_of(text.data + run, at - run), fail);
             if (error == 0)

@@ -3,10 +3,10 @@
 #include <errno.h>
 
 #include "common/base/cleanup.h"
-#include "workers/engines/template/framing.h"
+#include "workers/engines/template/turn_template_learn.h"
 #include "common/base/text.h"
 
-/* How models mark what they think. Bit i of frame->rewrites is for the i-th. */
+/* How models mark what they think. Bit i of turn template->rewrites is for the i-th. */
 static const struct {
     const char *open, *close;
 } thinking[] = {
@@ -28,27 +28,27 @@ static bool cut_end(struct slice *text, struct slice end)
     return true;
 }
 
-/* Whether the text is the frame's lead, the reply and the frame's tail. */
-static bool is_kept(struct slice rendered, const struct frame *frame, const char *reply)
+/* Whether the text is the turn template's lead, the reply and the turn template's tail. */
+static bool is_kept(struct slice rendered, const struct turn_template *turn_template, const char *reply)
 {
-    if (!cut_end(&rendered, slice_from_str(frame->tail)))
+    if (!cut_end(&rendered, slice_from_str(turn_template->tail)))
         return false;
     rendered = text_trim_right(rendered);
     if (!cut_end(&rendered, text_trim(slice_from_str(reply))))
         return false;
-    return slice_equal(text_trim_right(rendered), text_trim_right(slice_from_str(frame->lead)));
+    return slice_equal(text_trim_right(rendered), text_trim_right(slice_from_str(turn_template->lead)));
 }
 
-static int ask_kept(struct engine *engine, enum tell_role role, const struct frame *frame,
+static int ask_kept(struct engine *engine, enum tell_role role, const struct turn_template *turn_template,
                     const char *reply, bool *ret, struct fail *fail)
 {
     AUTO_BUFFER text = {0};
-    int error = framing_render(engine, role, 1, reply, FRAME_USER, &text, fail);
+    int error = turn_template_render(engine, role, 1, reply, TURN_TEMPLATE_USER, &text, fail);
     if (error == -ENOTSUP) { /* the template refuses this reply */
         *ret = false;
         return 0;
     }
-    *ret = error == 0 && is_kept(buffer_peek(&text), frame, reply);
+    *ret = error == 0 && is_kept(buffer_peek(&text), turn_template, reply);
     return error;
 }
 
@@ -60,20 +60,20 @@ static const char *const plain[] = {
     "<function=bash>\n<parameter=command>\nls\n</parameter>\n</function>",
 };
 
-static int learn_plain(struct engine *engine, enum tell_role role, struct frame *frame,
+static int learn_plain(struct engine *engine, enum tell_role role, struct turn_template *turn_template,
                        struct fail *fail)
 {
     for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++) {
         bool kept;
-        int error = ask_kept(engine, role, frame, plain[i], &kept, fail);
+        int error = ask_kept(engine, role, turn_template, plain[i], &kept, fail);
         if (error < 0)
             return error;
-        frame->rewrites |= kept ? 0 : REWRITES_ANY;
+        turn_template->rewrites |= kept ? 0 : REWRITES_ANY;
     }
     return 0;
 }
 
-static int learn_thinking(struct engine *engine, enum tell_role role, struct frame *frame, size_t i,
+static int learn_thinking(struct engine *engine, enum tell_role role, struct turn_template *turn_template, size_t i,
                           struct fail *fail)
 {
     static const char *const forms[] = {"%s\nwhy\n%s\n\nanswer", "%swhy%sanswer"};
@@ -84,42 +84,42 @@ static int learn_thinking(struct engine *engine, enum tell_role role, struct fra
             snprintf(reply, sizeof(reply), forms[k], thinking[i].open, thinking[i].close);
         else /* its beginning is in the prompt */
             snprintf(reply, sizeof(reply), "why\n%s\n\nanswer", thinking[i].close);
-        int error = ask_kept(engine, role, frame, reply, &kept, fail);
+        int error = ask_kept(engine, role, turn_template, reply, &kept, fail);
         if (error < 0)
             return error;
-        frame->rewrites |= kept ? 0 : UINT32_C(1) << i;
+        turn_template->rewrites |= kept ? 0 : UINT32_C(1) << i;
     }
     return 0;
 }
 
-int replies_learn(struct engine *engine, enum tell_role role, struct frame *frame,
+int replies_learn(struct engine *engine, enum tell_role role, struct turn_template *turn_template,
                   struct fail *fail)
 {
-    int error = learn_plain(engine, role, frame, fail);
+    int error = learn_plain(engine, role, turn_template, fail);
     for (size_t i = 0; error == 0 && i < THINKING; i++)
-        error = learn_thinking(engine, role, frame, i, fail);
+        error = learn_thinking(engine, role, turn_template, i, fail);
     return error;
 }
 
 /* ---- a reply ----------------------------------------------------------------------------- */
 
-static bool is_suspect(const struct frame *frame, const char *reply)
+static bool is_suspect(const struct turn_template *turn_template, const char *reply)
 {
-    if (frame->rewrites & REWRITES_ANY)
+    if (turn_template->rewrites & REWRITES_ANY)
         return true;
     for (size_t i = 0; i < THINKING; i++)
-        if ((frame->rewrites >> i & 1) &&
+        if ((turn_template->rewrites >> i & 1) &&
             (strstr(reply, thinking[i].open) || strstr(reply, thinking[i].close)))
             return true;
     return false;
 }
 
-int replies_check(struct engine *engine, const struct frame *frame, const char *reply,
+int replies_check(struct engine *engine, const struct turn_template *turn_template, const char *reply,
                   struct fail *fail)
 {
     bool kept = true;
-    int error = is_suspect(frame, reply)
-                    ? ask_kept(engine, frame->role, frame, reply, &kept, fail)
+    int error = is_suspect(turn_template, reply)
+                    ? ask_kept(engine, turn_template->role, turn_template, reply, &kept, fail)
                     : 0;
     if (error == 0 && !kept)
         error = fail_set(fail, -ENOTSUP,

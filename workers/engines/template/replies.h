@@ -9,11 +9,11 @@
 
 #include "workers/engines/dialects/dialect.h"
 
-/* Sets frame->rewrites. */
-int replies_learn(struct engine *engine, enum tell_role role, struct frame *frame,
+/* Sets turn template->rewrites. */
+int replies_learn(struct engine *engine, enum tell_role role, struct turn_template *turn_template,
                   struct fail *fail);
 /* -ENOTSUP when the template does not keep this reply as it is. */
-int replies_check(struct engine *engine, const struct frame *frame, const char *reply,
+int replies_check(struct engine *engine, const struct turn_template *turn_template, const char *reply,
                   struct fail *fail);
 
 #endif

@@ -66,7 +66,7 @@ static int add_special(struct engine *engine, uint32_t id, struct specials *ret,
         return fail_set(fail, -ENOTSUP, "special: more than %d special tokens in one text",
                         SPECIALS_MAX);
     }
-    ret->list[ret->count++] = (struct frame_special){id, name};
+    ret->list[ret->count++] = (struct turn_template_special){id, name};
     return 0;
 }
 

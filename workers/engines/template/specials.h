@@ -10,7 +10,7 @@
 enum { SPECIALS_MAX = 256 }; /* different ones of one text */
 
 struct specials { /* free with specials_finish */
-    struct frame_special list[SPECIALS_MAX];
+    struct turn_template_special list[SPECIALS_MAX];
     size_t count;
 };
 

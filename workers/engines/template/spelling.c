@@ -141,21 +141,21 @@ static bool names_have(const struct names *names, struct slice name)
     return true; /* too many to know: cutting is never wrong */
 }
 
-static void names_collect(struct names *names, struct slice text, struct slice joint)
+static void names_collect(struct names *names, struct slice text, struct slice separator)
 {
     struct slice name;
     for (size_t at = 0; names->count < NAMES_MAX && spelling_find_name(text, &at, &name);) {
         size_t i = 0;
         while (i < names->count && !slice_equal(names->list[i], name))
             i++;
-        if (i < names->count || slice_equal(name, joint))
+        if (i < names->count || slice_equal(name, separator))
             continue;
         names->list[names->count] = name;
         names->is_token[names->count++] = true;
     }
 }
 
-/* Which of the names are one token: all in one request, the joint between them. */
+/* Which of the names are one token: all in one request, the separator between them. */
 static int names_ask(struct engine *engine, const struct engine_facts *facts, struct names *names,
                      struct fail *fail)
 {
@@ -163,13 +163,13 @@ static int names_ask(struct engine *engine, const struct engine_facts *facts, st
     struct tokens ids = {0};
     for (size_t i = 0; i < names->count; i++) {
         buffer_append(&text, names->list[i].data, names->list[i].len);
-        buffer_append_str(&text, facts->joint);
+        buffer_append_str(&text, facts->separator);
     }
     int error = text.failed ? out_of_memory(fail)
                             : encode(engine, facts, buffer_peek(&text), &ids, fail);
     size_t at = 0, from = 0;
     for (size_t i = 0; error == 0 && i < ids.count && at < names->count; i++)
-        if (ids.ids[i] == facts->joint_id) {
+        if (ids.ids[i] == facts->separator_id) {
             names->is_token[at++] = i - from <= 1;
             from = i + 1;
         }
@@ -179,38 +179,38 @@ static int names_ask(struct engine *engine, const struct engine_facts *facts, st
     return error;
 }
 
-/* The text with the joint set into every name that is a token (NULL: into all); how often. */
+/* The text with the separator set into every name that is a token (NULL: into all); how often. */
 static size_t join(const struct engine_facts *facts, const struct names *names, struct slice text,
                    struct buffer *ret)
 {
     struct slice name;
-    size_t done = 0, joints = 0;
+    size_t done = 0, separator = 0;
     for (size_t at = 0; spelling_find_name(text, &at, &name);) {
-        if (!slice_is(name, facts->joint) && !names_have(names, name))
+        if (!slice_is(name, facts->separator) && !names_have(names, name))
             continue;
         size_t cut = (size_t)(name.data - text.data) + spelling_cut(name);
         buffer_append(ret, text.data + done, cut - done);
-        buffer_append_str(ret, facts->joint);
+        buffer_append_str(ret, facts->separator);
         done = cut;
-        joints++;
+        separator++;
     }
     buffer_append(ret, text.data + done, text.len - done);
-    return joints;
+    return separator;
 }
 
-static int take_out(const struct engine_facts *facts, const struct tokens *ids, size_t joints,
+static int take_out(const struct engine_facts *facts, const struct tokens *ids, size_t separator,
                     struct tokens *ret, struct fail *fail)
 {
     size_t found = 0;
     for (size_t i = 0; i < ids->count; i++)
-        if (ids->ids[i] == facts->joint_id)
+        if (ids->ids[i] == facts->separator_id)
             found++;
         else if (!tokens_append(ret, &ids->ids[i], 1))
             return out_of_memory(fail);
-    return found == joints ? 0
+    return found == separator ? 0
                            : fail_set(fail, -EPROTO,
                                       "the engine's tokenizer made %zu special tokens of %zu",
-                                      found, joints);
+                                      found, separator);
 }
 
 static int encode_named(struct engine *engine, const struct engine_facts *facts, struct slice text,
@@ -221,15 +221,15 @@ static int encode_named(struct engine *engine, const struct engine_facts *facts,
     struct tokens ids = {0};
     if (!names)
         return out_of_memory(fail);
-    names_collect(names, text, slice_from_str(facts->joint));
+    names_collect(names, text, slice_from_str(facts->separator));
     int error = names->count ? names_ask(engine, facts, names, fail) : 0;
     if (error < 0)
         return error;
-    size_t joints = join(facts, names, text, &joined);
+    size_t separator = join(facts, names, text, &joined);
     error = joined.failed ? out_of_memory(fail)
                           : encode(engine, facts, buffer_peek(&joined), &ids, fail);
     if (error == 0)
-        error = take_out(facts, &ids, joints, ret, fail);
+        error = take_out(facts, &ids, separator, ret, fail);
     tokens_finish(&ids);
     return error;
 }
@@ -241,7 +241,7 @@ static int encode_plain(struct engine *engine, const struct engine_facts *facts,
     size_t at = 0;
     if (!spelling_find_name(text, &at, &name))
         return encode(engine, facts, text, ret, fail);
-    if (!facts->joint[0])
+    if (!facts->separator[0])
         return fail_set(fail, -ENOTSUP,
                         "the engine's tokenizer cannot be kept from reading \"%.*s\" as a special "
                         "token",
@@ -261,13 +261,13 @@ static const struct sketch {
 } sketches[] = {
     {{{(char *)"system", (char *)"Be brief."},
       {(char *)"user", (char *)tokenizer_sample},
-      {(char *)"assistant", (char *)"<think>\n" FRAME_REPLY "\n</think>\n\n" FRAME_REPLY},
-      {(char *)"tool", (char *)FRAME_USER},
-      {(char *)"user", (char *)"  \n" FRAME_USER "\n  "}},
+      {(char *)"assistant", (char *)"<think>\n" TURN_TEMPLATE_REPLY "\n</think>\n\n" TURN_TEMPLATE_REPLY},
+      {(char *)"tool", (char *)TURN_TEMPLATE_USER},
+      {(char *)"user", (char *)"  \n" TURN_TEMPLATE_USER "\n  "}},
      5},
     {{{(char *)"user", (char *)tokenizer_sample},
-      {(char *)"assistant", (char *)"<think>\n" FRAME_REPLY "\n</think>\n\n" FRAME_REPLY},
-      {(char *)"user", (char *)"  \n" FRAME_USER "\n  "}},
+      {(char *)"assistant", (char *)"<think>\n" TURN_TEMPLATE_REPLY "\n</think>\n\n" TURN_TEMPLATE_REPLY},
+      {(char *)"user", (char *)"  \n" TURN_TEMPLATE_USER "\n  "}},
      3},
 };
 
@@ -301,20 +301,20 @@ int spelling_mark(struct engine *engine, const char *model, struct buffer *ret, 
 
 /* ---- learning ---------------------------------------------------------------------------- */
 
-/* Whether names with the joint in them come out as they do without: on names that are none. */
-static int prove_joint(struct engine *engine, const struct engine_facts *facts, bool *ret,
+/* Whether names with the separator in them come out as they do without: on names that are none. */
+static int prove_separator(struct engine *engine, const struct engine_facts *facts, bool *ret,
                        struct fail *fail)
 {
     static const char plain[] = "a <|sluice_end|>\n<sluice_call>x[SLUICE]y </sluice> <"
                                 "\xef\xbd\x9csluice\xe2\x96\x81it\xef\xbd\x9c>.";
     AUTO_BUFFER joined = {0};
     struct tokens whole = {0}, cut = {0}, rest = {0};
-    size_t joints = join(facts, NULL, slice_from_str(plain), &joined);
+    size_t separator = join(facts, NULL, slice_from_str(plain), &joined);
     int error = joined.failed ? out_of_memory(fail)
                               : encode(engine, facts, slice_from_str(plain), &whole, fail);
     if (error == 0)
         error = encode(engine, facts, buffer_peek(&joined), &cut, fail);
-    *ret = error == 0 && take_out(facts, &cut, joints, &rest, NULL) == 0 &&
+    *ret = error == 0 && take_out(facts, &cut, separator, &rest, NULL) == 0 &&
            tokens_equal(&rest, &whole);
     tokens_finish(&whole);
     tokens_finish(&cut);
@@ -332,7 +332,7 @@ static int read_name(struct engine *engine, const struct engine_facts *facts, ui
     *ret = false;
     int error = say(engine, facts, &one, 1, name, fail);
     if (error < 0 || !spelling_find_name(buffer_peek(name), &at, &found) ||
-        found.len != name->len || name->len >= sizeof(facts->joint))
+        found.len != name->len || name->len >= sizeof(facts->separator))
         return error;
     error = encode(engine, facts, found, &ids, fail);
     *ret = error == 0 && ids.count == 1 && ids.ids[0] == id;
@@ -340,8 +340,8 @@ static int read_name(struct engine *engine, const struct engine_facts *facts, ui
     return error;
 }
 
-/* The first token of a rendered prompt that can be a joint. None: facts->joint stays "". */
-static int learn_joint(struct engine *engine, struct engine_facts *facts,
+/* The first token of a rendered prompt that can be a separator. None: facts->separator stays "". */
+static int learn_separator(struct engine *engine, struct engine_facts *facts,
                        const struct tokens *prompt, struct fail *fail)
 {
     for (size_t i = 0; i < prompt->count && i < PROBE_IDS_MAX; i++) {
@@ -349,11 +349,11 @@ static int learn_joint(struct engine *engine, struct engine_facts *facts,
         bool is_good = false;
         int error = read_name(engine, facts, prompt->ids[i], &name, &is_good, fail);
         if (error == 0 && is_good) {
-            snprintf(facts->joint, sizeof(facts->joint), "%.*s", (int)name.len, (char *)name.data);
-            facts->joint_id = prompt->ids[i];
-            error = prove_joint(engine, facts, &is_good, fail);
+            snprintf(facts->separator, sizeof(facts->separator), "%.*s", (int)name.len, (char *)name.data);
+            facts->separator_id = prompt->ids[i];
+            error = prove_separator(engine, facts, &is_good, fail);
             if (!is_good)
-                facts->joint[0] = '\0';
+                facts->separator[0] = '\0';
         }
         if (error < 0 || is_good)
             return error;
@@ -380,7 +380,7 @@ static int learn_template(struct engine *engine, struct engine_facts *facts, str
 static int learn_end(struct engine *engine, struct engine_facts *facts, const struct tokens *turns,
                      struct fail *fail)
 {
-    static const char reply[] = FRAME_REPLY;
+    static const char reply[] = TURN_TEMPLATE_REPLY;
     AUTO_BUFFER text = {0};
     struct tokens ids = {0};
     int error = say(engine, facts, turns, turns->count, &text, fail);
@@ -426,9 +426,9 @@ static int learn_blanks(struct engine *engine, struct engine_facts *facts, struc
 
 int spelling_learn(struct engine *engine, struct engine_facts *facts, struct fail *fail)
 {
-    const struct task_message messages[] = {{(char *)"user", (char *)FRAME_USER},
-                                            {(char *)"assistant", (char *)FRAME_REPLY},
-                                            {(char *)"user", (char *)FRAME_USER}};
+    const struct task_message messages[] = {{(char *)"user", (char *)TURN_TEMPLATE_USER},
+                                            {(char *)"assistant", (char *)TURN_TEMPLATE_REPLY},
+                                            {(char *)"user", (char *)TURN_TEMPLATE_USER}};
     struct tokens plain = {0}, turns = {0};
     int error = encode(engine, facts, slice_from_str("x"), &plain, fail);
     if (error == 0 && plain.count == 0)
@@ -440,7 +440,7 @@ int spelling_learn(struct engine *engine, struct engine_facts *facts, struct fai
     if (error == 0)
         error = learn_end(engine, facts, &turns, fail);
     if (error == 0)
-        error = learn_joint(engine, facts, &turns, fail);
+        error = learn_separator(engine, facts, &turns, fail);
     if (error == 0)
         error = learn_template(engine, facts, fail);
     if (error == 0)

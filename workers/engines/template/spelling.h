@@ -4,10 +4,10 @@
  * plain text is made of them thus:
  *   - Whatever looks like the name of a special token ("<...>", "[...]") and is one
  *     token by itself is cut in two behind its first letters, by a special token of the template
- *     set between the halves: the joint. Special tokens are where every tokenizer cuts first, so
- *     that both halves are read as text, and the joint's ids are taken out again.
+ *     set between the halves: the separator. Special tokens are where every tokenizer cuts first, so
+ *     that both halves are read as text, and the separator's ids are taken out again.
  *   - That this is what the tokenizer would make of the text in one piece is proven on made-up
- *     names when the engine is learnt. One that fails this has no joint, and such contents are
+ *     names when the engine is learnt. One that fails this has no separator, and such contents are
  *     refused (-ENOTSUP).
  * Everything here awaits and tries once.
  */
@@ -17,7 +17,7 @@
 #include "workers/engines/dialects/dialect.h"
 
 /*
- * Sets plain_id, drops_blanks, the ends of a turn that the template writes, the joint, tokenizer_digest and,
+ * Sets plain_id, drops_blanks, the ends of a turn that the template writes, the separator, tokenizer_digest and,
  * where it is empty, template_digest (of what the template makes of a conversation). facts->model is set before.
  */
 int spelling_learn(struct engine *engine, struct engine_facts *facts, struct fail *fail);

@@ -1,4 +1,4 @@
-#include "workers/engines/template/framing.h"
+#include "workers/engines/template/turn_template_learn.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -22,16 +22,16 @@ static size_t make_rounds(enum tell_role role, size_t rounds, const char *reply,
                           const char *content, struct task_message messages[MESSAGES_MAX])
 {
     size_t count = 0;
-    messages[count++] = (struct task_message){(char *)"user", (char *)FRAME_USER};
+    messages[count++] = (struct task_message){(char *)"user", (char *)TURN_TEMPLATE_USER};
     for (size_t i = 0; i < rounds; i++) {
         messages[count++] = (struct task_message){(char *)"assistant", (char *)reply};
-        messages[count++] = (struct task_message){(char *)tell_role_word(role), (char *)FRAME_USER};
+        messages[count++] = (struct task_message){(char *)tell_role_word(role), (char *)TURN_TEMPLATE_USER};
     }
     messages[count - 1].content = (char *)content;
     return count;
 }
 
-int framing_render(struct engine *engine, enum tell_role role, size_t rounds, const char *reply,
+int turn_template_render(struct engine *engine, enum tell_role role, size_t rounds, const char *reply,
                    const char *content, struct buffer *ret, struct fail *fail)
 {
     struct task_message messages[MESSAGES_MAX];
@@ -43,13 +43,13 @@ int framing_render(struct engine *engine, enum tell_role role, size_t rounds, co
 }
 
 static int render_tail(struct engine *engine, enum tell_role role, size_t rounds,
-                       const char *content, struct buffer *text, struct frame_tail *ret,
+                       const char *content, struct buffer *text, struct turn_template_tail *ret,
                        struct fail *fail)
 {
-    int error = framing_render(engine, role, rounds, FRAME_REPLY, content, text, fail);
+    int error = turn_template_render(engine, role, rounds, TURN_TEMPLATE_REPLY, content, text, fail);
     if (error < 0)
         return error;
-    return frame_tail_find(buffer_peek(text), ret)
+    return turn_template_tail_find(buffer_peek(text), ret)
                ? 0
                : fail_set(fail, -ENOTSUP, "template: it does not give back a turn unchanged");
 }
@@ -58,8 +58,8 @@ static int render_tail(struct engine *engine, enum tell_role role, size_t rounds
 static size_t make_row(enum tell_role role, const struct slice *contents, size_t count,
                        struct task_message messages[MESSAGES_MAX])
 {
-    messages[0] = (struct task_message){(char *)"user", (char *)FRAME_USER};
-    messages[1] = (struct task_message){(char *)"assistant", (char *)FRAME_REPLY};
+    messages[0] = (struct task_message){(char *)"user", (char *)TURN_TEMPLATE_USER};
+    messages[1] = (struct task_message){(char *)"assistant", (char *)TURN_TEMPLATE_REPLY};
     for (size_t i = 0; i < count; i++)
         messages[2 + i] = (struct task_message){(char *)tell_role_word(role), (char *)contents[i].data};
     return 2 + count;
@@ -67,11 +67,11 @@ static size_t make_row(enum tell_role role, const struct slice *contents, size_t
 
 /* ---- learning ---------------------------------------------------------------------------- */
 
-static int encode_literals(struct engine *engine, struct frame_parts *parts, struct fail *fail)
+static int encode_literals(struct engine *engine, struct turn_template_parts *parts, struct fail *fail)
 {
     for (size_t i = 0; i < parts->count; i++) {
-        struct frame_part *part = &parts->list[i];
-        int error = part->kind != FRAME_LITERAL
+        struct turn_template_part *part = &parts->list[i];
+        int error = part->kind != TURN_TEMPLATE_LITERAL
                         ? 0
                         : engine->dialect->tokenize(engine, slice_from_str(part->text),
                                                     TOKENIZE_PLAIN, &part->ids, fail);
@@ -81,19 +81,19 @@ static int encode_literals(struct engine *engine, struct frame_parts *parts, str
     return 0;
 }
 
-static int cut(struct engine *engine, const struct frame_tail *tail, struct frame *ret,
+static int cut(struct engine *engine, const struct turn_template_tail *tail, struct turn_template *ret,
                struct fail *fail)
 {
     AUTO_BUFFER text = {0};
     buffer_append(&text, tail->before.data, tail->before.len);
-    buffer_append_str(&text, FRAME_USER);
+    buffer_append_str(&text, TURN_TEMPLATE_USER);
     buffer_append(&text, tail->after.data, tail->after.len);
     struct specials *specials = calloc(1, sizeof(*specials));
     int error = text.failed || !specials
                     ? fail_set(fail, -ENOMEM, "out of memory")
                     : specials_find(engine, buffer_peek(&text), specials, fail);
     if (error == 0)
-        error = frame_build(ret, tail, specials->list, specials->count, fail);
+        error = turn_template_build(ret, tail, specials->list, specials->count, fail);
     if (error == 0 && !(ret->tail = buffer_take_str(&text)))
         error = fail_set(fail, -ENOMEM, "out of memory");
     if (specials)
@@ -103,14 +103,14 @@ static int cut(struct engine *engine, const struct frame_tail *tail, struct fram
 }
 
 /* Which blanks it strips, where it strips any. */
-static int learn_blanks(struct engine *engine, enum tell_role role, const struct frame_tail *plain,
-                        struct frame *ret, struct fail *fail)
+static int learn_blanks(struct engine *engine, enum tell_role role, const struct turn_template_tail *plain,
+                        struct turn_template *ret, struct fail *fail)
 {
-    for (size_t i = 0; (ret->trims_left || ret->trims_right) && frame_blanks[i]; i++) {
+    for (size_t i = 0; (ret->trims_left || ret->trims_right) && turn_template_blanks[i]; i++) {
         AUTO_BUFFER text = {0};
-        struct frame_tail tail;
-        char content[sizeof(FRAME_USER) + 16];
-        snprintf(content, sizeof(content), "%s" FRAME_USER "%s", frame_blanks[i], frame_blanks[i]);
+        struct turn_template_tail tail;
+        char content[sizeof(TURN_TEMPLATE_USER) + 16];
+        snprintf(content, sizeof(content), "%s" TURN_TEMPLATE_USER "%s", turn_template_blanks[i], turn_template_blanks[i]);
         int error = render_tail(engine, role, 1, content, &text, &tail, fail);
         if (error < 0)
             return error;
@@ -123,10 +123,10 @@ static int learn_blanks(struct engine *engine, enum tell_role role, const struct
 
 /* What stands before a reply must be the same when it is sampled and when it is history, but for
  * blanks before the reply, which are as good as its own. */
-static int check_head(const struct buffer *twice, const struct frame_tail *tail, struct fail *fail)
+static int check_head(const struct buffer *twice, const struct turn_template_tail *tail, struct fail *fail)
 {
     struct slice head;
-    return frame_head_find(buffer_peek(twice), &head) &&
+    return turn_template_head_find(buffer_peek(twice), &head) &&
                    slice_equal(text_trim_right(head), text_trim_right(tail->after))
                ? 0
                : fail_set(fail, -ENOTSUP,
@@ -134,29 +134,29 @@ static int check_head(const struct buffer *twice, const struct frame_tail *tail,
                           "there once the reply is history");
 }
 
-static int take_lead(const struct buffer *text, struct frame *ret, struct fail *fail)
+static int take_lead(const struct buffer *text, struct turn_template *ret, struct fail *fail)
 {
     const struct slice all = buffer_peek(text);
-    const uint8_t *reply = memmem(all.data, all.len, FRAME_REPLY, strlen(FRAME_REPLY));
+    const uint8_t *reply = memmem(all.data, all.len, TURN_TEMPLATE_REPLY, strlen(TURN_TEMPLATE_REPLY));
     ret->lead = strndup((const char *)all.data, (size_t)(reply - all.data));
     return ret->lead ? 0 : fail_set(fail, -ENOMEM, "out of memory");
 }
 
-static int learn(struct engine *engine, enum tell_role role, struct frame *ret, struct fail *fail)
+static int learn(struct engine *engine, enum tell_role role, struct turn_template *ret, struct fail *fail)
 {
     AUTO_BUFFER single_flight_text = {0}, twice_text = {0}, padded_text = {0};
-    struct frame_tail first, later, padded;
-    int error = render_tail(engine, role, 1, FRAME_USER, &single_flight_text, &first, fail);
+    struct turn_template_tail first, later, padded;
+    int error = render_tail(engine, role, 1, TURN_TEMPLATE_USER, &single_flight_text, &first, fail);
     if (error == 0)
-        error = render_tail(engine, role, 2, FRAME_USER, &twice_text, &later, fail);
+        error = render_tail(engine, role, 2, TURN_TEMPLATE_USER, &twice_text, &later, fail);
     if (error == 0)
-        error = render_tail(engine, role, 1, PAD_LEFT FRAME_USER PAD_RIGHT, &padded_text, &padded,
+        error = render_tail(engine, role, 1, PAD_LEFT TURN_TEMPLATE_USER PAD_RIGHT, &padded_text, &padded,
                             fail);
     if (error < 0)
         return error;
     if (!slice_equal(first.before, later.before) || !slice_equal(first.after, later.after))
         return fail_set(fail, -ENOTSUP, "template: it writes a later turn in another way");
-    if (!frame_learn_trim(ret, &first, &padded, PAD_LEFT, PAD_RIGHT))
+    if (!turn_template_learn_trim(ret, &first, &padded, PAD_LEFT, PAD_RIGHT))
         return fail_set(fail, -ENOTSUP, "template: it rewrites the blanks around a turn");
     error = cut(engine, &first, ret, fail);
     if (error == 0)
@@ -196,15 +196,15 @@ static const char *const nasty[] = {
 };
 
 /* Whether turns in a row come out of bridges as they come out of the template. */
-static int prove_row(struct engine *engine, const struct frame *frame, const struct slice *contents,
+static int prove_row(struct engine *engine, const struct turn_template *turn_template, const struct slice *contents,
                      size_t count, bool *ret, struct fail *fail)
 {
     struct task_message messages[MESSAGES_MAX];
     struct tokens whole = {0}, bridge = {0};
-    const size_t message_count = make_row(frame->role, contents, count, messages);
+    const size_t message_count = make_row(turn_template->role, contents, count, messages);
     int error = engine_render_once(engine, messages, message_count, &whole, fail);
     if (error == 0)
-        error = framing_bridge(engine, frame, contents, count, &bridge, fail);
+        error = turn_template_bridge(engine, turn_template, contents, count, &bridge, fail);
     *ret = error == 0 && bridge.count <= whole.count &&
            memcmp(whole.ids + (whole.count - bridge.count), bridge.ids,
                   bridge.count * sizeof(*bridge.ids)) == 0;
@@ -213,12 +213,12 @@ static int prove_row(struct engine *engine, const struct frame *frame, const str
     return error;
 }
 
-static int prove_content(struct engine *engine, const struct frame *frame, const char *content,
+static int prove_content(struct engine *engine, const struct turn_template *turn_template, const char *content,
                          struct fail *fail)
 {
     const struct slice one = slice_from_str(content);
     bool is_same;
-    int error = prove_row(engine, frame, &one, 1, &is_same, fail);
+    int error = prove_row(engine, turn_template, &one, 1, &is_same, fail);
     return error < 0 || is_same
                ? error
                : fail_set(fail, -ENOTSUP,
@@ -227,13 +227,13 @@ static int prove_content(struct engine *engine, const struct frame *frame, const
                           content);
 }
 
-/* A content that names every special token of the frame must not become one (frame_assemble). */
-static int prove_harmless(struct engine *engine, const struct frame *frame, struct fail *fail)
+/* A content that names every special token of the turn template must not become one (turn_template_assemble). */
+static int prove_harmless(struct engine *engine, const struct turn_template *turn_template, struct fail *fail)
 {
     AUTO_BUFFER content = {0};
-    for (size_t i = 0; i < frame->parts.count; i++) {
-        const struct frame_part *part = &frame->parts.list[i];
-        int error = part->kind != FRAME_SPECIAL
+    for (size_t i = 0; i < turn_template->parts.count; i++) {
+        const struct turn_template_part *part = &turn_template->parts.list[i];
+        int error = part->kind != TURN_TEMPLATE_SPECIAL
                         ? 0
                         : engine->dialect->detokenize(engine, part->id, &content, fail);
         if (error < 0)
@@ -243,7 +243,7 @@ static int prove_harmless(struct engine *engine, const struct frame *frame, stru
     struct tokens bridge = {0};
     const struct slice one = buffer_peek(&content);
     int error = content.failed ? fail_set(fail, -ENOMEM, "out of memory")
-                               : framing_bridge(engine, frame, &one, 1, &bridge, fail);
+                               : turn_template_bridge(engine, turn_template, &one, 1, &bridge, fail);
     tokens_finish(&bridge);
     return error;
 }
@@ -252,51 +252,51 @@ static int prove_harmless(struct engine *engine, const struct frame *frame, stru
 
 enum { ROW_MAX = MESSAGES_MAX - 2 };
 
-static int build_gap(struct engine *engine, struct frame *frame, struct slice text,
+static int build_gap(struct engine *engine, struct turn_template *turn_template, struct slice text,
                      struct fail *fail)
 {
     struct specials *specials = calloc(1, sizeof(*specials));
     int error = specials ? specials_find(engine, text, specials, fail)
                          : fail_set(fail, -ENOMEM, "out of memory");
-    if (error == 0 && frame_build_gap(frame, text, specials->list, specials->count))
-        error = encode_literals(engine, &frame->gap.parts, fail);
+    if (error == 0 && turn_template_build_gap(turn_template, text, specials->list, specials->count))
+        error = encode_literals(engine, &turn_template->gap.parts, fail);
     if (specials)
         specials_finish(specials);
     free(specials);
     return error;
 }
 
-/* Two sentinels in a row, of which `text` keeps what was rendered. No gap: frame->gap stays unknown. */
-static int learn_gap(struct engine *engine, struct frame *frame, struct buffer *text,
+/* Two sentinels in a row, of which `text` keeps what was rendered. No gap: turn template->gap stays unknown. */
+static int learn_gap(struct engine *engine, struct turn_template *turn_template, struct buffer *text,
                      struct fail *fail)
 {
-    const struct slice twice[] = {slice_from_str(FRAME_USER), slice_from_str(FRAME_USER)};
-    const char *user = strstr(frame->tail, FRAME_USER);
-    const struct frame_tail tail = {slice_of(frame->tail, (size_t)(user - frame->tail)),
-                                    slice_from_str(user + strlen(FRAME_USER))};
+    const struct slice twice[] = {slice_from_str(TURN_TEMPLATE_USER), slice_from_str(TURN_TEMPLATE_USER)};
+    const char *user = strstr(turn_template->tail, TURN_TEMPLATE_USER);
+    const struct turn_template_tail tail = {slice_of(turn_template->tail, (size_t)(user - turn_template->tail)),
+                                    slice_from_str(user + strlen(TURN_TEMPLATE_USER))};
     struct task_message messages[MESSAGES_MAX];
     struct slice gap;
-    const size_t count = make_row(frame->role, twice, 2, messages);
+    const size_t count = make_row(turn_template->role, twice, 2, messages);
     int error = engine->dialect->apply_template(engine, messages, count, text, fail);
-    return error == 0 && frame_gap_find(buffer_peek(text), &tail, &gap)
-               ? build_gap(engine, frame, gap, fail)
+    return error == 0 && turn_template_gap_find(buffer_peek(text), &tail, &gap)
+               ? build_gap(engine, turn_template, gap, fail)
                : error;
 }
 
 /* A gap that is not exact on rows of the nasty contents, each in one, is none. */
-static int learn_row(struct engine *engine, struct frame *frame, struct fail *fail)
+static int learn_row(struct engine *engine, struct turn_template *turn_template, struct fail *fail)
 {
     enum { NASTY = sizeof(nasty) / sizeof(*nasty) };
     AUTO_BUFFER text = {0};
-    int error = learn_gap(engine, frame, &text, fail);
-    for (size_t i = 0; error == 0 && frame->gap.is_known && i < NASTY; i += ROW_MAX) {
+    int error = learn_gap(engine, turn_template, &text, fail);
+    for (size_t i = 0; error == 0 && turn_template->gap.is_known && i < NASTY; i += ROW_MAX) {
         struct slice row[ROW_MAX];
         for (size_t k = 0; k < ROW_MAX; k++)
             row[k] = slice_from_str(nasty[(i + k) % NASTY]);
-        error = prove_row(engine, frame, row, ROW_MAX, &frame->gap.is_known, fail);
+        error = prove_row(engine, turn_template, row, ROW_MAX, &turn_template->gap.is_known, fail);
     }
     if (error == -ENOTSUP || error == -EINVAL) { /* the template refuses several */
-        frame->gap.is_known = false;
+        turn_template->gap.is_known = false;
         return 0;
     }
     return error;
@@ -304,7 +304,7 @@ static int learn_row(struct engine *engine, struct frame *frame, struct fail *fa
 
 /* ---- the whole ----------------------------------------------------------------------------- */
 
-int framing_learn(struct engine *engine, enum tell_role role, struct frame *ret, struct fail *fail)
+int turn_template_learn(struct engine *engine, enum tell_role role, struct turn_template *ret, struct fail *fail)
 {
     ret->role = role;
     int error = learn(engine, role, ret, fail);
@@ -320,33 +320,33 @@ int framing_learn(struct engine *engine, enum tell_role role, struct frame *ret,
 }
 
 /* The ids of one run of text. */
-static int encode_run(struct engine *engine, const struct frame *frame,
+static int encode_run(struct engine *engine, const struct turn_template *turn_template,
                       const struct slice *contents, size_t count, size_t run, struct tokens *ret,
                       struct fail *fail)
 {
     AUTO_BUFFER text = {0};
-    if (!frame_text(frame, contents, count, run, &text))
+    if (!turn_template_text(turn_template, contents, count, run, &text))
         return fail_set(fail, -ENOMEM, "out of memory");
     int error = engine_encode(engine, buffer_peek(&text), TOKENIZE_PLAIN, ret, fail);
     return error == -ENOTSUP ? fail_wrap(fail, "special") : error;
 }
 
-static int assemble(struct engine *engine, const struct frame *frame, const struct slice *contents,
+static int assemble(struct engine *engine, const struct turn_template *turn_template, const struct slice *contents,
                     size_t count, struct tokens *ret, struct fail *fail)
 {
-    const size_t runs = frame_runs(frame, count);
+    const size_t runs = turn_template_runs(turn_template, count);
     AUTO_FREE struct tokens *ids = calloc(runs, sizeof(*ids));
     int error = ids ? 0 : fail_set(fail, -ENOMEM, "out of memory");
     for (size_t i = 0; error == 0 && i < runs; i++)
-        error = encode_run(engine, frame, contents, count, i, &ids[i], fail);
+        error = encode_run(engine, turn_template, contents, count, i, &ids[i], fail);
     if (error == 0)
-        error = frame_assemble(frame, ids, runs, ret, fail);
+        error = turn_template_assemble(turn_template, ids, runs, ret, fail);
     for (size_t i = 0; ids && i < runs; i++)
         tokens_finish(&ids[i]);
     return error;
 }
 
-int framing_bridge(struct engine *engine, const struct frame *frame, const struct slice *contents,
+int turn_template_bridge(struct engine *engine, const struct turn_template *turn_template, const struct slice *contents,
                    size_t count, struct tokens *ret, struct fail *fail)
 {
     struct buffer *repaired = calloc(count, sizeof(*repaired));
@@ -358,11 +358,11 @@ int framing_bridge(struct engine *engine, const struct frame *frame, const struc
         ok = !repaired[i].failed;
     }
     int error = !ok ? fail_set(fail, -ENOMEM, "out of memory")
-                : count > 1 && !frame->gap.is_known
+                : count > 1 && !turn_template->gap.is_known
                     ? fail_set(fail, -ENOTSUP, "template: it does not write several turns of the "
                                                "role %s in a row as it writes one",
-                               tell_role_word(frame->role))
-                    : assemble(engine, frame, texts, count, ret, fail);
+                               tell_role_word(turn_template->role))
+                    : assemble(engine, turn_template, texts, count, ret, fail);
     for (size_t i = 0; repaired && i < count; i++)
         buffer_finish(&repaired[i]);
     free(repaired);
