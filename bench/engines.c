@@ -44,11 +44,11 @@ static struct engine *open_engine(const char *url, const struct route *route)
     if (!engine)
         give_up("an engine", "out of memory");
     engine->dialect = route->dialect;
-    engine->facts.context_tokens = 1 << 20;
-    engine->facts.has_generate = route->has_generate;
-    engine->facts.vocabulary = 1 << 20;
-    if (engine->facts.ends.count == 0)
-        tokens_append(&engine->facts.ends, &(uint32_t){END_ID}, 1);
+    engine->info.context_tokens = 1 << 20;
+    engine->info.has_generate = route->has_generate;
+    engine->info.vocabulary = 1 << 20;
+    if (engine->info.ends.count == 0)
+        tokens_append(&engine->info.ends, &(uint32_t){END_ID}, 1);
     return engine;
 }
 

@@ -1,15 +1,15 @@
 /*
  * engine.h - LLM inference servers, token ids in, token ids out. One dialect, one file, one
- * row in knowing.c. All calls run in a fiber. Errors are negative errno with a sentence:
+ * row in discovery.c. All calls run in a fiber. Errors are negative errno with a sentence:
  *   -EAGAIN    busy, starting or overloaded: try again later     (infra)
  *   -EIO, -ECONNREFUSED, -ETIMEDOUT: gone or broken              (infra)
  *   -EPROTO    an answer that is not what the dialect promises   (infra)
- *   -ESTALE    it became another while it was asked (proving.h)  (infra)
+ *   -ESTALE    it became another while it was asked (identity.h)  (infra)
  *   -E2BIG     the prompt does not fit the context               (agent)
  *   -EINVAL    it will never take this request                   (task)
  *   -ENOTSUP   engine_bridge alone: a new trace is needed
  *   -ECANCELED the fiber was cancelled
- * Retries with back-off for the first three happen inside (trying.h), bounded by the fiber's
+ * Retries with back-off for the first three happen inside (retry.h), bounded by the fiber's
  * deadline and ENGINE_TRIES. Time in the engine's own queue is time of the call; not every engine
  * says how long it was.
  */
@@ -108,7 +108,7 @@ struct generation {
     char finish[16];       /* "stop" (last id ends the turn) or "length" */
     uint32_t prompt_tokens, cached_tokens;
     char version[64]; /* of the weights, as the engine calls them; "": it does not say */
-    uint64_t policy_number; /* of the version that was served when it began (policy.h) */
+    uint64_t policy_number; /* of the version that was served when it began (pause.h) */
     double seconds;
     struct record_seconds queue_seconds, prefill_seconds, decode_seconds; /* of it, as it says */
 };

@@ -36,8 +36,8 @@ static void engine_destroy(struct engine *engine)
         turn_template_finish(turn_template);
         free(turn_template);
     }
-    engine_facts_finish(&engine->facts);
-    lines_finish(engine);
+    engine_info_finish(&engine->info);
+    engine_connections_finish(engine);
     free(engine->tool_turn);
     free(engine->url);
     free(engine);
@@ -149,7 +149,7 @@ bool engines_are_awaited(const struct engines *engines)
 
 static bool is_told(const struct engine *engine)
 {
-    return engine->is_told && !engine->look.is_new && strcmp(engine->facts.identity, engine->told_identity) == 0 &&
+    return engine->is_told && !engine->look.is_new && strcmp(engine->info.identity, engine->told_identity) == 0 &&
            memcmp(&engine->use, &engine->told, sizeof(engine->use)) == 0;
 }
 
@@ -163,9 +163,9 @@ bool engines_tell_next(const struct engines *engines, struct engine_news *ret)
     *ret = (struct engine_news){.engine = engine,
                                 .url = engine->url,
                                 .use = engine->use,
-                                .tokenizer_digest = engine->facts.tokenizer_digest,
-                                .template_digest = engine->facts.identity[0] ? engine->facts.template_digest : "",
-                                .is_other = strcmp(engine->facts.identity, engine->told_identity) != 0,
+                                .tokenizer_digest = engine->info.tokenizer_digest,
+                                .template_digest = engine->info.identity[0] ? engine->info.template_digest : "",
+                                .is_other = strcmp(engine->info.identity, engine->told_identity) != 0,
                                 .look = engine->look.is_new ? &engine->look : NULL};
     return true;
 }
@@ -173,7 +173,7 @@ bool engines_tell_next(const struct engines *engines, struct engine_news *ret)
 void engines_tell_done(struct engine *engine)
 {
     engine->told = engine->use;
-    memcpy(engine->told_identity, engine->facts.identity, sizeof(engine->told_identity));
+    memcpy(engine->told_identity, engine->info.identity, sizeof(engine->told_identity));
     engine->is_told = true;
     engine->look.is_new = false;
 }
@@ -191,5 +191,5 @@ const char *engine_url(const struct engine *engine)
 
 const char *engine_logprobs_mode(const struct engine *engine)
 {
-    return engine->facts.logprobs_mode;
+    return engine->info.logprobs_mode;
 }

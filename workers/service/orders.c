@@ -1,6 +1,6 @@
 #include "common/base/log.h"
 #include "workers/engines/looking.h"
-#include "workers/engines/policy.h"
+#include "workers/engines/pause.h"
 #include "workers/engines/using.h"
 #include "workers/service/worker_inside.h"
 

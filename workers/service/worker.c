@@ -9,7 +9,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
-#include "workers/engines/policy.h"
+#include "workers/engines/pause.h"
 #include "workers/service/result.h"
 #include "common/base/text.h"
 #include "workers/service/worker_inside.h"

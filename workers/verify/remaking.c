@@ -138,7 +138,7 @@ static int is_bridge(struct remaking *turn, enum tell_role role, bool *ret, stru
 }
 
 /* Several answers in a row, or nobody knows: the ids are at least the tokenizer's own of their text. */
-static int is_spelling(struct remaking *turn, bool *ret, struct fail *fail)
+static int is_special_escape(struct remaking *turn, bool *ret, struct fail *fail)
 {
     struct tokens made = {0};
     int error = say(turn, fail);
@@ -157,7 +157,7 @@ static int check_bridge(struct remaking *turn, bool *ret, struct fail *fail)
     if (error == 0 && !*ret)
         error = is_bridge(turn, TELL_TOOL, ret, fail);
     if (error == 0 && !*ret && turn->end - turn->from != 1)
-        error = is_spelling(turn, ret, fail);
+        error = is_special_escape(turn, ret, fail);
     return error;
 }
 
@@ -205,7 +205,7 @@ static int compare_rendered(struct remaking *turn, const struct tokens *made, bo
         return error;
     error = turn->engine->dialect->say(turn->engine, made, made->count, &text, fail);
     if (error == 0 && is_of_another_day(buffer_peek(&turn->said), buffer_peek(&text)))
-        return is_spelling(turn, ret, fail);
+        return is_special_escape(turn, ret, fail);
     return error;
 }
 
@@ -239,7 +239,7 @@ static int check_prompt(struct remaking *turn, bool *ret, struct fail *fail)
     if (error == 0 && !*ret && !is_first)
         error = check_rendered(turn, false, ret, fail);
     if (error == 0 && !*ret && (!is_first || turn->end == 0))
-        error = is_spelling(turn, ret, fail);
+        error = is_special_escape(turn, ret, fail);
     return error;
 }
 

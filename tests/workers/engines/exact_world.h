@@ -72,7 +72,7 @@ static inline int free_big(void **state)
 
 /* ---- a conversation of two turns, in two ways ---------------------------------------------- */
 
-struct saying {
+struct text_check {
     enum tell_role role;
     bool is_whole;    /* what was sampled and prompt come out the same when they are tokenized again */
     const char *lead; /* what a model samples before the reply's text */
@@ -87,26 +87,26 @@ struct saying {
 
 static const struct task_message question = {(char *)"user", (char *)"What is there?"};
 
-static inline int say_reply(struct engine *engine, const struct saying *saying, struct tokens *ret,
+static inline int say_reply(struct engine *engine, const struct text_check *saying, struct tokens *ret,
                      struct fail *fail)
 {
     AUTO_BUFFER text = {0};
     buffer_printf(&text, "%s%s", saying->lead, saying->reply);
     int error = engine->dialect->tokenize(engine, buffer_peek(&text), TOKENIZE_PLAIN, ret, fail);
-    if (error == 0 && !tokens_append(ret, &engine->facts.ends.ids[0], 1))
+    if (error == 0 && !tokens_append(ret, &engine->info.ends.ids[0], 1))
         error = -ENOMEM;
     return error;
 }
 
 /* Prompt, what was sampled, and the bridge. */
-static inline int extend(struct engine *engine, struct saying *saying, struct fail *fail)
+static inline int extend(struct engine *engine, struct text_check *saying, struct fail *fail)
 {
     int error = engine_render(engine, &question, 1, 1, &saying->extended, fail);
     if (error == 0)
         error = say_reply(engine, saying, &saying->extended, fail);
     saying->before_bridge = saying->extended.count;
     const struct telling telling = {.role = saying->role,
-                                    .last = engine->facts.ends.ids[0],
+                                    .last = engine->info.ends.ids[0],
                                     .replies = &saying->reply,
                                     .reply_count = 1,
                                     .contents = saying->contents,
@@ -115,7 +115,7 @@ static inline int extend(struct engine *engine, struct saying *saying, struct fa
 }
 
 /* The same turns, rendered by the engine. */
-static inline int render_whole(struct engine *engine, const struct saying *saying,
+static inline int render_whole(struct engine *engine, const struct text_check *saying,
                                struct tokens *ret, struct fail *fail)
 {
     struct task_message messages[4] = {question, {(char *)"assistant", (char *)saying->reply}};
@@ -133,14 +133,14 @@ static inline int render_whole(struct engine *engine, const struct saying *sayin
 
 static inline void say(void *arg)
 {
-    struct saying *saying = arg;
+    struct text_check *saying = arg;
     struct engine *engine = world_engine(fiber_world);
     saying->code = extend(engine, saying, &saying->fail);
     if (saying->code == 0)
         saying->code = render_whole(engine, saying, &saying->whole, &saying->fail);
 }
 
-static inline void saying_finish(struct saying *saying)
+static inline void text_check_finish(struct text_check *saying)
 {
     tokens_finish(&saying->extended);
     tokens_finish(&saying->whole);
@@ -148,7 +148,7 @@ static inline void saying_finish(struct saying *saying)
 
 enum { MODEL_SPECIALS = 17 }; /* the first ids of this model's vocabulary */
 
-static inline size_t specials_in(const struct tokens *ids)
+static inline size_t special_tokens_in(const struct tokens *ids)
 {
     size_t count = 0;
     for (size_t i = 0; i < ids->count; i++)
@@ -157,7 +157,7 @@ static inline size_t specials_in(const struct tokens *ids)
 }
 
 /* specials: how many of the ids should be such. */
-static inline void assert_exact(const struct saying *saying, size_t specials, const char *what)
+static inline void assert_exact(const struct text_check *saying, size_t specials, const char *what)
 {
     if (saying->code != 0)
         fail_msg("%s: %s", what, saying->fail.text);
@@ -172,7 +172,7 @@ static inline void assert_exact(const struct saying *saying, size_t specials, co
         assert_memory_equal(saying->extended.ids, saying->whole.ids,
                             saying->whole.count * sizeof(uint32_t));
     }
-    assert_int_equal(specials_in(&saying->extended), specials);
+    assert_int_equal(special_tokens_in(&saying->extended), specials);
     assert_true((const char *)saying->contents[0].data != big || saying->extended.count > 100000);
 }
 
@@ -198,19 +198,19 @@ static inline void close_family(void)
     real_engine_stop(&server);
 }
 
-/* Every output after this reply; the first has no special tokens. lead: as in struct saying. */
+/* Every output after this reply; the first has no special tokens. lead: as in struct text_check. */
 static inline void assert_all_exact(enum tell_role role, bool is_whole, const char *lead,
                                     const char *reply)
 {
     size_t specials = 0;
     for (size_t i = 0; i < COUNT(outputs); i++) {
-        struct saying saying = {.role = role, .is_whole = is_whole, .lead = lead, .reply = reply,
+        struct text_check saying = {.role = role, .is_whole = is_whole, .lead = lead, .reply = reply,
                                 .contents = {slice_of(outputs[i].text, outputs[i].len)},
                                 .count = 1};
         world_run(&world, say, &saying, 0, 1);
-        specials = i == 0 ? specials_in(&saying.whole) : specials;
+        specials = i == 0 ? special_tokens_in(&saying.whole) : specials;
         assert_exact(&saying, specials, reply);
-        saying_finish(&saying);
+        text_check_finish(&saying);
     }
 }
 
@@ -219,14 +219,14 @@ static inline void assert_rows_exact(bool is_whole, const char *reply)
 {
     size_t specials = 0;
     for (size_t i = 1; i + 1 < COUNT(outputs); i++) {
-        struct saying saying = {.role = TELL_TOOL, .is_whole = is_whole, .lead = "", .reply = reply,
+        struct text_check saying = {.role = TELL_TOOL, .is_whole = is_whole, .lead = "", .reply = reply,
                                 .contents = {slice_of(outputs[i].text, outputs[i].len),
                                              slice_of(outputs[i - 1].text, outputs[i - 1].len)},
                                 .count = 2};
         world_run(&world, say, &saying, 0, 1);
-        specials = i == 1 ? specials_in(&saying.whole) : specials;
+        specials = i == 1 ? special_tokens_in(&saying.whole) : specials;
         assert_exact(&saying, specials, reply);
-        saying_finish(&saying);
+        text_check_finish(&saying);
     }
 }
 

@@ -5,7 +5,7 @@
 #include "tests/workers/agents/agent_world.h"
 
 #include "workers/agents/conversation/dialogue.h"
-#include "workers/engines/policy.h"
+#include "workers/engines/pause.h"
 
 static struct world world;
 

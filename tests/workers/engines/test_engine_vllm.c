@@ -2,7 +2,7 @@
 #include "tests/workers/engines/asking.h"
 
 #include "workers/engines/dialects/dialect.h"
-#include "workers/engines/template/spelling.h"
+#include "workers/engines/template/special_token_escape.h"
 
 #define GENERATE "/inference/v1/generate"
 #define COMPLETE "/v1/completions"
@@ -315,9 +315,9 @@ static void names_are_found_and_cut_behind_their_first_letters(void **state)
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct slice name, text = slice_from_str(cases[i].text);
         size_t at = 0;
-        for (size_t n = 0; spelling_find_name(text, &at, &name); n++) {
+        for (size_t n = 0; special_escape_find_name(text, &at, &name); n++) {
             char got[80];
-            size_t cut = spelling_cut(name);
+            size_t cut = special_escape_cut(name);
             snprintf(got, sizeof(got), "%.*s|%.*s", (int)cut, (const char *)name.data,
                      (int)(name.len - cut), (const char *)name.data + cut);
             assert_true(n < 4 && cases[i].names[n]);
@@ -326,7 +326,7 @@ static void names_are_found_and_cut_behind_their_first_letters(void **state)
         size_t wanted = 0, found = 0;
         while (wanted < 4 && cases[i].names[wanted])
             wanted++;
-        for (at = 0; spelling_find_name(text, &at, &name);)
+        for (at = 0; special_escape_find_name(text, &at, &name);)
             found++;
         assert_int_equal(found, wanted);
     }

@@ -9,13 +9,13 @@
 
 static void assert_no_bridge(enum tell_role role, const char *reply, const char *reason)
 {
-    struct saying saying = {.role = role, .lead = "", .reply = reply,
+    struct text_check saying = {.role = role, .lead = "", .reply = reply,
                             .contents = {slice_from_str("x")}, .count = 1};
     world_run(&world, say, &saying, 0, 1);
     assert_int_equal(saying.code, -ENOTSUP);
     if (strncmp(saying.fail.text, reason, strlen(reason)) != 0)
         fail_msg("'%s' is not '%s'", saying.fail.text, reason);
-    saying_finish(&saying);
+    text_check_finish(&saying);
 }
 
 

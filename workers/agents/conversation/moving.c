@@ -4,7 +4,7 @@
 #include "common/base/cleanup.h"
 #include "workers/agents/conversation/dialogue.h"
 #include "workers/engines/moving.h"
-#include "workers/engines/proving.h"
+#include "workers/engines/identity.h"
 
 enum { MOVE_ASK_MS = 5000 }; /* an engine that does not say within it what it serves is not gone to */
 

@@ -1,17 +1,17 @@
 /*
  * dialect.h - what one kind of inference server must be able to do, and what we remember of one
- * server. A dialect is one file and one row of the table in knowing.c. Its functions run in a
- * fiber, try once, and return the errors of engine.h; trying again is trying.h's.
+ * server. A dialect is one file and one row of the table in discovery.c. Its functions run in a
+ * fiber, try once, and return the errors of engine.h; trying again is retry.h's.
  */
 #ifndef SLUICE_WORKERS_ENGINES_DIALECTS_DIALECT_H
 #define SLUICE_WORKERS_ENGINES_DIALECTS_DIALECT_H
 
 #include "workers/engines/template/bridge.h"
 #include "workers/engines/engine.h"
-#include "workers/engines/lines.h"
+#include "workers/engines/connections.h"
 #include "workers/engines/looking.h"
 #include "workers/runtime/single_flight.h"
-#include "workers/engines/policy.h"
+#include "workers/engines/pause.h"
 #include "workers/engines/using.h"
 
 /* An engine may be slow: ten tokens a second are no fault. */
@@ -39,13 +39,13 @@ struct engine_start {
 };
 
 /* Of one server; set by describe. */
-struct engine_facts {
+struct engine_info {
     uint64_t context_tokens; /* of one request, sampled tokens included */
     char template_digest[80];
     char tokenizer_digest[80]; /* tokenizer_digest.h */
     char model_digest[80]; /* of what else must stay the same under a rollout */
     char sketch_digest[80]; /* of a conversation in its template's ids; "": its template's text says all */
-    char identity[80];      /* of all these; by knowing.c */
+    char identity[80];      /* of all these; by discovery.c */
     char logprobs_mode[32]; /* of the record: "raw", "processed", "unknown" */
     char model[256];        /* its name, as requests give it where the dialect does; "": it has none */
     char note[256];         /* how it is spoken to, for people: its version, the route */
@@ -54,17 +54,17 @@ struct engine_facts {
     struct tokens prefix; /* what the tokenizer puts in front of every text (BOS) */
     struct tokens ends;   /* ids known to end a turn; grows as they are seen */
     uint64_t vocabulary;  /* ids are below; 0: it does not say */
-    uint64_t ids_taken;   /* ids below were seen to be taken (ids.h) */
+    uint64_t ids_taken;   /* ids below were seen to be taken (id_check.h) */
     uint32_t plain_id;    /* of a token that is plain ASCII text */
-    char separator[64];       /* spelling.h: the name of a special token that cuts text; "": none */
+    char separator[64];       /* special_token_escape.h: the name of a special token that cuts text; "": none */
     uint32_t separator_id;
 };
 
 struct dialect {
     const char *name, *doc;
-    /* -ENOTSUP: some other kind of server. *ret is empty before, engine_facts_finish after. */
-    int (*describe)(struct engine *engine, struct engine_facts *ret, struct fail *fail);
-    /* Who is there now; before describe, too. Never of engine->facts. -ENOTSUP as describe. */
+    /* -ENOTSUP: some other kind of server. *ret is empty before, engine_info_finish after. */
+    int (*describe)(struct engine *engine, struct engine_info *ret, struct fail *fail);
+    /* Who is there now; before describe, too. Never of engine->info. -ENOTSUP as describe. */
     int (*identify)(struct engine *engine, struct engine_mark *ret, struct fail *fail);
     /* The chat template's text for these messages and the generation prompt. */
     int (*apply_template)(struct engine *engine, const struct task_message *messages, size_t count,
@@ -98,15 +98,15 @@ struct engine {
     const struct dialect *dialect; /* NULL until described */
     struct single_flight described, framed[TELL_ROLES], shown;
     char *tool_turn; /* how its template writes one; "": not at all */
-    struct engine_facts facts;
+    struct engine_info info;
     uint64_t number; /* of the facts: another whenever they become those of somebody else; 0: none yet */
-    uint64_t doubts; /* whether it is still who it was (proving.h) */
+    uint64_t doubts; /* whether it is still who it was (identity.h) */
     struct engine_mark marks[ENGINE_MARKS_MAX]; /* that those facts' servers gave; the newest ones */
     size_t mark_count;
     bool has_start; /* its marks tell one start from another */
     struct engine_start start;
-    unsigned sketch; /* spelling.h: the conversation that its template takes */
-    struct engine_lines busy, idle;
+    unsigned sketch; /* special_token_escape.h: the conversation that its template takes */
+    struct engine_connections busy, idle;
     int64_t pause_ms;  /* what its last refusal asked for; 0: nothing */
     struct engine_use use, told; /* using.h */
     bool is_told;
@@ -121,7 +121,7 @@ struct engine {
     struct turn_template *turn_templates; /* the newest first; older ones live while fibers use them */
 };
 
-void engine_facts_finish(struct engine_facts *facts);
+void engine_info_finish(struct engine_info *info);
 
 /* One try of engine_render. */
 int engine_render_once(struct engine *engine, const struct task_message *messages, size_t count,

@@ -22,10 +22,10 @@
 #include "common/digest/digest.h"
 #include "schemas/tokenizer_sample.h"
 #include "workers/engines/dialects/dialect.h"
-#include "workers/engines/template/ends.h"
+#include "workers/engines/template/stop_tokens.h"
 #include "workers/engines/dialects/llama_reply.h"
 #include "workers/engines/dialects/llama_vocabulary.h"
-#include "workers/engines/dialects/served.h"
+#include "workers/engines/dialects/http_api.h"
 #include "workers/engines/tokenizer_digest.h"
 #include "common/base/text.h"
 
@@ -44,8 +44,8 @@ static int encode(struct engine *engine, struct slice text, enum tokenize_mode m
         json_pack("{s:s%,s:b,s:b}", "content", text.len ? (char *)text.data : "", text.len,
                   "add_special", prefix, "parse_special", mode == TOKENIZE_SPECIALS);
     AUTO_JSON json_t *answer = NULL;
-    int error = served_post(engine, "/tokenize", body, &answer, fail);
-    return error < 0 ? error : served_ids(answer, ret, fail);
+    int error = http_api_post(engine, "/tokenize", body, &answer, fail);
+    return error < 0 ? error : http_api_ids(answer, ret, fail);
 }
 
 static int llama_tokenize(struct engine *engine, struct slice text, enum tokenize_mode mode,
@@ -60,7 +60,7 @@ static int llama_say(struct engine *engine, const struct tokens *ids, size_t cou
     AUTO_JSON json_t *body = json_pack("{s:[]}", "tokens"), *answer = NULL;
     for (size_t i = 0; i < count; i++)
         json_array_append_new(json_object_get(body, "tokens"), json_integer(ids->ids[i]));
-    int error = served_post(engine, "/detokenize", body, &answer, fail);
+    int error = http_api_post(engine, "/detokenize", body, &answer, fail);
     if (error < 0)
         return error;
     const json_t *text = json_object_get(answer, "content");
@@ -81,11 +81,11 @@ static int llama_apply_template(struct engine *engine, const struct task_message
                                 size_t count, struct buffer *ret, struct fail *fail)
 {
     AUTO_JSON json_t *list = NULL, *answer = NULL;
-    int error = served_messages(messages, count, &list, fail);
+    int error = http_api_messages(messages, count, &list, fail);
     if (error < 0)
         return error;
     AUTO_JSON json_t *body = json_pack("{s:O}", "messages", list);
-    error = served_post(engine, "/apply-template", body, &answer, fail);
+    error = http_api_post(engine, "/apply-template", body, &answer, fail);
     if (error < 0)
         return error;
     const json_t *prompt = json_object_get(answer, "prompt");
@@ -146,7 +146,7 @@ static int llama_identify(struct engine *engine, struct engine_mark *ret, struct
                                         "build_info", "media_marker", "sample"};
     AUTO_JSON json_t *props = NULL;
     char sample[80] = "";
-    int error = served_get(engine, "/props", &props, fail);
+    int error = http_api_get(engine, "/props", &props, fail);
     if (error == 0)
         ret->has_start = has_start(props);
     if (error == 0 && !ret->has_start)
@@ -158,10 +158,10 @@ static int llama_identify(struct engine *engine, struct engine_mark *ret, struct
     return digest_members(props, names, sizeof(names) / sizeof(*names), ret->text, fail);
 }
 
-static int read_props(struct engine *engine, struct engine_facts *ret, json_t **props,
+static int read_props(struct engine *engine, struct engine_info *ret, json_t **props,
                       struct fail *fail)
 {
-    int error = served_get(engine, "/props", props, fail);
+    int error = http_api_get(engine, "/props", props, fail);
     if (error < 0)
         return error;
     const json_t *settings = json_object_get(*props, "default_generation_settings");
@@ -179,7 +179,7 @@ static int read_props(struct engine *engine, struct engine_facts *ret, json_t **
 }
 
 /* The ids the tokenizer puts in front of a text by itself, and one plain id. */
-static int read_prefix(struct engine *engine, struct engine_facts *ret, struct fail *fail)
+static int read_prefix(struct engine *engine, struct engine_info *ret, struct fail *fail)
 {
     struct tokens with = {0}, without = {0};
     int error = encode(engine, slice_from_str("x"), TOKENIZE_PLAIN, true, &with, fail);
@@ -202,7 +202,7 @@ static int read_prefix(struct engine *engine, struct engine_facts *ret, struct f
     return error;
 }
 
-static int read_end(struct engine *engine, const json_t *props, struct engine_facts *ret,
+static int read_end(struct engine *engine, const json_t *props, struct engine_info *ret,
                     struct fail *fail)
 {
     const char *name = json_string_value(json_object_get(props, "eos_token"));
@@ -216,7 +216,7 @@ static int read_end(struct engine *engine, const json_t *props, struct engine_fa
     return error;
 }
 
-static int llama_describe(struct engine *engine, struct engine_facts *ret, struct fail *fail)
+static int llama_describe(struct engine *engine, struct engine_info *ret, struct fail *fail)
 {
     AUTO_JSON json_t *props = NULL;
     char vocabulary[80];
@@ -268,11 +268,11 @@ static int complete(struct engine *engine, const struct tokens *prompt, const js
                     uint64_t tokens, struct answer *ret, struct fail *fail)
 {
     AUTO_FREE char *text = write_body(body, prompt);
-    const struct served_call call = {.path = "/completion",
+    const struct http_api_call call = {.path = "/completion",
                                      .text = text,
                                      .tokens = tokens,
                                      .token_bytes = ANSWER_TOKEN_BYTES};
-    return served_sample(engine, &call, ret, fail);
+    return http_api_sample(engine, &call, ret, fail);
 }
 
 struct scoring {
@@ -309,10 +309,10 @@ static int score(void *arg, const struct tokens *ids, size_t at, struct llama_sc
         uint32_t forced;
         uint64_t top;
     } questions[] = {{wanted, 1},
-                     {scoring->engine->facts.plain_id, 64},
-                     {scoring->engine->facts.plain_id, 4096},
-                     {scoring->engine->facts.plain_id, 1 << 16},
-                     {scoring->engine->facts.plain_id, 1 << 20}};
+                     {scoring->engine->info.plain_id, 64},
+                     {scoring->engine->info.plain_id, 4096},
+                     {scoring->engine->info.plain_id, 1 << 16},
+                     {scoring->engine->info.plain_id, 1 << 20}};
     for (size_t i = 0; i < sizeof(questions) / sizeof(*questions); i++) {
         AUTO_ANSWER reply = {0};
         int error =
@@ -353,7 +353,7 @@ static int llama_generate(struct engine *engine, const struct tokens *prompt,
     struct scoring scoring = {engine, prompt};
     struct llama_scorer scorer = {&scoring, score};
     error = llama_reply_read(&reply.doc, prompt->count, max_tokens, &scorer, ret, fail);
-    return error < 0 ? error : ends_check(engine, ret, fail);
+    return error < 0 ? error : stop_tokens_check(engine, ret, fail);
 }
 
 /* ---- for checks -------------------------------------------------------------------------- */
@@ -378,7 +378,7 @@ static int llama_count_calls(struct engine *engine, uint64_t *ret, struct fail *
     AUTO_JSON json_t *slots = NULL;
     const json_t *slot;
     size_t i;
-    int error = served_get(engine, "/slots", &slots, fail);
+    int error = http_api_get(engine, "/slots", &slots, fail);
     if (error < 0)
         return error;
     *ret = 0;

@@ -9,7 +9,7 @@
 #ifndef SLUICE_WORKERS_ENGINES_DIALECTS_LLAMA_REPLY_H
 #define SLUICE_WORKERS_ENGINES_DIALECTS_LLAMA_REPLY_H
 
-#include "workers/engines/dialects/replying.h"
+#include "workers/engines/dialects/reply_check.h"
 
 enum { TOKEN_BYTES_MAX = 512 };
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "common/digest/digest.h"
-#include "workers/engines/dialects/served.h"
+#include "workers/engines/dialects/http_api.h"
 
 enum {
     VOCABULARY_MAX = 1 << 22,
@@ -14,7 +14,7 @@ enum {
 static int count_vocabulary(struct engine *engine, uint64_t *ret, struct fail *fail)
 {
     AUTO_JSON json_t *models = NULL;
-    int error = served_get(engine, "/v1/models", &models, fail);
+    int error = http_api_get(engine, "/v1/models", &models, fail);
     *ret = 0;
     if (error < 0)
         return error == -ENOTSUP ? 0 : error;
@@ -37,7 +37,7 @@ static int read_words(struct engine *engine, uint64_t from, uint64_t to, uint32_
     }
     if (json_array_size(ids) != 2 * (to - from) || json_object_set_new(body, "tokens", ids) < 0)
         return fail_set(fail, -ENOMEM, "out of memory");
-    int error = served_post(engine, "/detokenize", body, &answer, fail);
+    int error = http_api_post(engine, "/detokenize", body, &answer, fail);
     if (error < 0)
         return error;
     const json_t *text = json_object_get(answer, "content");
@@ -47,12 +47,12 @@ static int read_words(struct engine *engine, uint64_t from, uint64_t to, uint32_
     return 0;
 }
 
-int llama_vocabulary_read(struct engine *engine, struct engine_facts *facts, char ret_digest[80],
+int llama_vocabulary_read(struct engine *engine, struct engine_info *info, char ret_digest[80],
                           struct fail *fail)
 {
     ret_digest[0] = '\0';
-    int error = count_vocabulary(engine, &facts->vocabulary, fail);
-    const uint64_t count = facts->vocabulary;
+    int error = count_vocabulary(engine, &info->vocabulary, fail);
+    const uint64_t count = info->vocabulary;
     if (error < 0 || count == 0)
         return error;
     struct digest *digest = digest_begin();
@@ -60,7 +60,7 @@ int llama_vocabulary_read(struct engine *engine, struct engine_facts *facts, cha
         return fail_set(fail, -ENOMEM, "out of memory");
     for (uint64_t at = 0; error == 0 && at < count; at += VOCABULARY_PART)
         error = read_words(engine, at, at + VOCABULARY_PART < count ? at + VOCABULARY_PART : count,
-                           facts->plain_id, digest, fail);
+                           info->plain_id, digest, fail);
     if (error < 0) {
         digest_drop(&digest);
         return error == -EINVAL || error == -EPROTO ? 0 : error;

@@ -8,11 +8,11 @@
 #include "workers/engines/dialects/dialect.h"
 
 /*
- * facts->vocabulary, how many ids there are, and their digest; 0 and "" where the server does not say how many,
+ * info->vocabulary, how many ids there are, and their digest; 0 and "" where the server does not say how many,
  * "" alone where it refuses to name them.
- * facts->plain_id, which is set before, stands between two of them. Awaits.
+ * info->plain_id, which is set before, stands between two of them. Awaits.
  */
-int llama_vocabulary_read(struct engine *engine, struct engine_facts *facts, char ret_digest[80],
+int llama_vocabulary_read(struct engine *engine, struct engine_info *info, char ret_digest[80],
                           struct fail *fail);
 
 #endif

@@ -1,29 +1,29 @@
 /*
  * openai.c - a server of OpenAI's protocol that is none of the others, or a router in front of
  * one. It is as good as vLLM's /v1/completions where it answers the same: ids in, ids out, and the
- * template and tokenizer by /tokenize (spelling.h). Without ids nothing that it samples could be
+ * template and tokenizer by /tokenize (special_token_escape.h). Without ids nothing that it samples could be
  * recorded as it was sampled, so then it is refused, and the sentence says what would do.
  */
 #include <errno.h>
 
-#include "workers/engines/dialects/served.h"
-#include "workers/engines/template/spelling.h"
+#include "workers/engines/dialects/http_api.h"
+#include "workers/engines/template/special_token_escape.h"
 #include "workers/engines/dialects/vllm.h"
 
 #define WOULD_DO                                                                                   \
     "llama.cpp's server, SGLang (0.5.23) or a recent vLLM would do, without a proxy that "   \
     "leaves out /tokenize, /detokenize or token ids"
 
-static int openai_describe(struct engine *engine, struct engine_facts *ret, struct fail *fail)
+static int openai_describe(struct engine *engine, struct engine_info *ret, struct fail *fail)
 {
-    int error = served_model(engine, ret, ret->model_digest, fail);
+    int error = http_api_model(engine, ret, ret->model_digest, fail);
     if (error < 0)
         return error;
     if (ret->context_tokens == 0)
         return fail_set(fail, -ENOTSUP,
                         "it does not say how long its context is (max_model_len of /v1/models); "
                         WOULD_DO);
-    error = spelling_learn(engine, ret, fail);
+    error = special_escape_learn(engine, ret, fail);
     if (error == -EPROTO || error == -EINVAL) {
         fail_wrap(fail, "it does not offer its tokenizer and chat template; " WOULD_DO);
         return -ENOTSUP;
@@ -41,7 +41,7 @@ static int openai_describe(struct engine *engine, struct engine_facts *ret, stru
 
 static int openai_identify(struct engine *engine, struct engine_mark *ret, struct fail *fail)
 {
-    return served_mark(engine, "", ret, fail);
+    return http_api_mark(engine, "", ret, fail);
 }
 
 const struct dialect dialect_openai = {
@@ -49,11 +49,11 @@ const struct dialect dialect_openai = {
     .doc = "a server of OpenAI's protocol with token ids",
     .describe = openai_describe,
     .identify = openai_identify,
-    .apply_template = spelling_apply_template,
-    .render = spelling_render,
-    .tokenize = spelling_tokenize,
-    .detokenize = spelling_detokenize,
-    .say = spelling_say,
+    .apply_template = special_escape_apply_template,
+    .render = special_escape_render,
+    .tokenize = special_escape_tokenize,
+    .detokenize = special_escape_detokenize,
+    .say = special_escape_say,
     .generate = vllm_generate,
     .score = vllm_score,
 };

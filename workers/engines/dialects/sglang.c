@@ -2,7 +2,7 @@
  * sglang.c - the dialect of SGLang's server: POST /generate with input_ids. Forms read in the
  * sources of SGLang 0.5.23.
  *
- * - Templates and the tokenizer: spelling.h. Releases whose /tokenize takes no messages are
+ * - Templates and the tokenizer: special_token_escape.h. Releases whose /tokenize takes no messages are
  *   refused with a sentence.
  * - A log-probability is of the logits divided by the temperature, or of the raw ones where the
  *   server runs with SGLANG_RETURN_ORIGINAL_LOGPROB; measured as vLLM's.
@@ -20,11 +20,11 @@
 #include "common/base/cleanup.h"
 #include "workers/engines/dialects/call.h"
 #include "workers/engines/dialects/dialect.h"
-#include "workers/engines/template/ends.h"
-#include "workers/engines/dialects/saying.h"
-#include "workers/engines/dialects/served.h"
+#include "workers/engines/template/stop_tokens.h"
+#include "workers/engines/dialects/text_check.h"
+#include "workers/engines/dialects/http_api.h"
 #include "workers/engines/dialects/sglang_reply.h"
-#include "workers/engines/template/spelling.h"
+#include "workers/engines/template/special_token_escape.h"
 
 enum {
     ANSWER_TOKEN_BYTES = 1 << 9,
@@ -54,7 +54,7 @@ static int make_rid(struct rid *ret, struct fail *fail)
     return 0;
 }
 
-static void write_request(const struct asking *asking, const struct engine_facts *facts,
+static void write_request(const struct asking *asking, const struct engine_info *info,
                           const struct rid *rid, struct buffer *ret)
 {
     const struct task_sampling *sampling = asking->sampling;
@@ -70,7 +70,7 @@ static void write_request(const struct asking *asking, const struct engine_facts
                   rid->text, asking->scores_prompt ? 0 : -1, asking->has_tops,
                   (unsigned long long)asking->max_tokens, sampling->temperature, sampling->top_p,
                   sampling->min_p, sampling->top_k ? (long long)sampling->top_k : -1);
-    tokens_write(&facts->ends, ret);
+    tokens_write(&info->ends, ret);
     if (sampling->seed >= 0)
         buffer_printf(ret, ",\"sampling_seed\":%llu",
                       (unsigned long long)(((uint64_t)sampling->seed + asking->seed_offset) &
@@ -92,7 +92,7 @@ static void abort_call(struct engine *engine, const struct rid *rid)
         http_forget(engine->http, text, body);
 }
 
-static int ask(struct engine *engine, const struct engine_facts *facts,
+static int ask(struct engine *engine, const struct engine_info *info,
                const struct asking *asking, struct answer *ret, struct fail *fail)
 {
     AUTO_BUFFER body = {0};
@@ -100,14 +100,14 @@ static int ask(struct engine *engine, const struct engine_facts *facts,
     int error = make_rid(&rid, fail);
     if (error < 0)
         return error;
-    write_request(asking, facts, &rid, &body);
+    write_request(asking, info, &rid, &body);
     AUTO_FREE char *text = buffer_take_str(&body);
-    const struct served_call call = {.path = "/generate",
+    const struct http_api_call call = {.path = "/generate",
                                      .text = text,
                                      .tokens = asking->max_tokens,
                                      .token_bytes = ANSWER_TOKEN_BYTES,
                                      .prompt_bytes = asking->prompt->count * ANSWER_PROMPT_BYTES};
-    error = served_sample(engine, &call, ret, fail);
+    error = http_api_sample(engine, &call, ret, fail);
     if (error == -ECANCELED || error == -ETIMEDOUT)
         abort_call(engine, &rid);
     return error;
@@ -118,9 +118,9 @@ static int ask(struct engine *engine, const struct engine_facts *facts,
 /* Under its newer name, or the older one. */
 static int get_info(struct engine *engine, json_t **ret, struct fail *fail)
 {
-    int error = served_get(engine, "/model_info", ret, fail);
+    int error = http_api_get(engine, "/model_info", ret, fail);
     if (error == -ENOTSUP)
-        error = served_get(engine, "/get_model_info", ret, fail);
+        error = http_api_get(engine, "/get_model_info", ret, fail);
     if (error == 0 && !json_is_string(json_object_get(*ret, "tokenizer_path")))
         error = fail_set(fail, -ENOTSUP, "/get_model_info names no tokenizer");
     return error;
@@ -137,9 +137,9 @@ static int digest_info(const json_t *info, char model_digest[80], struct fail *f
 static int ask_start(struct engine *engine, struct engine_start *ret, struct fail *fail)
 {
     AUTO_JSON json_t *info = NULL;
-    int error = served_get(engine, "/server_info", &info, fail);
+    int error = http_api_get(engine, "/server_info", &info, fail);
     if (error == -ENOTSUP)
-        error = served_get(engine, "/get_server_info", &info, fail);
+        error = http_api_get(engine, "/get_server_info", &info, fail);
     if (error < 0 && error != -ENOTSUP)
         return error;
     const json_t *seed = json_object_get(info, "random_seed");
@@ -162,20 +162,20 @@ static int sglang_identify(struct engine *engine, struct engine_mark *ret, struc
         return error;
     engine->start = start;
     snprintf(more, sizeof(more), "%s %s", digest, start.text);
-    return served_mark(engine, more, ret, fail);
+    return http_api_mark(engine, more, ret, fail);
 }
 
-static int ask_one(struct engine *engine, const struct engine_facts *facts, double temperature,
+static int ask_one(struct engine *engine, const struct engine_info *info, double temperature,
                    double *ret_top, struct fail *fail)
 {
-    const uint32_t ids[] = {facts->plain_id, facts->plain_id, facts->plain_id};
+    const uint32_t ids[] = {info->plain_id, info->plain_id, info->plain_id};
     const struct tokens prompt = {.ids = (uint32_t *)ids, .count = 3};
     const struct task_sampling sampling = {.temperature = temperature, .top_p = 1, .seed = -1};
     struct asking asking = {
         .prompt = &prompt, .sampling = &sampling, .max_tokens = 1, .has_tops = true};
     struct generation got = {0};
     AUTO_ANSWER answer = {0};
-    int error = ask(engine, facts, &asking, &answer, fail);
+    int error = ask(engine, info, &asking, &answer, fail);
     if (error == 0)
         error = sglang_reply_read(&answer.doc, &prompt, 1, &got, fail);
     if (error == 0 && !sglang_reply_top(&answer.doc, ret_top))
@@ -184,33 +184,33 @@ static int ask_one(struct engine *engine, const struct engine_facts *facts, doub
     return error;
 }
 
-static int learn_mode(struct engine *engine, struct engine_facts *facts, struct fail *fail)
+static int learn_mode(struct engine *engine, struct engine_info *info, struct fail *fail)
 {
     double one = NAN, two = NAN;
-    int error = ask_one(engine, facts, 1, &one, fail);
+    int error = ask_one(engine, info, 1, &one, fail);
     if (error == 0)
-        error = ask_one(engine, facts, 2, &two, fail);
+        error = ask_one(engine, info, 2, &two, fail);
     if (error == 0)
-        snprintf(facts->logprobs_mode, sizeof(facts->logprobs_mode), "%s",
+        snprintf(info->logprobs_mode, sizeof(info->logprobs_mode), "%s",
                  logprobs_mode_of(one, two));
     return error;
 }
 
-static int sglang_describe(struct engine *engine, struct engine_facts *ret, struct fail *fail)
+static int sglang_describe(struct engine *engine, struct engine_info *ret, struct fail *fail)
 {
     AUTO_JSON json_t *info = NULL;
     int error = get_info(engine, &info, fail);
     if (error == 0)
         error = digest_info(info, ret->model_digest, fail);
     if (error == 0)
-        error = served_model(engine, ret, NULL, fail);
+        error = http_api_model(engine, ret, NULL, fail);
     if (error == 0 && ret->context_tokens < 2)
         error = fail_set(fail, -ENOTSUP, "/v1/models has no max_model_len");
     if (error < 0)
         return error;
     ret->context_tokens--;
     snprintf(ret->note, sizeof(ret->note), "/generate");
-    error = spelling_learn(engine, ret, fail);
+    error = special_escape_learn(engine, ret, fail);
     if (error == -EPROTO || error == -EINVAL) {
         fail_wrap(fail, "this SGLang does not offer its tokenizer and chat template by POST "
                         "/tokenize, as newer releases do (0.5.23, without --skip-tokenizer-init)");
@@ -230,12 +230,12 @@ static int sglang_generate(struct engine *engine, const struct tokens *prompt,
                             .sampling = sampling,
                             .max_tokens = max_tokens,
                             .seed_offset = seed_offset};
-    int error = ask(engine, &engine->facts, &asking, &answer, fail);
+    int error = ask(engine, &engine->info, &asking, &answer, fail);
     if (error == 0)
         error = sglang_reply_read(&answer.doc, prompt, max_tokens, ret, fail);
     if (error == 0)
-        error = ends_check(engine, ret, fail);
-    return error < 0 ? error : saying_check(engine, ret, fail);
+        error = stop_tokens_check(engine, ret, fail);
+    return error < 0 ? error : text_check_check(engine, ret, fail);
 }
 
 static int sglang_score(struct engine *engine, const struct tokens *ids, size_t from, float *ret,
@@ -245,7 +245,7 @@ static int sglang_score(struct engine *engine, const struct tokens *ids, size_t 
     struct asking asking = {
         .prompt = ids, .sampling = &sampling, .max_tokens = 1, .scores_prompt = true};
     AUTO_ANSWER answer = {0};
-    int error = ask(engine, &engine->facts, &asking, &answer, fail);
+    int error = ask(engine, &engine->info, &asking, &answer, fail);
     return error < 0 ? error : sglang_reply_scores(&answer.doc, ids, from, ret, fail);
 }
 
@@ -254,11 +254,11 @@ const struct dialect dialect_sglang = {
     .doc = "SGLang's server",
     .describe = sglang_describe,
     .identify = sglang_identify,
-    .apply_template = spelling_apply_template,
-    .render = spelling_render,
-    .tokenize = spelling_tokenize,
-    .detokenize = spelling_detokenize,
-    .say = spelling_say,
+    .apply_template = special_escape_apply_template,
+    .render = special_escape_render,
+    .tokenize = special_escape_tokenize,
+    .detokenize = special_escape_detokenize,
+    .say = special_escape_say,
     .generate = sglang_generate,
     .score = sglang_score,
 };

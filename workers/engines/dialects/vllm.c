@@ -3,7 +3,7 @@
  *
  * - Ids go to /inference/v1/generate where it is offered (--enable-scale-out), else as the prompt
  *   of /v1/completions with return_token_ids. Which one is asked once, with one token.
- * - Templates and the tokenizer: spelling.h.
+ * - Templates and the tokenizer: special_token_escape.h.
  * - Every setting is sent: the server's defaults come from the model's generation_config.json.
  * - A log-probability is of raw logits or of processed ones, as --logprobs-mode says, which no
  *   route tells. So it is measured: the likeliest token's at two temperatures differs only if
@@ -21,11 +21,11 @@
 #include "common/base/cleanup.h"
 #include "common/digest/digest.h"
 #include "workers/engines/dialects/call.h"
-#include "workers/engines/template/ends.h"
+#include "workers/engines/template/stop_tokens.h"
 #include "workers/engines/metrics.h"
-#include "workers/engines/dialects/saying.h"
-#include "workers/engines/dialects/served.h"
-#include "workers/engines/template/spelling.h"
+#include "workers/engines/dialects/text_check.h"
+#include "workers/engines/dialects/http_api.h"
+#include "workers/engines/template/special_token_escape.h"
 #include "workers/engines/dialects/vllm_reply.h"
 
 enum {
@@ -46,7 +46,7 @@ struct asking {
 };
 
 /* Members of both routes, the stop ids' among them; the caller opens and closes the object. */
-static void write_sampling(const struct asking *asking, const struct engine_facts *facts,
+static void write_sampling(const struct asking *asking, const struct engine_info *info,
                            struct buffer *ret)
 {
     const struct task_sampling *sampling = asking->sampling;
@@ -59,7 +59,7 @@ static void write_sampling(const struct asking *asking, const struct engine_fact
                   (unsigned long long)asking->max_tokens, sampling->temperature, sampling->top_p,
                   sampling->min_p, sampling->top_k ? (long long)sampling->top_k : -1,
                   asking->tops);
-    tokens_write(&facts->ends, ret);
+    tokens_write(&info->ends, ret);
     if (asking->has_prompt_logprobs)
         buffer_append_str(ret, ",\"prompt_logprobs\":0");
     if (sampling->seed >= 0)
@@ -69,114 +69,114 @@ static void write_sampling(const struct asking *asking, const struct engine_fact
 }
 
 /* "model":"...", when there is one: its name escaped. */
-static void write_model(const struct engine_facts *facts, struct buffer *ret)
+static void write_model(const struct engine_info *info, struct buffer *ret)
 {
-    AUTO_JSON json_t *name = json_string(facts->model);
+    AUTO_JSON json_t *name = json_string(info->model);
     AUTO_FREE char *text = name ? json_dumps(name, JSON_ENCODE_ANY) : NULL;
-    if (facts->model[0])
+    if (info->model[0])
         buffer_printf(ret, "\"model\":%s,", text ? text : "\"\"");
 }
 
-static void write_generate(const struct asking *asking, const struct engine_facts *facts,
+static void write_generate(const struct asking *asking, const struct engine_info *info,
                            struct buffer *ret)
 {
     buffer_append_str(ret, "{");
-    write_model(facts, ret);
+    write_model(info, ret);
     buffer_append_str(ret, "\"stream\":false,\"sampling_params\":{\"detokenize\":false,");
-    write_sampling(asking, facts, ret);
+    write_sampling(asking, info, ret);
     buffer_append_str(ret, "},\"token_ids\":");
     tokens_write(asking->prompt, ret);
     buffer_append_str(ret, "}");
 }
 
-static void write_complete(const struct asking *asking, const struct engine_facts *facts,
+static void write_complete(const struct asking *asking, const struct engine_info *info,
                            struct buffer *ret)
 {
     buffer_append_str(ret, "{");
-    write_model(facts, ret);
+    write_model(info, ret);
     buffer_append_str(ret, "\"stream\":false,\"echo\":false,\"return_token_ids\":true,"
                            "\"return_tokens_as_token_ids\":true,\"add_special_tokens\":false,");
-    write_sampling(asking, facts, ret);
+    write_sampling(asking, info, ret);
     buffer_append_str(ret, ",\"prompt\":");
     tokens_write(asking->prompt, ret);
     buffer_append_str(ret, "}");
 }
 
-static int ask(struct engine *engine, const struct engine_facts *facts,
+static int ask(struct engine *engine, const struct engine_info *info,
                const struct asking *asking, struct answer *ret, struct fail *fail)
 {
     AUTO_BUFFER body = {0};
-    (facts->has_generate ? write_generate : write_complete)(asking, facts, &body);
+    (info->has_generate ? write_generate : write_complete)(asking, info, &body);
     AUTO_FREE char *text = buffer_take_str(&body);
-    const struct served_call call = {.path = facts->has_generate ? route_generate : route_complete,
+    const struct http_api_call call = {.path = info->has_generate ? route_generate : route_complete,
                                      .text = text,
                                      .tokens = asking->max_tokens,
                                      .token_bytes = ANSWER_TOKEN_BYTES,
                                      .prompt_bytes = asking->prompt->count * ANSWER_PROMPT_BYTES};
-    return served_sample(engine, &call, ret, fail);
+    return http_api_sample(engine, &call, ret, fail);
 }
 
 /* ---- what kind of server it is ----------------------------------------------------------- */
 
 /* One token after a few plain ones, at this temperature. */
-static int ask_one(struct engine *engine, const struct engine_facts *facts, double temperature,
+static int ask_one(struct engine *engine, const struct engine_info *info, double temperature,
                    struct answer *ret, struct fail *fail)
 {
-    const uint32_t ids[] = {facts->plain_id, facts->plain_id, facts->plain_id};
+    const uint32_t ids[] = {info->plain_id, info->plain_id, info->plain_id};
     const struct tokens prompt = {.ids = (uint32_t *)ids, .count = 3};
     const struct task_sampling sampling = {.temperature = temperature, .top_p = 1, .seed = 1};
     struct asking asking = {
         .prompt = &prompt, .sampling = &sampling, .max_tokens = 1, .tops = 2};
-    int error = ask(engine, facts, &asking, ret, fail);
+    int error = ask(engine, info, &asking, ret, fail);
     struct generation got = {0};
     if (error == 0)
-        error = (facts->has_generate ? vllm_reply_generate : vllm_reply_complete)(
+        error = (info->has_generate ? vllm_reply_generate : vllm_reply_complete)(
             &ret->doc, &prompt, 1, &got, fail);
     generation_finish(&got);
     return error;
 }
 
-static int learn_mode(struct engine *engine, struct engine_facts *facts,
+static int learn_mode(struct engine *engine, struct engine_info *info,
                       const struct answer *at_1, struct fail *fail)
 {
     AUTO_ANSWER at_2 = {0};
     double one = 0, two = 0;
-    int error = ask_one(engine, facts, 2, &at_2, fail);
+    int error = ask_one(engine, info, 2, &at_2, fail);
     if (error < 0)
         return error;
     bool told = vllm_reply_top(&at_1->doc, &one) && vllm_reply_top(&at_2.doc, &two);
-    snprintf(facts->logprobs_mode, sizeof(facts->logprobs_mode), "%s",
+    snprintf(info->logprobs_mode, sizeof(info->logprobs_mode), "%s",
              told ? logprobs_mode_of(one, two) : "unknown");
     return 0;
 }
 
 /* The route and the mode. */
-int vllm_learn_route(struct engine *engine, struct engine_facts *facts, bool may_generate,
+int vllm_learn_route(struct engine *engine, struct engine_info *info, bool may_generate,
                      struct fail *fail)
 {
     AUTO_ANSWER answer = {0};
-    facts->has_generate = may_generate;
-    int error = ask_one(engine, facts, 1, &answer, fail);
+    info->has_generate = may_generate;
+    int error = ask_one(engine, info, 1, &answer, fail);
     if (error == -EPROTO && may_generate) { /* no such route */
         answer_finish(&answer);
         answer = (struct answer){0};
-        facts->has_generate = false;
-        error = ask_one(engine, facts, 1, &answer, fail);
+        info->has_generate = false;
+        error = ask_one(engine, info, 1, &answer, fail);
     }
-    return error < 0 ? error : learn_mode(engine, facts, &answer, fail);
+    return error < 0 ? error : learn_mode(engine, info, &answer, fail);
 }
 
 /* The template's own text, where the server shows it; else its digest is of what it renders. */
-static int learn_template(struct engine *engine, struct engine_facts *facts, struct fail *fail)
+static int learn_template(struct engine *engine, struct engine_info *info, struct fail *fail)
 {
     AUTO_JSON json_t *info = NULL;
-    int error = served_get(engine, "/tokenizer_info", &info, fail);
+    int error = http_api_get(engine, "/tokenizer_info", &info, fail);
     if (error < 0)
         return error == -ENOTSUP ? 0 : error;
     const json_t *template = json_object_get(info, "chat_template");
     if (json_is_string(template) &&
         !digest_of(slice_of(json_string_value(template), json_string_length(template)),
-                   facts->template_digest))
+                   info->template_digest))
         return fail_set(fail, -ENOMEM, "out of memory");
     return 0;
 }
@@ -186,7 +186,7 @@ static int get_metrics(struct engine *engine, char **ret, struct fail *fail)
 {
     AUTO_BUFFER text = {0};
     struct call call = {.http = engine->http,
-                        .line = line_http(engine),
+                        .line = engine_connection_http(engine),
                         .base = engine->url,
                         .path = "/metrics",
                         .timeout_ms = METADATA_TIMEOUT_MS};
@@ -200,7 +200,7 @@ static int get_metrics(struct engine *engine, char **ret, struct fail *fail)
 static int get_version(struct engine *engine, char ret[32], struct fail *fail)
 {
     AUTO_JSON json_t *answer = NULL;
-    int error = served_get(engine, "/version", &answer, fail);
+    int error = http_api_get(engine, "/version", &answer, fail);
     if (error < 0)
         return error;
     const char *version = json_string_value(json_object_get(answer, "version"));
@@ -236,22 +236,22 @@ static int vllm_identify(struct engine *engine, struct engine_mark *ret, struct 
         return error;
     engine->start = start;
     ret->has_start = start.is_told;
-    return served_mark(engine, start.text, ret, fail);
+    return http_api_mark(engine, start.text, ret, fail);
 }
 
-static int vllm_describe(struct engine *engine, struct engine_facts *ret, struct fail *fail)
+static int vllm_describe(struct engine *engine, struct engine_info *ret, struct fail *fail)
 {
     char version[32];
     int error = get_version(engine, version, fail);
     if (error < 0)
         return error;
-    error = served_model(engine, ret, ret->model_digest, fail);
+    error = http_api_model(engine, ret, ret->model_digest, fail);
     if (error == 0 && ret->context_tokens == 0)
         error = fail_set(fail, -ENOTSUP, "/v1/models has no max_model_len");
     if (error == 0)
         error = learn_template(engine, ret, fail);
     if (error == 0)
-        error = spelling_learn(engine, ret, fail);
+        error = special_escape_learn(engine, ret, fail);
     if (error == 0)
         error = vllm_learn_route(engine, ret, !ret->drops_blanks, fail);
     snprintf(ret->note, sizeof(ret->note), "%s, %s", version,
@@ -270,14 +270,14 @@ int vllm_generate(struct engine *engine, const struct tokens *prompt,
                             .sampling = sampling,
                             .max_tokens = max_tokens,
                             .seed_offset = seed_offset};
-    int error = ask(engine, &engine->facts, &asking, &answer, fail);
+    int error = ask(engine, &engine->info, &asking, &answer, fail);
     if (error < 0)
         return error;
-    error = (engine->facts.has_generate ? vllm_reply_generate : vllm_reply_complete)(
+    error = (engine->info.has_generate ? vllm_reply_generate : vllm_reply_complete)(
         &answer.doc, prompt, max_tokens, ret, fail);
     if (error == 0)
-        error = ends_check(engine, ret, fail);
-    return error < 0 ? error : saying_check(engine, ret, fail);
+        error = stop_tokens_check(engine, ret, fail);
+    return error < 0 ? error : text_check_check(engine, ret, fail);
 }
 
 /* ---- for checks -------------------------------------------------------------------------- */
@@ -290,7 +290,7 @@ int vllm_score(struct engine *engine, const struct tokens *ids, size_t from, flo
     struct asking asking = {
         .prompt = ids, .sampling = &sampling, .max_tokens = 1, .has_prompt_logprobs = true};
     AUTO_ANSWER answer = {0};
-    int error = ask(engine, &engine->facts, &asking, &answer, fail);
+    int error = ask(engine, &engine->info, &asking, &answer, fail);
     return error < 0 ? error : vllm_reply_scores(&answer.doc, ids, from, ret, fail);
 }
 
@@ -314,11 +314,11 @@ const struct dialect dialect_vllm = {
     .doc = "vLLM's server",
     .describe = vllm_describe,
     .identify = vllm_identify,
-    .apply_template = spelling_apply_template,
-    .render = spelling_render,
-    .tokenize = spelling_tokenize,
-    .detokenize = spelling_detokenize,
-    .say = spelling_say,
+    .apply_template = special_escape_apply_template,
+    .render = special_escape_render,
+    .tokenize = special_escape_tokenize,
+    .detokenize = special_escape_detokenize,
+    .say = special_escape_say,
     .generate = vllm_generate,
     .score = vllm_score,
     .count_calls = vllm_count_calls,

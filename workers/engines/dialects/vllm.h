@@ -4,8 +4,8 @@
 
 #include "workers/engines/dialects/dialect.h"
 
-/* facts->has_generate and logprobs_mode, by one or two tokens. -EPROTO: no ids come back. */
-int vllm_learn_route(struct engine *engine, struct engine_facts *facts, bool may_generate,
+/* info->has_generate and logprobs_mode, by one or two tokens. -EPROTO: no ids come back. */
+int vllm_learn_route(struct engine *engine, struct engine_info *info, bool may_generate,
                      struct fail *fail);
 /* Slots. */
 int vllm_generate(struct engine *engine, const struct tokens *prompt,

@@ -5,7 +5,7 @@
 #ifndef SLUICE_WORKERS_ENGINES_DIALECTS_VLLM_REPLY_H
 #define SLUICE_WORKERS_ENGINES_DIALECTS_VLLM_REPLY_H
 
-#include "workers/engines/dialects/replying.h"
+#include "workers/engines/dialects/reply_check.h"
 
 /*
  * Everything of *ret, which is empty before, but `seconds` and `text`: this route tells ids alone.

@@ -64,7 +64,7 @@ struct turn_template {
     struct turn_template_gap gap;
     bool trims_left, trims_right; /* the template strips blanks at the content's ends: */
     uint32_t blanks;              /* bit i: turn_template_blanks[i] is one that it strips */
-    uint32_t rewrites;            /* replies that it does not keep as they were: replies.h */
+    uint32_t rewrites;            /* replies that it does not keep as they were: history_rewrite.h */
     char *lead, *tail;            /* what turn_template_render writes before one reply, and behind it */
 };
 

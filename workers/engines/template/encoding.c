@@ -5,7 +5,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
-#include "workers/engines/proving.h"
+#include "workers/engines/identity.h"
 #include "workers/tokenizer/tokenizer.h"
 
 /* ---- those of a worker ------------------------------------------------------------------- */
@@ -87,9 +87,9 @@ static int compare(struct engine *engine, struct slice text, enum tokenize_mode 
 static int compare_ends(struct engine *engine, struct agreement *agreement, struct fail *fail)
 {
     AUTO_BUFFER text = {0};
-    for (size_t i = 0; i < engine->facts.ends.count; i++) {
+    for (size_t i = 0; i < engine->info.ends.count; i++) {
         buffer_append_str(&text, "reply");
-        int error = engine->dialect->detokenize(engine, engine->facts.ends.ids[i], &text, fail);
+        int error = engine->dialect->detokenize(engine, engine->info.ends.ids[i], &text, fail);
         if (error < 0)
             return error;
         buffer_append_str(&text, "\nuser\n");

@@ -6,7 +6,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/utf8.h"
-#include "workers/engines/template/specials.h"
+#include "workers/engines/template/special_tokens.h"
 
 enum { MARK_LETTERS = 24 };
 
@@ -193,7 +193,7 @@ static bool text_names_specials(const struct task_message *messages, size_t coun
                                 size_t text_from, const struct specials *specials)
 {
     for (size_t i = text_from; i < count; i++)
-        if (specials_occur(specials, slice_from_str(messages[i].content)))
+        if (special_tokens_occur(specials, slice_from_str(messages[i].content)))
             return true;
     return false;
 }
@@ -204,14 +204,14 @@ static int render_text(struct engine *engine, const struct task_message *message
     struct specials *specials = calloc(1, sizeof(*specials));
     if (!specials)
         return out_of_memory(fail);
-    int error = specials_find(engine, plain, specials, fail);
+    int error = special_tokens_find(engine, plain, specials, fail);
     if (error == 0 && !text_names_specials(messages, count, text_from, specials))
         error = engine->dialect->render
                     ? engine->dialect->render(engine, messages, count, ret, fail)
                     : engine_encode_rendered(engine, plain, ret, fail);
     else if (error == 0)
         error = render_marked(engine, messages, count, text_from, plain, specials, ret, fail);
-    specials_finish(specials);
+    special_tokens_finish(specials);
     free(specials);
     return error;
 }

@@ -6,8 +6,8 @@
 #include "common/base/cleanup.h"
 #include "common/base/utf8.h"
 #include "workers/engines/template/encoding.h"
-#include "workers/engines/template/replies.h"
-#include "workers/engines/template/specials.h"
+#include "workers/engines/template/history_rewrite.h"
+#include "workers/engines/template/special_tokens.h"
 #include "common/base/text.h"
 
 #define PAD_LEFT "  "
@@ -91,13 +91,13 @@ static int cut(struct engine *engine, const struct turn_template_tail *tail, str
     struct specials *specials = calloc(1, sizeof(*specials));
     int error = text.failed || !specials
                     ? fail_set(fail, -ENOMEM, "out of memory")
-                    : specials_find(engine, buffer_peek(&text), specials, fail);
+                    : special_tokens_find(engine, buffer_peek(&text), specials, fail);
     if (error == 0)
         error = turn_template_build(ret, tail, specials->list, specials->count, fail);
     if (error == 0 && !(ret->tail = buffer_take_str(&text)))
         error = fail_set(fail, -ENOMEM, "out of memory");
     if (specials)
-        specials_finish(specials);
+        special_tokens_finish(specials);
     free(specials);
     return error;
 }
@@ -256,12 +256,12 @@ static int build_gap(struct engine *engine, struct turn_template *turn_template,
                      struct fail *fail)
 {
     struct specials *specials = calloc(1, sizeof(*specials));
-    int error = specials ? specials_find(engine, text, specials, fail)
+    int error = specials ? special_tokens_find(engine, text, specials, fail)
                          : fail_set(fail, -ENOMEM, "out of memory");
     if (error == 0 && turn_template_build_gap(turn_template, text, specials->list, specials->count))
         error = encode_literals(engine, &turn_template->gap.parts, fail);
     if (specials)
-        specials_finish(specials);
+        special_tokens_finish(specials);
     free(specials);
     return error;
 }
@@ -316,7 +316,7 @@ int turn_template_learn(struct engine *engine, enum tell_role role, struct turn_
         error = prove_content(engine, ret, nasty[i], fail);
     if (error == 0 && role != TELL_USER)
         error = learn_row(engine, ret, fail);
-    return error < 0 ? error : replies_learn(engine, role, ret, fail);
+    return error < 0 ? error : history_rewrite_learn(engine, role, ret, fail);
 }
 
 /* The ids of one run of text. */

@@ -1,4 +1,4 @@
-#include "workers/engines/dialects/ids.h"
+#include "workers/engines/dialects/id_check.h"
 
 #include <errno.h>
 
@@ -11,17 +11,17 @@ static uint64_t end_of(const struct tokens *ids)
     return end;
 }
 
-static void raise_taken(struct engine_facts *facts, uint64_t end)
+static void raise_taken(struct engine_info *info, uint64_t end)
 {
-    if (end > facts->ids_taken)
-        facts->ids_taken = end;
+    if (end > info->ids_taken)
+        info->ids_taken = end;
 }
 
 /* One token after this one. */
 static int show(struct engine *engine, uint32_t id, struct fail *fail)
 {
     static const struct task_sampling neutral = {.temperature = 1, .top_p = 1, .seed = 1};
-    uint32_t ids[] = {engine->facts.plain_id, id};
+    uint32_t ids[] = {engine->info.plain_id, id};
     const struct tokens prompt = {.ids = ids, .count = 2};
     struct generation got = {0};
     int error = engine->dialect->generate(engine, &prompt, &neutral, 1, 0, &got, fail);
@@ -29,23 +29,23 @@ static int show(struct engine *engine, uint32_t id, struct fail *fail)
     return error;
 }
 
-int ids_check(struct engine *engine, const struct tokens *prompt, const struct tokens *sampled,
+int id_check(struct engine *engine, const struct tokens *prompt, const struct tokens *sampled,
               struct fail *fail)
 {
-    const uint64_t end = end_of(sampled), vocabulary = engine->facts.vocabulary;
+    const uint64_t end = end_of(sampled), vocabulary = engine->info.vocabulary;
     if (vocabulary > 0)
         return end <= vocabulary ? 0
                                  : fail_set(fail, -EPROTO,
                                             "the engine sampled token %llu of a vocabulary of %llu",
                                             (unsigned long long)end - 1,
                                             (unsigned long long)vocabulary);
-    raise_taken(&engine->facts, end_of(prompt)); /* which it has taken */
-    if (end <= engine->facts.ids_taken)
+    raise_taken(&engine->info, end_of(prompt)); /* which it has taken */
+    if (end <= engine->info.ids_taken)
         return 0;
     struct fail why = {0};
     int error = show(engine, (uint32_t)(end - 1), &why);
     if (error == 0)
-        raise_taken(&engine->facts, end);
+        raise_taken(&engine->info, end);
     if (error == -EINVAL)
         return fail_set(fail, -EPROTO,
                         "the engine sampled token %llu, which it does not know itself: %.300s",

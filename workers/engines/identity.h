@@ -1,18 +1,18 @@
 /*
- * proving.h - who an engine is while it is asked. Behind one address another server may stand at any moment:
+ * identity.h - who an engine is while it is asked. Behind one address another server may stand at any moment:
  * restarted with another model, or a proxy that was switched. So whatever is done with an engine is an *act*: it hears all over one
  * line, and what it heard counts only if who is there was the same before and after it.
  *
  *   - Before an act that is proven by a mark (dialect.h), unless the line's connection is still the one over which it
  *     was asked last, nothing was doubted since, and nothing else was learnt of the engine.
  *   - After an act that sent anything, it is asked again.
- *   - A mark that is not among those known makes everything be learnt anew (knowing.h). If that is somebody
+ *   - A mark that is not among those known makes everything be learnt anew (discovery.h). If that is somebody
  *     else, the facts get another number, and acts that began under the old one end with -ESTALE.
  *
  * Everything here tries once; awaits.
  */
-#ifndef SLUICE_WORKERS_ENGINES_PROVING_H
-#define SLUICE_WORKERS_ENGINES_PROVING_H
+#ifndef SLUICE_WORKERS_ENGINES_IDENTITY_H
+#define SLUICE_WORKERS_ENGINES_IDENTITY_H
 
 #include "workers/engines/dialects/dialect.h"
 

@@ -1,15 +1,15 @@
-/* asking.c - what rollouts ask of an engine: each entry point is one act that may be tried again. */
+/* client.c - what rollouts ask of an engine: each entry point is one act that may be tried again. */
 #include <errno.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "workers/engines/template/encoding.h"
 #include "workers/engines/template/turn_template_learn.h"
-#include "workers/engines/dialects/ids.h"
-#include "workers/engines/knowing.h"
+#include "workers/engines/dialects/id_check.h"
+#include "workers/engines/discovery.h"
 #include "workers/engines/template/rendering.h"
-#include "workers/engines/template/replies.h"
-#include "workers/engines/trying.h"
+#include "workers/engines/template/history_rewrite.h"
+#include "workers/engines/retry.h"
 
 const char *tell_role_word(enum tell_role role)
 {
@@ -32,35 +32,35 @@ struct action {
     struct generation generation; /* of generate */
 };
 
-static void tell_about(const struct engine_facts *facts, struct engine_about *ret)
+static void tell_about(const struct engine_info *info, struct engine_about *ret)
 {
-    ret->context_tokens = facts->context_tokens;
-    memcpy(ret->template_digest, facts->template_digest, sizeof(ret->template_digest));
-    memcpy(ret->tokenizer_digest, facts->tokenizer_digest, sizeof(ret->tokenizer_digest));
-    memcpy(ret->model_digest, facts->model_digest, sizeof(ret->model_digest));
-    memcpy(ret->identity, facts->identity, sizeof(ret->identity));
-    memcpy(ret->model, facts->model, sizeof(ret->model));
+    ret->context_tokens = info->context_tokens;
+    memcpy(ret->template_digest, info->template_digest, sizeof(ret->template_digest));
+    memcpy(ret->tokenizer_digest, info->tokenizer_digest, sizeof(ret->tokenizer_digest));
+    memcpy(ret->model_digest, info->model_digest, sizeof(ret->model_digest));
+    memcpy(ret->identity, info->identity, sizeof(ret->identity));
+    memcpy(ret->model, info->model, sizeof(ret->model));
 }
 
 int engine_describe(struct engine *engine, struct engine_about *ret, struct fail *fail)
 {
     int error = engine_try(engine, NULL, NULL, fail);
     if (error == 0)
-        tell_about(&engine->facts, ret);
+        tell_about(&engine->info, ret);
     return error;
 }
 
 bool engine_recall(const struct engine *engine, struct engine_about *ret)
 {
-    if (!engine->facts.identity[0])
+    if (!engine->info.identity[0])
         return false;
-    tell_about(&engine->facts, ret);
+    tell_about(&engine->info, ret);
     return true;
 }
 
 bool engine_serves(const struct engine *engine, const char *identity)
 {
-    return strcmp(engine->facts.identity, identity) == 0;
+    return strcmp(engine->info.identity, identity) == 0;
 }
 
 static bool has_prefix(const struct tokens *ids, const struct tokens *prefix)
@@ -72,7 +72,7 @@ static bool has_prefix(const struct tokens *ids, const struct tokens *prefix)
 
 bool engine_take_rendered(const struct engine *engine, const struct tokens *ids, struct tokens *ret)
 {
-    const struct tokens *prefix = &engine->facts.prefix;
+    const struct tokens *prefix = &engine->info.prefix;
     return (has_prefix(ids, prefix) || tokens_append(ret, prefix->ids, prefix->count)) &&
            tokens_append(ret, ids->ids, ids->count);
 }
@@ -160,7 +160,7 @@ static int bridge(struct action *action, const struct turn_template *turn_templa
                         telling->last, frame_end(turn_template));
     int error = 0;
     for (size_t i = 0; error == 0 && i < telling->reply_count; i++)
-        error = replies_check(action->engine, turn_template, telling->replies[i], fail);
+        error = history_rewrite_check(action->engine, turn_template, telling->replies[i], fail);
     return error < 0 ? error
                      : turn_template_bridge(action->engine, turn_template, telling->contents, telling->count,
                                       &action->ids, fail);
@@ -235,7 +235,7 @@ static int sample(struct action *action, uint64_t max_tokens, struct fail *fail)
         error = engine->dialect->generate(engine, action->prompt, action->sampling, max_tokens,
                                           action->seed_offset, &action->generation, fail);
         if (error == 0)
-            error = ids_check(engine, action->prompt, &action->generation.sampled, fail);
+            error = id_check(engine, action->prompt, &action->generation.sampled, fail);
     } while (engine_call_end(engine, &call, error, &action->generation));
     action->generation.seconds = (double)(clock_us() - start_us) / 1e6;
     return error;
@@ -246,7 +246,7 @@ static int act_generate(void *arg, struct fail *fail)
     struct action *action = arg;
     struct engine *engine = action->engine;
     generation_finish(&action->generation);
-    uint64_t context = engine->facts.context_tokens, prompt = action->prompt->count;
+    uint64_t context = engine->info.context_tokens, prompt = action->prompt->count;
     if (prompt >= context)
         return fail_set(fail, -E2BIG, "a prompt of %llu tokens leaves no room in a context of %llu",
                         (unsigned long long)prompt, (unsigned long long)context);
@@ -300,7 +300,7 @@ static int act_score(void *arg, struct fail *fail)
 {
     struct rescoring *rescoring = arg;
     struct engine *engine = rescoring->engine;
-    uint64_t context = engine->facts.context_tokens, count = rescoring->scoring->count;
+    uint64_t context = engine->info.context_tokens, count = rescoring->scoring->count;
     if (count > context)
         return fail_set(fail, -E2BIG, "%llu tokens do not fit a context of %llu",
                         (unsigned long long)count, (unsigned long long)context);

@@ -1,4 +1,4 @@
-#include "workers/engines/template/specials.h"
+#include "workers/engines/template/special_tokens.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -79,7 +79,7 @@ static bool is_known(const struct specials *specials, uint32_t id)
 }
 
 /* A special token is one of those that the text has only when it is read with specials. */
-int specials_find(struct engine *engine, struct slice text, struct specials *ret, struct fail *fail)
+int special_tokens_find(struct engine *engine, struct slice text, struct specials *ret, struct fail *fail)
 {
     struct tokens with = {0}, without = {0};
     int error = engine->dialect->tokenize(engine, text, TOKENIZE_SPECIALS, &with, fail);
@@ -98,7 +98,7 @@ int specials_find(struct engine *engine, struct slice text, struct specials *ret
     return error;
 }
 
-void specials_finish(struct specials *specials)
+void special_tokens_finish(struct specials *specials)
 {
     while (specials->count > 0)
         free(specials->list[--specials->count].name);
@@ -106,7 +106,7 @@ void specials_finish(struct specials *specials)
 
 /* ---- their names ------------------------------------------------------------------------- */
 
-bool specials_occur(const struct specials *specials, struct slice text)
+bool special_tokens_occur(const struct specials *specials, struct slice text)
 {
     for (size_t i = 0; i < specials->count; i++)
         if (memmem(text.data, text.len, specials->list[i].name, strlen(specials->list[i].name)))

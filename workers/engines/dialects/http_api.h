@@ -1,10 +1,10 @@
 /*
- * served.h - what several dialects ask and are answered alike: requests about text, ids and what is
+ * http_api.h - what several dialects ask and are answered alike: requests about text, ids and what is
  * served, and the call that samples. GET /v1/models names the models a server has: vLLM, SGLang and
  * every server of OpenAI's protocol answer it, the first two with the context's size. Awaits.
  */
-#ifndef SLUICE_WORKERS_ENGINES_DIALECTS_SERVED_H
-#define SLUICE_WORKERS_ENGINES_DIALECTS_SERVED_H
+#ifndef SLUICE_WORKERS_ENGINES_DIALECTS_HTTP_API_H
+#define SLUICE_WORKERS_ENGINES_DIALECTS_HTTP_API_H
 
 #include <jansson.h>
 
@@ -12,36 +12,36 @@
 #include "workers/engines/dialects/dialect.h"
 
 /* A GET's answer. -ENOTSUP: no such route, or no JSON there. */
-int served_get(struct engine *engine, const char *path, json_t **ret, struct fail *fail);
+int http_api_get(struct engine *engine, const char *path, json_t **ret, struct fail *fail);
 /* A POST's answer. body NULL: there was no memory for it. */
-int served_post(struct engine *engine, const char *path, json_t *body, json_t **ret,
+int http_api_post(struct engine *engine, const char *path, json_t *body, json_t **ret,
                 struct fail *fail);
 /* A list of roles and contents. -EINVAL: not UTF-8. */
-int served_messages(const struct task_message *messages, size_t count, json_t **ret,
+int http_api_messages(const struct task_message *messages, size_t count, json_t **ret,
                     struct fail *fail);
 /* The ids under "tokens" of an answer. -EPROTO. */
-int served_ids(const json_t *answer, struct tokens *ret, struct fail *fail);
+int http_api_ids(const json_t *answer, struct tokens *ret, struct fail *fail);
 
 /* A call that samples, and how much may come back. */
-struct served_call {
+struct http_api_call {
     const char *path, *text; /* the request; NULL: there was no memory for it */
     uint64_t tokens;         /* that are sampled or told of, at most */
     size_t token_bytes;      /* of the answer, for each of them */
     size_t prompt_bytes;     /* of the answer, for the prompt */
 };
-int served_sample(struct engine *engine, const struct served_call *call, struct answer *ret,
+int http_api_sample(struct engine *engine, const struct http_api_call *call, struct answer *ret,
                   struct fail *fail);
 
 /*
- * facts->model and context_tokens (0: it does not say); and, unless NULL, the digest (80 bytes) of
+ * info->model and context_tokens (0: it does not say); and, unless NULL, the digest (80 bytes) of
  * what the route says of the model but for the weights in it. -ENOTSUP: no such route.
  */
-int served_model(struct engine *engine, struct engine_facts *facts, char *ret_digest,
+int http_api_model(struct engine *engine, struct engine_info *info, char *ret_digest,
                  struct fail *fail);
 /*
- * For identify, of servers with this route: its digest, spelling_mark, and `more` ("" where there is nothing).
+ * For identify, of servers with this route: its digest, special_escape_mark, and `more` ("" where there is nothing).
  */
-int served_mark(struct engine *engine, const char *more, struct engine_mark *ret,
+int http_api_mark(struct engine *engine, const char *more, struct engine_mark *ret,
                 struct fail *fail);
 /* The digest of these members of an object. */
 int digest_members(const json_t *object, const char *const *names, size_t count, char ret[80],

@@ -1,15 +1,15 @@
-#include "workers/engines/dialects/served.h"
+#include "workers/engines/dialects/http_api.h"
 
 #include <errno.h>
 
 #include "common/base/cleanup.h"
 #include "common/digest/digest.h"
-#include "workers/engines/template/spelling.h"
+#include "workers/engines/template/special_token_escape.h"
 
-int served_get(struct engine *engine, const char *path, json_t **ret, struct fail *fail)
+int http_api_get(struct engine *engine, const char *path, json_t **ret, struct fail *fail)
 {
     struct call call = {.http = engine->http,
-                        .line = line_http(engine),
+                        .line = engine_connection_http(engine),
                         .base = engine->url,
                         .path = path,
                         .timeout_ms = METADATA_TIMEOUT_MS,
@@ -24,13 +24,13 @@ static int out_of_memory(struct fail *fail)
     return fail_set(fail, -ENOMEM, "out of memory");
 }
 
-int served_post(struct engine *engine, const char *path, json_t *body, json_t **ret,
+int http_api_post(struct engine *engine, const char *path, json_t *body, json_t **ret,
                 struct fail *fail)
 {
     if (!body)
         return out_of_memory(fail);
     struct call call = {.http = engine->http,
-                        .line = line_http(engine),
+                        .line = engine_connection_http(engine),
                         .base = engine->url,
                         .path = path,
                         .body = body,
@@ -41,7 +41,7 @@ int served_post(struct engine *engine, const char *path, json_t *body, json_t **
 
 /* ---- text and ids ------------------------------------------------------------------------ */
 
-int served_messages(const struct task_message *messages, size_t count, json_t **ret,
+int http_api_messages(const struct task_message *messages, size_t count, json_t **ret,
                     struct fail *fail)
 {
     *ret = json_array();
@@ -51,7 +51,7 @@ int served_messages(const struct task_message *messages, size_t count, json_t **
     return json_array_size(*ret) == count ? 0 : fail_set(fail, -EINVAL, "a message is not UTF-8");
 }
 
-int served_ids(const json_t *answer, struct tokens *ret, struct fail *fail)
+int http_api_ids(const json_t *answer, struct tokens *ret, struct fail *fail)
 {
     const json_t *ids = json_object_get(answer, "tokens"), *id;
     size_t i;
@@ -75,7 +75,7 @@ enum {
     ANSWER_TOKENS_MAX = 1 << 18
 };
 
-int served_sample(struct engine *engine, const struct served_call *sampling, struct answer *ret,
+int http_api_sample(struct engine *engine, const struct http_api_call *sampling, struct answer *ret,
                   struct fail *fail)
 {
     const uint64_t tokens =
@@ -83,7 +83,7 @@ int served_sample(struct engine *engine, const struct served_call *sampling, str
     if (!sampling->text)
         return out_of_memory(fail);
     struct call call = {.http = engine->http,
-                        .line = line_http(engine),
+                        .line = engine_connection_http(engine),
                         .base = engine->url,
                         .path = sampling->path,
                         .text = sampling->text,
@@ -99,7 +99,7 @@ int served_sample(struct engine *engine, const struct served_call *sampling, str
 
 static int get_model(struct engine *engine, json_t **answer, const json_t **ret, struct fail *fail)
 {
-    int error = served_get(engine, "/v1/models", answer, fail);
+    int error = http_api_get(engine, "/v1/models", answer, fail);
     if (error < 0)
         return error;
     *ret = json_array_get(json_object_get(*answer, "data"), 0);
@@ -128,7 +128,7 @@ static int digest_model(const json_t *model, char model_digest[80], struct fail 
     return digest_members(model, names, 3, model_digest, fail);
 }
 
-int served_model(struct engine *engine, struct engine_facts *facts, char *ret_digest,
+int http_api_model(struct engine *engine, struct engine_info *info, char *ret_digest,
                  struct fail *fail)
 {
     AUTO_JSON json_t *answer = NULL;
@@ -138,24 +138,24 @@ int served_model(struct engine *engine, struct engine_facts *facts, char *ret_di
         return error;
     const char *id = json_string_value(json_object_get(model, "id"));
     json_int_t context = json_integer_value(json_object_get(model, "max_model_len"));
-    if (strlen(id) >= sizeof(facts->model))
+    if (strlen(id) >= sizeof(info->model))
         return fail_set(fail, -EPROTO, "the model's name is longer than %zu bytes",
-                        sizeof(facts->model) - 1);
-    snprintf(facts->model, sizeof(facts->model), "%s", id);
-    facts->context_tokens = context > 0 ? (uint64_t)context : 0;
+                        sizeof(info->model) - 1);
+    snprintf(info->model, sizeof(info->model), "%s", id);
+    info->context_tokens = context > 0 ? (uint64_t)context : 0;
     return ret_digest ? digest_model(model, ret_digest, fail) : 0;
 }
 
-int served_mark(struct engine *engine, const char *more, struct engine_mark *ret,
+int http_api_mark(struct engine *engine, const char *more, struct engine_mark *ret,
                 struct fail *fail)
 {
-    struct engine_facts facts = {0};
+    struct engine_info facts = {0};
     char digest[80];
     AUTO_BUFFER text = {0};
-    int error = served_model(engine, &facts, digest, fail);
+    int error = http_api_model(engine, &info, digest, fail);
     if (error < 0)
         return error;
-    buffer_printf(&text, "%s\n%llu\n%s\n", digest, (unsigned long long)facts.context_tokens, more);
-    error = spelling_mark(engine, facts.model, &text, fail);
+    buffer_printf(&text, "%s\n%llu\n%s\n", digest, (unsigned long long)info.context_tokens, more);
+    error = special_escape_mark(engine, info.model, &text, fail);
     return error == 0 && !digest_of(buffer_peek(&text), ret->text) ? out_of_memory(fail) : error;
 }

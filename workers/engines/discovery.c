@@ -1,4 +1,4 @@
-#include "workers/engines/knowing.h"
+#include "workers/engines/discovery.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -6,37 +6,37 @@
 #include "common/base/cleanup.h"
 #include "common/digest/digest.h"
 #include "workers/engines/template/turn_template_learn.h"
-#include "workers/engines/proving.h"
+#include "workers/engines/identity.h"
 
 enum { PORTRAITS_MAX = 4 };
 
 static const struct dialect *const dialects[] = {&dialect_llama, &dialect_sglang, &dialect_vllm,
                                                 &dialect_openai};
 
-void engine_facts_finish(struct engine_facts *facts)
+void engine_info_finish(struct engine_info *info)
 {
-    tokens_finish(&facts->prefix);
-    tokens_finish(&facts->ends);
-    *facts = (struct engine_facts){0};
+    tokens_finish(&info->prefix);
+    tokens_finish(&info->ends);
+    *info = (struct engine_info){0};
 }
 
 /* ---- describing -------------------------------------------------------------------------- */
 
 struct portrait {
     const struct dialect *dialect;
-    struct engine_facts facts;
+    struct engine_info info;
     struct engine_mark mark; /* that it gave last */
     bool is_whole;           /* and first: it was one server all the time */
 };
 
 /* Model, template and tokenizer: who has all of them the same is the same. */
-static int sum_up(struct engine_facts *facts, struct fail *fail)
+static int sum_up(struct engine_info *info, struct fail *fail)
 {
     char text[4 * DIGEST_SIZE + 4];
     const int len =
-        snprintf(text, sizeof(text), "%s\n%s\n%s\n%s\n", facts->model_digest,
-                 facts->template_digest, facts->tokenizer_digest, facts->sketch_digest);
-    return digest_of(slice_of(text, (size_t)len), facts->identity)
+        snprintf(text, sizeof(text), "%s\n%s\n%s\n%s\n", info->model_digest,
+                 info->template_digest, info->tokenizer_digest, info->sketch_digest);
+    return digest_of(slice_of(text, (size_t)len), info->identity)
                ? 0
                : fail_set(fail, -ENOMEM, "out of memory");
 }
@@ -45,15 +45,15 @@ static int portray_as(struct engine *engine, const struct dialect *dialect, stru
                       struct fail *fail)
 {
     struct engine_mark before = {0};
-    engine_facts_finish(&ret->facts);
+    engine_info_finish(&ret->info);
     *ret = (struct portrait){.dialect = dialect};
     engine->start.asked_ms = 0;
     engine->sketch = 0;
     int error = dialect->identify(engine, &before, fail);
     if (error == 0)
-        error = dialect->describe(engine, &ret->facts, fail);
+        error = dialect->describe(engine, &ret->info, fail);
     if (error == 0)
-        error = sum_up(&ret->facts, fail);
+        error = sum_up(&ret->info, fail);
     engine->start.asked_ms = 0;
     if (error == 0)
         error = dialect->identify(engine, &ret->mark, fail);
@@ -93,12 +93,12 @@ static void forget(struct engine *engine)
 static void take_portrait(struct engine *engine, struct portrait *portrait)
 {
     if (engine->dialect != portrait->dialect ||
-        strcmp(engine->facts.identity, portrait->facts.identity) != 0)
+        strcmp(engine->info.identity, portrait->info.identity) != 0)
         forget(engine);
     single_flight_reset(&engine->compared);
-    engine_facts_finish(&engine->facts);
+    engine_info_finish(&engine->info);
     engine->dialect = portrait->dialect;
-    engine->facts = portrait->facts;
+    engine->info = portrait->info;
     engine->has_start = portrait->mark.has_start;
     engine->marks[engine->mark_count++ % ENGINE_MARKS_MAX] = portrait->mark;
     engine_note_proof(engine);
@@ -109,15 +109,15 @@ static int describe(void *arg, struct fail *fail)
 {
     struct engine *engine = arg;
     struct portrait portrait = {0};
-    char last[sizeof(portrait.facts.identity)] = "";
+    char last[sizeof(portrait.info.identity)] = "";
     for (int i = 0; i < PORTRAITS_MAX; i++) {
         int error = portray(engine, &portrait, fail);
-        if (error == 0 && (portrait.is_whole || strcmp(portrait.facts.identity, last) == 0)) {
+        if (error == 0 && (portrait.is_whole || strcmp(portrait.info.identity, last) == 0)) {
             take_portrait(engine, &portrait);
             return 0;
         }
-        memcpy(last, portrait.facts.identity, sizeof(last));
-        engine_facts_finish(&portrait.facts);
+        memcpy(last, portrait.info.identity, sizeof(last));
+        engine_info_finish(&portrait.info);
         if (error < 0)
             return error;
     }

@@ -1,10 +1,10 @@
 /*
- * knowing.h - what a worker knows of an engine, found out once for all its rollouts, and anew when
- * somebody else is there (proving.h). What was learnt belongs to one identity: a server that changes while it is
+ * discovery.h - what a worker knows of an engine, found out once for all its rollouts, and anew when
+ * somebody else is there (identity.h). What was learnt belongs to one identity: a server that changes while it is
  * being learnt is learnt again, and nothing of the one before is kept for another. Everything here tries once; awaits.
  */
-#ifndef SLUICE_WORKERS_ENGINES_KNOWING_H
-#define SLUICE_WORKERS_ENGINES_KNOWING_H
+#ifndef SLUICE_WORKERS_ENGINES_DISCOVERY_H
+#define SLUICE_WORKERS_ENGINES_DISCOVERY_H
 
 #include "workers/engines/dialects/dialect.h"
 

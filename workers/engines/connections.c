@@ -1,4 +1,4 @@
-#include "workers/engines/lines.h"
+#include "workers/engines/connections.h"
 
 #include <stdlib.h>
 
@@ -6,25 +6,25 @@
 #include "workers/engines/dialects/dialect.h"
 #include "workers/runtime/fiber.h"
 
-static void line_destroy(struct engine_lines *list, struct engine_line *line)
+static void line_destroy(struct engine_connections *list, struct engine_connection *line)
 {
     TAILQ_REMOVE(list, line, links);
     http_line_close(&line->http);
     free(line);
 }
 
-static struct engine_line *line_create(struct engine *engine)
+static struct engine_connection *line_create(struct engine *engine)
 {
-    AUTO_FREE struct engine_line *line = calloc(1, sizeof(*line));
+    AUTO_FREE struct engine_connection *line = calloc(1, sizeof(*line));
     if (!line || !(line->http = http_line_open()))
         return NULL;
     TAILQ_INSERT_HEAD(&engine->idle, line, links);
     return take_ptr(&line);
 }
 
-struct engine_line *line_take(struct engine *engine)
+struct engine_connection *engine_connection_take(struct engine *engine)
 {
-    struct engine_line *line = TAILQ_FIRST(&engine->idle);
+    struct engine_connection *line = TAILQ_FIRST(&engine->idle);
     if (!line && !(line = line_create(engine)))
         return NULL;
     TAILQ_REMOVE(&engine->idle, line, links);
@@ -33,9 +33,9 @@ struct engine_line *line_take(struct engine *engine)
     return line;
 }
 
-void line_give_back(struct engine *engine, struct engine_line *line)
+void engine_connection_give_back(struct engine *engine, struct engine_connection *line)
 {
-    struct engine_line *last;
+    struct engine_connection *last;
     TAILQ_REMOVE(&engine->busy, line, links);
     TAILQ_INSERT_HEAD(&engine->idle, line, links);
     line->fiber = NULL;
@@ -45,25 +45,25 @@ void line_give_back(struct engine *engine, struct engine_line *line)
         line_destroy(&engine->idle, last);
 }
 
-struct engine_line *line_current(const struct engine *engine)
+struct engine_connection *engine_connection_current(const struct engine *engine)
 {
     const struct fiber *fiber = fiber_current();
-    struct engine_line *line;
+    struct engine_connection *line;
     TAILQ_FOREACH(line, &engine->busy, links)
     if (line->fiber == fiber)
         return line;
     return NULL;
 }
 
-struct http_line *line_http(const struct engine *engine)
+struct http_line *engine_connection_http(const struct engine *engine)
 {
-    const struct engine_line *line = line_current(engine);
+    const struct engine_connection *line = engine_connection_current(engine);
     return line ? line->http : NULL;
 }
 
-void lines_finish(struct engine *engine)
+void engine_connections_finish(struct engine *engine)
 {
-    struct engine_line *line;
+    struct engine_connection *line;
     while ((line = TAILQ_FIRST(&engine->busy)))
         line_destroy(&engine->busy, line);
     while ((line = TAILQ_FIRST(&engine->idle)))

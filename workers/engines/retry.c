@@ -1,9 +1,9 @@
-#include "workers/engines/trying.h"
+#include "workers/engines/retry.h"
 
 #include <errno.h>
 
 #include "common/base/clock.h"
-#include "workers/engines/proving.h"
+#include "workers/engines/identity.h"
 
 enum { BACKOFF_FIRST_MS = 250, BACKOFF_MAX_MS = 8000 };
 

@@ -1,11 +1,11 @@
-#include "workers/engines/policy.h"
+#include "workers/engines/pause.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "workers/engines/dialects/dialect.h"
-#include "workers/engines/proving.h"
+#include "workers/engines/identity.h"
 #include "workers/runtime/fiber.h"
 
 enum { SLICE_MS = 500 }; /* of waiting, after which its time is given back */

@@ -1,4 +1,4 @@
-#include "workers/engines/template/spelling.h"
+#include "workers/engines/template/special_token_escape.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -6,8 +6,8 @@
 #include "common/base/cleanup.h"
 #include "common/digest/digest.h"
 #include "schemas/tokenizer_sample.h"
-#include "workers/engines/dialects/replying.h"
-#include "workers/engines/dialects/served.h"
+#include "workers/engines/dialects/reply_check.h"
+#include "workers/engines/dialects/http_api.h"
 #include "workers/engines/tokenizer_digest.h"
 
 enum {
@@ -22,49 +22,49 @@ static int out_of_memory(struct fail *fail)
 
 /* ---- the routes -------------------------------------------------------------------------- */
 
-static json_t *body_for(const struct engine_facts *facts)
+static json_t *body_for(const struct engine_info *info)
 {
-    return facts->model[0] ? json_pack("{s:s}", "model", facts->model) : json_object();
+    return info->model[0] ? json_pack("{s:s}", "model", info->model) : json_object();
 }
 
 /* Special tokens' names are read as such. */
-static int encode(struct engine *engine, const struct engine_facts *facts, struct slice text,
+static int encode(struct engine *engine, const struct engine_info *info, struct slice text,
                   struct tokens *ret, struct fail *fail)
 {
-    AUTO_JSON json_t *body = body_for(facts), *answer = NULL;
+    AUTO_JSON json_t *body = body_for(info), *answer = NULL;
     json_object_set_new(body, "prompt",
                         json_stringn(text.len ? (const char *)text.data : "", text.len));
     json_object_set_new(body, "add_special_tokens", json_false());
-    if (json_object_size(body) != (facts->model[0] ? 3 : 2))
+    if (json_object_size(body) != (info->model[0] ? 3 : 2))
         return fail_set(fail, -EINVAL, "the text is not UTF-8");
-    int error = served_post(engine, "/tokenize", body, &answer, fail);
-    return error < 0 ? error : served_ids(answer, ret, fail);
+    int error = http_api_post(engine, "/tokenize", body, &answer, fail);
+    return error < 0 ? error : http_api_ids(answer, ret, fail);
 }
 
-static int render(struct engine *engine, const struct engine_facts *facts,
+static int render(struct engine *engine, const struct engine_info *info,
                   const struct task_message *messages, size_t count, struct tokens *ret,
                   struct fail *fail)
 {
-    AUTO_JSON json_t *body = body_for(facts), *list = NULL, *answer = NULL;
-    int error = served_messages(messages, count, &list, fail);
+    AUTO_JSON json_t *body = body_for(info), *list = NULL, *answer = NULL;
+    int error = http_api_messages(messages, count, &list, fail);
     if (error < 0)
         return error;
     if (json_object_set(body, "messages", list) < 0)
         return out_of_memory(fail);
-    error = served_post(engine, "/tokenize", body, &answer, fail);
-    return error < 0 ? error : served_ids(answer, ret, fail);
+    error = http_api_post(engine, "/tokenize", body, &answer, fail);
+    return error < 0 ? error : http_api_ids(answer, ret, fail);
 }
 
-static int say(struct engine *engine, const struct engine_facts *facts, const struct tokens *ids,
+static int say(struct engine *engine, const struct engine_info *info, const struct tokens *ids,
                size_t count, struct buffer *ret, struct fail *fail)
 {
-    AUTO_JSON json_t *body = body_for(facts), *list = json_array(), *answer = NULL;
+    AUTO_JSON json_t *body = body_for(info), *list = json_array(), *answer = NULL;
     for (size_t i = 0; i < count; i++)
         json_array_append_new(list, json_integer(ids->ids[i]));
     if (json_array_size(list) != count || json_object_set(body, "tokens", list) < 0 ||
         json_object_set_new(body, "skip_special_tokens", json_false()) < 0)
         return out_of_memory(fail);
-    int error = served_post(engine, "/detokenize", body, &answer, fail);
+    int error = http_api_post(engine, "/detokenize", body, &answer, fail);
     if (error < 0)
         return error;
     const json_t *text = json_object_get(answer, "prompt"); /* vLLM's word for it */
@@ -99,7 +99,7 @@ static size_t name_length(struct slice text)
     return len > 1 && len < text.len && text.data[len] == close ? len + 1 : 0;
 }
 
-bool spelling_find_name(struct slice text, size_t *from, struct slice *ret)
+bool special_escape_find_name(struct slice text, size_t *from, struct slice *ret)
 {
     for (; *from < text.len; ++*from) {
         const uint8_t *at = text.data + *from;
@@ -113,7 +113,7 @@ bool spelling_find_name(struct slice text, size_t *from, struct slice *ret)
     return false;
 }
 
-size_t spelling_cut(struct slice name)
+size_t special_escape_cut(struct slice name)
 {
     size_t at = 0;
     while (at < name.len && !is_letter(name.data[at]))
@@ -144,7 +144,7 @@ static bool names_have(const struct names *names, struct slice name)
 static void names_collect(struct names *names, struct slice text, struct slice separator)
 {
     struct slice name;
-    for (size_t at = 0; names->count < NAMES_MAX && spelling_find_name(text, &at, &name);) {
+    for (size_t at = 0; names->count < NAMES_MAX && special_escape_find_name(text, &at, &name);) {
         size_t i = 0;
         while (i < names->count && !slice_equal(names->list[i], name))
             i++;
@@ -156,20 +156,20 @@ static void names_collect(struct names *names, struct slice text, struct slice s
 }
 
 /* Which of the names are one token: all in one request, the separator between them. */
-static int names_ask(struct engine *engine, const struct engine_facts *facts, struct names *names,
+static int names_ask(struct engine *engine, const struct engine_info *info, struct names *names,
                      struct fail *fail)
 {
     AUTO_BUFFER text = {0};
     struct tokens ids = {0};
     for (size_t i = 0; i < names->count; i++) {
         buffer_append(&text, names->list[i].data, names->list[i].len);
-        buffer_append_str(&text, facts->separator);
+        buffer_append_str(&text, info->separator);
     }
     int error = text.failed ? out_of_memory(fail)
-                            : encode(engine, facts, buffer_peek(&text), &ids, fail);
+                            : encode(engine, info, buffer_peek(&text), &ids, fail);
     size_t at = 0, from = 0;
     for (size_t i = 0; error == 0 && i < ids.count && at < names->count; i++)
-        if (ids.ids[i] == facts->separator_id) {
+        if (ids.ids[i] == info->separator_id) {
             names->is_token[at++] = i - from <= 1;
             from = i + 1;
         }
@@ -180,17 +180,17 @@ static int names_ask(struct engine *engine, const struct engine_facts *facts, st
 }
 
 /* The text with the separator set into every name that is a token (NULL: into all); how often. */
-static size_t join(const struct engine_facts *facts, const struct names *names, struct slice text,
+static size_t join(const struct engine_info *info, const struct names *names, struct slice text,
                    struct buffer *ret)
 {
     struct slice name;
     size_t done = 0, separator = 0;
-    for (size_t at = 0; spelling_find_name(text, &at, &name);) {
-        if (!slice_is(name, facts->separator) && !names_have(names, name))
+    for (size_t at = 0; special_escape_find_name(text, &at, &name);) {
+        if (!slice_is(name, info->separator) && !names_have(names, name))
             continue;
-        size_t cut = (size_t)(name.data - text.data) + spelling_cut(name);
+        size_t cut = (size_t)(name.data - text.data) + special_escape_cut(name);
         buffer_append(ret, text.data + done, cut - done);
-        buffer_append_str(ret, facts->separator);
+        buffer_append_str(ret, info->separator);
         done = cut;
         separator++;
     }
@@ -198,12 +198,12 @@ static size_t join(const struct engine_facts *facts, const struct names *names, 
     return separator;
 }
 
-static int take_out(const struct engine_facts *facts, const struct tokens *ids, size_t separator,
+static int take_out(const struct engine_info *info, const struct tokens *ids, size_t separator,
                     struct tokens *ret, struct fail *fail)
 {
     size_t found = 0;
     for (size_t i = 0; i < ids->count; i++)
-        if (ids->ids[i] == facts->separator_id)
+        if (ids->ids[i] == info->separator_id)
             found++;
         else if (!tokens_append(ret, &ids->ids[i], 1))
             return out_of_memory(fail);
@@ -213,7 +213,7 @@ static int take_out(const struct engine_facts *facts, const struct tokens *ids, 
                                       found, separator);
 }
 
-static int encode_named(struct engine *engine, const struct engine_facts *facts, struct slice text,
+static int encode_named(struct engine *engine, const struct engine_info *info, struct slice text,
                         struct tokens *ret, struct fail *fail)
 {
     AUTO_FREE struct names *names = calloc(1, sizeof(*names));
@@ -221,32 +221,32 @@ static int encode_named(struct engine *engine, const struct engine_facts *facts,
     struct tokens ids = {0};
     if (!names)
         return out_of_memory(fail);
-    names_collect(names, text, slice_from_str(facts->separator));
-    int error = names->count ? names_ask(engine, facts, names, fail) : 0;
+    names_collect(names, text, slice_from_str(info->separator));
+    int error = names->count ? names_ask(engine, info, names, fail) : 0;
     if (error < 0)
         return error;
-    size_t separator = join(facts, names, text, &joined);
+    size_t separator = join(info, names, text, &joined);
     error = joined.failed ? out_of_memory(fail)
-                          : encode(engine, facts, buffer_peek(&joined), &ids, fail);
+                          : encode(engine, info, buffer_peek(&joined), &ids, fail);
     if (error == 0)
-        error = take_out(facts, &ids, separator, ret, fail);
+        error = take_out(info, &ids, separator, ret, fail);
     tokens_finish(&ids);
     return error;
 }
 
-static int encode_plain(struct engine *engine, const struct engine_facts *facts, struct slice text,
+static int encode_plain(struct engine *engine, const struct engine_info *info, struct slice text,
                         struct tokens *ret, struct fail *fail)
 {
     struct slice name;
     size_t at = 0;
-    if (!spelling_find_name(text, &at, &name))
-        return encode(engine, facts, text, ret, fail);
-    if (!facts->separator[0])
+    if (!special_escape_find_name(text, &at, &name))
+        return encode(engine, info, text, ret, fail);
+    if (!info->separator[0])
         return fail_set(fail, -ENOTSUP,
                         "the engine's tokenizer cannot be kept from reading \"%.*s\" as a special "
                         "token",
                         SLICE_ARG(name));
-    return encode_named(engine, facts, text, ret, fail);
+    return encode_named(engine, info, text, ret, fail);
 }
 
 /* ---- the sketch -------------------------------------------------------------------------- */
@@ -272,25 +272,25 @@ static const struct sketch {
 };
 
 /* The ids of the first one that the template takes; none, where it refuses all. */
-static int draw_sketch(struct engine *engine, const struct engine_facts *facts, struct tokens *ret,
+static int draw_sketch(struct engine *engine, const struct engine_info *info, struct tokens *ret,
                        struct fail *fail)
 {
     int error = -EINVAL;
     while (error == -EINVAL && engine->sketch < sizeof(sketches) / sizeof(*sketches)) {
         const struct sketch *sketch = &sketches[engine->sketch];
         ret->count = 0;
-        error = render(engine, facts, sketch->messages, sketch->count, ret, fail);
+        error = render(engine, info, sketch->messages, sketch->count, ret, fail);
         engine->sketch += error == -EINVAL;
     }
     return error == -EINVAL ? 0 : error;
 }
 
-int spelling_mark(struct engine *engine, const char *model, struct buffer *ret, struct fail *fail)
+int special_escape_mark(struct engine *engine, const char *model, struct buffer *ret, struct fail *fail)
 {
-    struct engine_facts facts = {0};
+    struct engine_info facts = {0};
     struct tokens ids = {0};
-    snprintf(facts.model, sizeof(facts.model), "%s", model);
-    int error = draw_sketch(engine, &facts, &ids, fail);
+    snprintf(info.model, sizeof(info.model), "%s", model);
+    int error = draw_sketch(engine, &info, &ids, fail);
     if (error == -EPROTO || error == -ENOTSUP) /* describe says what it lacks */
         error = 0;
     buffer_printf(ret, "%u:", engine->sketch);
@@ -302,19 +302,19 @@ int spelling_mark(struct engine *engine, const char *model, struct buffer *ret, 
 /* ---- learning ---------------------------------------------------------------------------- */
 
 /* Whether names with the separator in them come out as they do without: on names that are none. */
-static int prove_separator(struct engine *engine, const struct engine_facts *facts, bool *ret,
+static int prove_separator(struct engine *engine, const struct engine_info *info, bool *ret,
                        struct fail *fail)
 {
     static const char plain[] = "a <|sluice_end|>\n<sluice_call>x[SLUICE]y </sluice> <"
                                 "\xef\xbd\x9csluice\xe2\x96\x81it\xef\xbd\x9c>.";
     AUTO_BUFFER joined = {0};
     struct tokens whole = {0}, cut = {0}, rest = {0};
-    size_t separator = join(facts, NULL, slice_from_str(plain), &joined);
+    size_t separator = join(info, NULL, slice_from_str(plain), &joined);
     int error = joined.failed ? out_of_memory(fail)
-                              : encode(engine, facts, slice_from_str(plain), &whole, fail);
+                              : encode(engine, info, slice_from_str(plain), &whole, fail);
     if (error == 0)
-        error = encode(engine, facts, buffer_peek(&joined), &cut, fail);
-    *ret = error == 0 && take_out(facts, &cut, separator, &rest, NULL) == 0 &&
+        error = encode(engine, info, buffer_peek(&joined), &cut, fail);
+    *ret = error == 0 && take_out(info, &cut, separator, &rest, NULL) == 0 &&
            tokens_equal(&rest, &whole);
     tokens_finish(&whole);
     tokens_finish(&cut);
@@ -323,37 +323,37 @@ static int prove_separator(struct engine *engine, const struct engine_facts *fac
 }
 
 /* Whether `id` has a name that is read as it alone, and the name. */
-static int read_name(struct engine *engine, const struct engine_facts *facts, uint32_t id,
+static int read_name(struct engine *engine, const struct engine_info *info, uint32_t id,
                      struct buffer *name, bool *ret, struct fail *fail)
 {
     struct tokens one = {.ids = &id, .count = 1}, ids = {0};
     struct slice found;
     size_t at = 0;
     *ret = false;
-    int error = say(engine, facts, &one, 1, name, fail);
-    if (error < 0 || !spelling_find_name(buffer_peek(name), &at, &found) ||
-        found.len != name->len || name->len >= sizeof(facts->separator))
+    int error = say(engine, info, &one, 1, name, fail);
+    if (error < 0 || !special_escape_find_name(buffer_peek(name), &at, &found) ||
+        found.len != name->len || name->len >= sizeof(info->separator))
         return error;
-    error = encode(engine, facts, found, &ids, fail);
+    error = encode(engine, info, found, &ids, fail);
     *ret = error == 0 && ids.count == 1 && ids.ids[0] == id;
     tokens_finish(&ids);
     return error;
 }
 
-/* The first token of a rendered prompt that can be a separator. None: facts->separator stays "". */
-static int learn_separator(struct engine *engine, struct engine_facts *facts,
+/* The first token of a rendered prompt that can be a separator. None: info->separator stays "". */
+static int learn_separator(struct engine *engine, struct engine_info *info,
                        const struct tokens *prompt, struct fail *fail)
 {
     for (size_t i = 0; i < prompt->count && i < PROBE_IDS_MAX; i++) {
         AUTO_BUFFER name = {0};
         bool is_good = false;
-        int error = read_name(engine, facts, prompt->ids[i], &name, &is_good, fail);
+        int error = read_name(engine, info, prompt->ids[i], &name, &is_good, fail);
         if (error == 0 && is_good) {
-            snprintf(facts->separator, sizeof(facts->separator), "%.*s", (int)name.len, (char *)name.data);
-            facts->separator_id = prompt->ids[i];
-            error = prove_separator(engine, facts, &is_good, fail);
+            snprintf(info->separator, sizeof(info->separator), "%.*s", (int)name.len, (char *)name.data);
+            info->separator_id = prompt->ids[i];
+            error = prove_separator(engine, info, &is_good, fail);
             if (!is_good)
-                facts->separator[0] = '\0';
+                info->separator[0] = '\0';
         }
         if (error < 0 || is_good)
             return error;
@@ -362,61 +362,61 @@ static int learn_separator(struct engine *engine, struct engine_facts *facts,
 }
 
 /* What the template does, in ids, and, where the server does not show it, in text. */
-static int learn_template(struct engine *engine, struct engine_facts *facts, struct fail *fail)
+static int learn_template(struct engine *engine, struct engine_info *info, struct fail *fail)
 {
     AUTO_BUFFER text = {0};
     struct tokens ids = {0};
-    int error = draw_sketch(engine, facts, &ids, fail);
-    if (error == 0 && ids.count > 0 && !facts->template_digest[0])
-        error = say(engine, facts, &ids, ids.count, &text, fail);
-    if (error == 0 && (!digest_of(slice_of(ids.ids, ids.count * sizeof(*ids.ids)), facts->sketch_digest) ||
-                       (!facts->template_digest[0] && !digest_of(buffer_peek(&text), facts->template_digest))))
+    int error = draw_sketch(engine, info, &ids, fail);
+    if (error == 0 && ids.count > 0 && !info->template_digest[0])
+        error = say(engine, info, &ids, ids.count, &text, fail);
+    if (error == 0 && (!digest_of(slice_of(ids.ids, ids.count * sizeof(*ids.ids)), info->sketch_digest) ||
+                       (!info->template_digest[0] && !digest_of(buffer_peek(&text), info->template_digest))))
         error = out_of_memory(fail);
     tokens_finish(&ids);
     return error;
 }
 
 /* The special token that the template writes behind a reply ends a turn. */
-static int learn_end(struct engine *engine, struct engine_facts *facts, const struct tokens *turns,
+static int learn_end(struct engine *engine, struct engine_info *info, const struct tokens *turns,
                      struct fail *fail)
 {
     static const char reply[] = TURN_TEMPLATE_REPLY;
     AUTO_BUFFER text = {0};
     struct tokens ids = {0};
-    int error = say(engine, facts, turns, turns->count, &text, fail);
+    int error = say(engine, info, turns, turns->count, &text, fail);
     const uint8_t *at = error == 0 ? memmem(text.data, text.len, reply, sizeof(reply) - 1) : NULL;
     size_t from = at ? (size_t)(at - text.data) + sizeof(reply) - 1 : 0, begin = from;
     struct slice name;
-    if (at && spelling_find_name(buffer_peek(&text), &from, &name) &&
+    if (at && special_escape_find_name(buffer_peek(&text), &from, &name) &&
         name.data == text.data + begin) {
-        error = encode(engine, facts, name, &ids, fail);
-        if (error == 0 && ids.count == 1 && !tokens_append(&facts->ends, ids.ids, 1))
+        error = encode(engine, info, name, &ids, fail);
+        if (error == 0 && ids.count == 1 && !tokens_append(&info->ends, ids.ids, 1))
             error = out_of_memory(fail);
     }
     tokens_finish(&ids);
     return error;
 }
 
-static int learn_digest(struct engine *engine, struct engine_facts *facts, struct fail *fail)
+static int learn_digest(struct engine *engine, struct engine_info *info, struct fail *fail)
 {
     struct tokens ids = {0};
-    int error = encode_plain(engine, facts, slice_from_str(tokenizer_sample), &ids, fail);
-    error = tokenizer_digest_take(error, &ids, facts->tokenizer_digest, fail);
+    int error = encode_plain(engine, info, slice_from_str(tokenizer_sample), &ids, fail);
+    error = tokenizer_digest_take(error, &ids, info->tokenizer_digest, fail);
     tokens_finish(&ids);
     return error;
 }
 
 /* Whether text comes back from its ids with its blanks, also where clean_up_tokenization_spaces drops some. */
-static int learn_blanks(struct engine *engine, struct engine_facts *facts, struct fail *fail)
+static int learn_blanks(struct engine *engine, struct engine_info *info, struct fail *fail)
 {
     static const char text[] = "x . x ? x ! x , x ' x n't x 'm x 's x 've x 're x  x";
     AUTO_BUFFER said = {0};
     struct tokens ids = {0};
-    int error = encode(engine, facts, slice_from_str(text), &ids, fail);
+    int error = encode(engine, info, slice_from_str(text), &ids, fail);
     if (error == 0)
-        error = say(engine, facts, &ids, ids.count, &said, fail);
-    facts->drops_blanks = !slice_is(buffer_peek(&said), text);
-    if (error == 0 && facts->drops_blanks &&
+        error = say(engine, info, &ids, ids.count, &said, fail);
+    info->drops_blanks = !slice_is(buffer_peek(&said), text);
+    if (error == 0 && info->drops_blanks &&
         !reply_says(buffer_peek(&said), slice_from_str(text), BLANKS_IGNORED))
         error = fail_set(fail, -EPROTO, "what the engine says of ids is not their text: \"%.*s\"",
                          SLICE_ARG(buffer_peek(&said)));
@@ -424,29 +424,29 @@ static int learn_blanks(struct engine *engine, struct engine_facts *facts, struc
     return error;
 }
 
-int spelling_learn(struct engine *engine, struct engine_facts *facts, struct fail *fail)
+int special_escape_learn(struct engine *engine, struct engine_info *info, struct fail *fail)
 {
     const struct task_message messages[] = {{(char *)"user", (char *)TURN_TEMPLATE_USER},
                                             {(char *)"assistant", (char *)TURN_TEMPLATE_REPLY},
                                             {(char *)"user", (char *)TURN_TEMPLATE_USER}};
     struct tokens plain = {0}, turns = {0};
-    int error = encode(engine, facts, slice_from_str("x"), &plain, fail);
+    int error = encode(engine, info, slice_from_str("x"), &plain, fail);
     if (error == 0 && plain.count == 0)
         error = fail_set(fail, -EPROTO, "the engine has no token for \"x\"");
     if (error == 0) {
-        facts->plain_id = plain.ids[plain.count - 1];
-        error = render(engine, facts, messages, 3, &turns, fail);
+        info->plain_id = plain.ids[plain.count - 1];
+        error = render(engine, info, messages, 3, &turns, fail);
     }
     if (error == 0)
-        error = learn_end(engine, facts, &turns, fail);
+        error = learn_end(engine, info, &turns, fail);
     if (error == 0)
-        error = learn_separator(engine, facts, &turns, fail);
+        error = learn_separator(engine, info, &turns, fail);
     if (error == 0)
-        error = learn_template(engine, facts, fail);
+        error = learn_template(engine, info, fail);
     if (error == 0)
-        error = learn_digest(engine, facts, fail);
+        error = learn_digest(engine, info, fail);
     if (error == 0)
-        error = learn_blanks(engine, facts, fail);
+        error = learn_blanks(engine, info, fail);
     tokens_finish(&plain);
     tokens_finish(&turns);
     return error;
@@ -454,38 +454,38 @@ int spelling_learn(struct engine *engine, struct engine_facts *facts, struct fai
 
 /* ---- the slots --------------------------------------------------------------------------- */
 
-int spelling_render(struct engine *engine, const struct task_message *messages, size_t count,
+int special_escape_render(struct engine *engine, const struct task_message *messages, size_t count,
                     struct tokens *ret, struct fail *fail)
 {
-    return render(engine, &engine->facts, messages, count, ret, fail);
+    return render(engine, &engine->info, messages, count, ret, fail);
 }
 
-int spelling_apply_template(struct engine *engine, const struct task_message *messages,
+int special_escape_apply_template(struct engine *engine, const struct task_message *messages,
                             size_t count, struct buffer *ret, struct fail *fail)
 {
     struct tokens ids = {0};
-    int error = spelling_render(engine, messages, count, &ids, fail);
+    int error = special_escape_render(engine, messages, count, &ids, fail);
     if (error == 0)
-        error = say(engine, &engine->facts, &ids, ids.count, ret, fail);
+        error = say(engine, &engine->info, &ids, ids.count, ret, fail);
     tokens_finish(&ids);
     return error;
 }
 
-int spelling_tokenize(struct engine *engine, struct slice text, enum tokenize_mode mode,
+int special_escape_tokenize(struct engine *engine, struct slice text, enum tokenize_mode mode,
                       struct tokens *ret, struct fail *fail)
 {
-    return (mode == TOKENIZE_PLAIN ? encode_plain : encode)(engine, &engine->facts, text, ret,
+    return (mode == TOKENIZE_PLAIN ? encode_plain : encode)(engine, &engine->info, text, ret,
                                                             fail);
 }
 
-int spelling_detokenize(struct engine *engine, uint32_t id, struct buffer *ret, struct fail *fail)
+int special_escape_detokenize(struct engine *engine, uint32_t id, struct buffer *ret, struct fail *fail)
 {
     struct tokens one = {.ids = &id, .count = 1};
-    return say(engine, &engine->facts, &one, 1, ret, fail);
+    return say(engine, &engine->info, &one, 1, ret, fail);
 }
 
-int spelling_say(struct engine *engine, const struct tokens *ids, size_t count, struct buffer *ret,
+int special_escape_say(struct engine *engine, const struct tokens *ids, size_t count, struct buffer *ret,
                  struct fail *fail)
 {
-    return say(engine, &engine->facts, ids, count, ret, fail);
+    return say(engine, &engine->info, ids, count, ret, fail);
 }

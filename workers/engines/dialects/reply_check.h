@@ -1,9 +1,9 @@
 /*
- * replying.h - what all readers of an engine's answer check alike: ids are ids and not too many,
+ * reply_check.h - what all readers of an engine's answer check alike: ids are ids and not too many,
  * a log-probability is finite and not above 0, a reason for the end is one that is known. Pure.
  */
-#ifndef SLUICE_WORKERS_ENGINES_DIALECTS_REPLYING_H
-#define SLUICE_WORKERS_ENGINES_DIALECTS_REPLYING_H
+#ifndef SLUICE_WORKERS_ENGINES_DIALECTS_REPLY_CHECK_H
+#define SLUICE_WORKERS_ENGINES_DIALECTS_REPLY_CHECK_H
 
 #include "workers/engines/engine.h"
 #include "common/base/json_doc.h"

@@ -1,4 +1,4 @@
-#include "workers/engines/dialects/saying.h"
+#include "workers/engines/dialects/text_check.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -6,8 +6,8 @@
 #include "common/base/cleanup.h"
 #include "common/base/utf8.h"
 #include "workers/engines/template/encoding.h"
-#include "workers/engines/dialects/replying.h"
-#include "workers/engines/template/spelling.h"
+#include "workers/engines/dialects/reply_check.h"
+#include "workers/engines/template/special_token_escape.h"
 #include "workers/tokenizer/tokenizer.h"
 
 static int out_of_memory(struct fail *fail)
@@ -18,7 +18,7 @@ static int out_of_memory(struct fail *fail)
 /* SentencePiece's decoders leave out the blank that a text begins with. */
 static bool says(const struct engine *engine, const char *answer, const char *ids_say)
 {
-    const enum reply_blanks blanks = engine->facts.drops_blanks ? BLANKS_IGNORED : BLANKS_COUNT;
+    const enum reply_blanks blanks = engine->info.drops_blanks ? BLANKS_IGNORED : BLANKS_COUNT;
     const struct slice said = slice_from_str(ids_say);
     return reply_says(slice_from_str(answer), said, blanks) ||
            (*answer == ' ' && reply_says(slice_from_str(answer + 1), said, blanks));
@@ -43,7 +43,7 @@ static bool say_here(const struct engine *engine, const struct tokens *ids,
 static int ask(struct engine *engine, const struct tokens *ids, char **ret, struct fail *fail)
 {
     AUTO_BUFFER text = {0}, repaired = {0};
-    int error = ids->count ? spelling_say(engine, ids, ids->count, &text, fail) : 0;
+    int error = ids->count ? special_escape_say(engine, ids, ids->count, &text, fail) : 0;
     if (error < 0)
         return error;
     utf8_append_repaired(&repaired, buffer_peek(&text));
@@ -72,7 +72,7 @@ static int take_asked(struct engine *engine, const struct tokens *spoken,
     if (error < 0)
         return error;
     const bool is_same = generation->text && says(engine, generation->text, text);
-    if (is_same && engine->facts.drops_blanks)
+    if (is_same && engine->info.drops_blanks)
         return 0;
     if (generation->text && !is_same)
         error = check_whole(engine, generation, spoken, fail);
@@ -83,7 +83,7 @@ static int take_asked(struct engine *engine, const struct tokens *spoken,
     return 0;
 }
 
-int saying_check(struct engine *engine, struct generation *generation, struct fail *fail)
+int text_check_check(struct engine *engine, struct generation *generation, struct fail *fail)
 {
     struct tokens spoken = generation->sampled; /* borrowed */
     spoken.count -= strcmp(generation->finish, "stop") == 0;

@@ -1,5 +1,5 @@
 /*
- * policy.h - which version of the policy an engine serves, and whether it may be called: what the
+ * pause.h - which version of the policy an engine serves, and whether it may be called: what the
  * broker says (lane.engine), for the fibers that call it.
  *
  * While an engine is paused whatever is asked of it waits before it begins, and the time of waiting is given back to its
@@ -7,8 +7,8 @@
  * flight go on, or, if the pause says abort, end with -ETIMEDOUT as of a deadline of their own
  * and are made again after it.
  */
-#ifndef SLUICE_WORKERS_ENGINES_POLICY_H
-#define SLUICE_WORKERS_ENGINES_POLICY_H
+#ifndef SLUICE_WORKERS_ENGINES_PAUSE_H
+#define SLUICE_WORKERS_ENGINES_PAUSE_H
 
 #include <stdbool.h>
 #include <stdint.h>

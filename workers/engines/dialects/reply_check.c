@@ -1,4 +1,4 @@
-#include "workers/engines/dialects/replying.h"
+#include "workers/engines/dialects/reply_check.h"
 
 #include <errno.h>
 #include <math.h>

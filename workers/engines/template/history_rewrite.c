@@ -1,4 +1,4 @@
-#include "workers/engines/template/replies.h"
+#include "workers/engines/template/history_rewrite.h"
 
 #include <errno.h>
 
@@ -92,7 +92,7 @@ static int learn_thinking(struct engine *engine, enum tell_role role, struct tur
     return 0;
 }
 
-int replies_learn(struct engine *engine, enum tell_role role, struct turn_template *turn_template,
+int history_rewrite_learn(struct engine *engine, enum tell_role role, struct turn_template *turn_template,
                   struct fail *fail)
 {
     int error = learn_plain(engine, role, turn_template, fail);
@@ -114,7 +114,7 @@ static bool is_suspect(const struct turn_template *turn_template, const char *re
     return false;
 }
 
-int replies_check(struct engine *engine, const struct turn_template *turn_template, const char *reply,
+int history_rewrite_check(struct engine *engine, const struct turn_template *turn_template, const char *reply,
                   struct fail *fail)
 {
     bool kept = true;

@@ -1,16 +1,16 @@
-#include "workers/engines/proving.h"
+#include "workers/engines/identity.h"
 
 #include <errno.h>
 
-#include "workers/engines/knowing.h"
+#include "workers/engines/discovery.h"
 
 enum { PROVE_TRIES = 4 };
 
 /* ---- proofs ------------------------------------------------------------------------------ */
 
-static struct line_proof proof_now(const struct engine *engine, const struct engine_line *line)
+static struct engine_connection_proof proof_now(const struct engine *engine, const struct engine_connection *line)
 {
-    return (struct line_proof){.facts = engine->number,
+    return (struct engine_connection_proof){.info = engine->number,
                                .doubts = engine->doubts,
                                .connects = http_line_connects(line->http),
                                .requests = http_line_requests(line->http)};
@@ -18,18 +18,18 @@ static struct line_proof proof_now(const struct engine *engine, const struct eng
 
 void engine_note_proof(struct engine *engine)
 {
-    struct engine_line *line = line_current(engine);
+    struct engine_connection *line = engine_connection_current(engine);
     if (line)
         line->proof = proof_now(engine, line);
 }
 
 /* Who was there then is there still, for all that is known without asking. */
-static bool is_proven(const struct engine *engine, const struct engine_line *line)
+static bool is_proven(const struct engine *engine, const struct engine_connection *line)
 {
     if (!line)
         return true;
-    const struct line_proof now = proof_now(engine, line), *then = &line->proof;
-    return then->facts == now.facts && then->doubts == now.doubts && then->connects == now.connects;
+    const struct engine_connection_proof now = proof_now(engine, line), *then = &line->proof;
+    return then->info == now.info && then->doubts == now.doubts && then->connects == now.connects;
 }
 
 /* Whoever refuses to say who it is, is at fault itself, not who asked. */
@@ -51,7 +51,7 @@ static int prove(struct engine *engine, bool afresh, struct fail *fail)
 {
     for (int tries = 0; tries < PROVE_TRIES; tries++) {
         bool is_known = engine->described.state == SINGLE_FLIGHT_DONE;
-        if (is_known && !afresh && is_proven(engine, line_current(engine)))
+        if (is_known && !afresh && is_proven(engine, engine_connection_current(engine)))
             return 0;
         int error = is_known ? recognize(engine, &is_known, fail) : 0;
         if (error < 0)
@@ -82,13 +82,13 @@ void engine_doubt(struct engine *engine)
 /* What was heard since is of those facts still. */
 static int confirm(struct engine *engine, uint64_t number, const char *identity, struct fail *fail)
 {
-    const struct engine_line *line = line_current(engine);
+    const struct engine_connection *line = engine_connection_current(engine);
     int error = 0;
     if (line && http_line_requests(line->http) != line->proof.requests)
         error = prove(engine, true, fail);
     if (error < 0 || engine->number == number)
         return error;
-    const bool is_same = strcmp(engine->facts.identity, identity) == 0;
+    const bool is_same = strcmp(engine->info.identity, identity) == 0;
     return fail_set(fail, is_same ? -EAGAIN : -ESTALE, "%s became another model, template or "
                     "tokenizer while it was asked%s", engine->url, is_same ? ", and back" : "");
 }
@@ -102,8 +102,8 @@ static bool is_verdict(int error)
 static int run_act(struct engine *engine, int (*act)(void *arg, struct fail *fail), void *arg,
                    struct fail *fail)
 {
-    char identity[sizeof(engine->facts.identity)];
-    memcpy(identity, engine->facts.identity, sizeof(identity));
+    char identity[sizeof(engine->info.identity)];
+    memcpy(identity, engine->info.identity, sizeof(identity));
     const uint64_t number = engine->number;
     struct fail unproven = {0};
     const int code = act(arg, fail);
@@ -116,13 +116,13 @@ static int run_act(struct engine *engine, int (*act)(void *arg, struct fail *fai
 int engine_act(struct engine *engine, int (*act)(void *arg, struct fail *fail), void *arg,
                struct fail *fail)
 {
-    struct engine_line *line = line_take(engine);
+    struct engine_connection *line = engine_connection_take(engine);
     if (!line)
         return fail_set(fail, -ENOMEM, "out of memory");
     int error = prove(engine, !act, fail);
     if (error == 0 && act)
         error = run_act(engine, act, arg, fail);
-    line_give_back(engine, line);
+    engine_connection_give_back(engine, line);
     return error;
 }
 
