@@ -75,7 +75,7 @@ static int tell_output(struct bash_agent *agent, struct slice command,
     if (!tool || text.failed)
         return fail_set(fail, -ENOMEM, "out of memory");
     if (!is_last)
-        return dialogue_tell(&agent->turns.dialogue, buffer_peek(&text), tool, output->status,
+        return conversation_tell(&agent->turns.conversation, buffer_peek(&text), tool, output->status,
                              output->seconds, fail);
     return record_say(agent->run->record, "tool", buffer_peek(&text), tool, output->status)
                ? 0
@@ -154,7 +154,7 @@ static bool write_wrong(const struct bash_agent *agent, const struct fence *fenc
 {
     if (fence->blocks == 1 && !fence->open_line)
         return false;
-    if (agent->turns.dialogue.is_cut && fence->blocks == 0)
+    if (agent->turns.conversation.is_cut && fence->blocks == 0)
         buffer_append_str(ret, "That reply was cut off at the limit of its length, ");
     else if (fence->is_thinking)
         buffer_append_str(ret, "That reply ends within <think>, ");
@@ -182,7 +182,7 @@ static int take_step(void *arg, enum step *ret, struct fail *fail)
     }
     *ret = turns_judge(&agent->turns, true);
     return *ret == STEP_MORE && !agent->turns.is_last
-               ? dialogue_tell(&agent->turns.dialogue, buffer_peek(&wrong), NULL, 0, 0, fail)
+               ? conversation_tell(&agent->turns.conversation, buffer_peek(&wrong), NULL, 0, 0, fail)
                : 0;
 }
 
@@ -190,12 +190,12 @@ static enum outcome bash_run(struct agent_run *run)
 {
     struct bash_agent agent = {.run = run, .turns = {.run = run}};
     struct fail fail = {0};
-    struct dialogue *dialogue = &agent.turns.dialogue;
-    int error = dialogue_open(dialogue, run, system_prompt, &fail);
-    enum outcome outcome = error < 0 ? dialogue_end(dialogue, error, &fail)
+    struct conversation *conversation = &agent.turns.conversation;
+    int error = conversation_open(conversation, run, system_prompt, &fail);
+    enum outcome outcome = error < 0 ? conversation_end(conversation, error, &fail)
                                      : turns_take(&agent.turns, take_step, &agent);
     shell_close(&agent.shell);
-    dialogue_close(dialogue);
+    conversation_close(conversation);
     return outcome;
 }
 

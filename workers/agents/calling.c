@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
-#include "workers/agents/conversation/dialogue.h"
+#include "workers/agents/conversation/conversation.h"
 
 int calling_open(struct toolbox *box, struct agent_run *run, enum outcome *ret)
 {

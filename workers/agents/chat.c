@@ -1,21 +1,21 @@
 /* chat.c - the agent that answers once: one turn, no tools. */
 #include "workers/agents/agents.h"
-#include "workers/agents/conversation/dialogue.h"
+#include "workers/agents/conversation/conversation.h"
 #include "workers/agents/ends.h"
 
 static enum outcome chat_run(struct agent_run *run)
 {
-    struct dialogue dialogue;
+    struct conversation conversation;
     struct fail fail = {0};
-    int error = dialogue_open(&dialogue, run, NULL, &fail);
+    int error = conversation_open(&conversation, run, NULL, &fail);
     if (error == 0)
-        error = dialogue_sample(&dialogue, &fail);
+        error = conversation_sample(&conversation, &fail);
     enum outcome outcome =
-        error == 0 && dialogue.is_cut
+        error == 0 && conversation.is_cut
             ? agent_end_by(run, END_LENGTH, "the answer was cut at %zu tokens in all",
-                        dialogue.ids.count)
-            : dialogue_end(&dialogue, error, &fail);
-    dialogue_close(&dialogue);
+                        conversation.ids.count)
+            : conversation_end(&conversation, error, &fail);
+    conversation_close(&conversation);
     return outcome;
 }
 

@@ -1,6 +1,6 @@
 /* none.c - the agent that does nothing: samples no token and leaves the files as they are. */
 #include "workers/agents/agents.h"
-#include "workers/agents/conversation/dialogue.h"
+#include "workers/agents/conversation/conversation.h"
 
 static enum outcome none_run(struct agent_run *run)
 {

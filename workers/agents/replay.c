@@ -11,7 +11,7 @@
 #include "schemas/messages/message.h"
 #include "workers/agents/agents.h"
 #include "workers/agents/calling.h"
-#include "workers/agents/conversation/dialogue.h"
+#include "workers/agents/conversation/conversation.h"
 #include "common/base/text.h"
 
 enum { SHOWN_BYTES = 200 /* of a line that differs */ };

@@ -213,7 +213,7 @@ static void retelling_add(struct retelling *retelling, const struct record *reco
  * that the whole conversation, rendered again by the server, must be the ids put together from
  * the first prompt, what was sampled, and the bridges.
  */
-static void a_greedy_dialogue_is_what_the_template_renders_whole(void **state)
+static void a_greedy_conversation_is_what_the_template_renders_whole(void **state)
 {
     (void)state;
     open_world();
@@ -246,7 +246,7 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(tokens_inside_characters_have_logprobs_too, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(a_greedy_dialogue_is_what_the_template_renders_whole,
+        cmocka_unit_test_setup_teardown(a_greedy_conversation_is_what_the_template_renders_whole,
                                         set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, start_server, stop_server);

@@ -2,7 +2,7 @@
  * a new one that says why. Nothing that a command prints becomes a token that speaks for another role. */
 #include "tests/workers/agents/agent_world.h"
 
-#include "workers/agents/conversation/dialogue.h"
+#include "workers/agents/conversation/conversation.h"
 #include "workers/agents/formats/fence.h"
 
 #define BASH(command) "```bash\\n" command "\\n```"
@@ -206,14 +206,14 @@ static void output_cannot_speak_as_another_role(void **state)
 static void diverge(void *arg)
 {
     struct attempt *attempt = arg;
-    struct dialogue dialogue;
+    struct conversation conversation;
     struct fail fail = {0};
     attempt->run = (struct agent_run){
         .task = attempt->task, .engine = world_engine(fiber_world), .record = &attempt->record};
-    assert_int_equal(dialogue_open(&dialogue, &attempt->run, NULL, &fail), 0);
+    assert_int_equal(conversation_open(&conversation, &attempt->run, NULL, &fail), 0);
     attempt->record.traces[0].token_ids[0] ^= 1;
-    assert_int_equal(dialogue_sample(&dialogue, &fail), 0);
-    dialogue_close(&dialogue);
+    assert_int_equal(conversation_sample(&conversation, &fail), 0);
+    conversation_close(&conversation);
 }
 
 static void a_prompt_that_does_not_extend_the_record_starts_a_new_trace_that_says_so(void **state)

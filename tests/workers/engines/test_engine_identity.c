@@ -4,7 +4,7 @@
  */
 #include "tests/workers/agents/agent_world.h"
 
-#include "workers/agents/conversation/dialogue.h"
+#include "workers/agents/conversation/conversation.h"
 #include "workers/engines/pause.h"
 
 static struct world world;
@@ -23,7 +23,7 @@ struct rollout {
     struct fail fail;
 };
 
-static int converse(struct dialogue *dialogue, void (*between)(void), struct fail *fail)
+static int converse(struct conversation *conversation, void (*between)(void), struct fail *fail)
 {
     static const char told[] = "  a cab, 44 \n";
     const struct slice content = slice_from_str(told);
@@ -32,11 +32,11 @@ static int converse(struct dialogue *dialogue, void (*between)(void), struct fai
         if (turn == 1 && between)
             between();
         if (turn == 1)
-            error = dialogue_tell(dialogue, content, "bash: x", 0, 0, fail);
+            error = conversation_tell(conversation, content, "bash: x", 0, 0, fail);
         if (turn == 2)
-            error = dialogue_bridge(dialogue, TELL_TOOL, &content, 1, 0, fail);
+            error = conversation_bridge(conversation, TELL_TOOL, &content, 1, 0, fail);
         if (error == 0)
-            error = dialogue_sample(dialogue, fail);
+            error = conversation_sample(conversation, fail);
     }
     return error;
 }
@@ -44,13 +44,13 @@ static int converse(struct dialogue *dialogue, void (*between)(void), struct fai
 static void rollout_fiber(void *arg)
 {
     struct rollout *rollout = arg;
-    struct dialogue dialogue;
+    struct conversation conversation;
     rollout->run = (struct agent_run){
         .task = rollout->task, .engine = world_engine(fiber_world), .record = &rollout->record};
-    rollout->code = dialogue_open(&dialogue, &rollout->run, NULL, &rollout->fail);
+    rollout->code = conversation_open(&conversation, &rollout->run, NULL, &rollout->fail);
     if (rollout->code == 0)
-        rollout->code = converse(&dialogue, rollout->between, &rollout->fail);
-    dialogue_close(&dialogue);
+        rollout->code = converse(&conversation, rollout->between, &rollout->fail);
+    conversation_close(&conversation);
 }
 
 static void rollout_run_with(struct rollout *rollout, void (*between)(void))

@@ -5,7 +5,7 @@
 #include "tests/workers/agents/agent_world.h"
 #include "tests/workers/engines/real_engine.h"
 
-#include "workers/agents/conversation/dialogue.h"
+#include "workers/agents/conversation/conversation.h"
 
 static struct world world;
 static struct real_engine server;
@@ -77,21 +77,21 @@ static void swap(struct rollout *rollout)
 static void rollout_fiber(void *arg)
 {
     struct rollout *rollout = arg;
-    struct dialogue dialogue;
+    struct conversation conversation;
     rollout->run = (struct agent_run){.task = rollout->task,
                                       .engine = engines_get(world.engines, server.url),
                                       .record = &rollout->record};
-    int error = dialogue_open(&dialogue, &rollout->run, NULL, &rollout->fail);
+    int error = conversation_open(&conversation, &rollout->run, NULL, &rollout->fail);
     if (error == 0)
-        error = dialogue_sample(&dialogue, &rollout->fail);
+        error = conversation_sample(&conversation, &rollout->fail);
     if (error == 0 && rollout->one)
         swap(rollout);
     if (error == 0)
-        error = dialogue_tell(&dialogue, slice_from_str("a brown house"), NULL, 0, 0, &rollout->fail);
+        error = conversation_tell(&conversation, slice_from_str("a brown house"), NULL, 0, 0, &rollout->fail);
     if (error == 0)
-        error = dialogue_sample(&dialogue, &rollout->fail);
+        error = conversation_sample(&conversation, &rollout->fail);
     rollout->code = error;
-    dialogue_close(&dialogue);
+    conversation_close(&conversation);
 }
 
 static void rollout_run(struct rollout *rollout)

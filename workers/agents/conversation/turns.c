@@ -35,7 +35,7 @@ enum step turns_notice(struct turns *turns, const char *name, struct slice call,
 static bool is_spent(const struct turns *turns)
 {
     const uint64_t limit = turns->run->task->limits.sampled_tokens;
-    return limit > 0 && turns->dialogue.sampled >= limit;
+    return limit > 0 && turns->conversation.sampled >= limit;
 }
 
 static enum outcome end_step(struct turns *turns, enum step step)
@@ -49,7 +49,7 @@ static enum outcome end_step(struct turns *turns, enum step step)
         return agent_end_by(run, END_LOOP, "a round of %zu %s gave the same %llu times in a row",
                             turns->round, turns->round == 1 ? "call" : "calls",
                             (unsigned long long)run->task->max_repeats + 1);
-    return dialogue_end(&turns->dialogue, 0, &none);
+    return conversation_end(&turns->conversation, 0, &none);
 }
 
 enum outcome turns_take(struct turns *turns,
@@ -60,12 +60,12 @@ enum outcome turns_take(struct turns *turns,
     struct fail fail = {0};
     for (uint64_t turn = 1; turn <= task->max_turns; turn++) {
         enum step end = STEP_MORE;
-        int error = dialogue_sample(&turns->dialogue, &fail);
+        int error = conversation_sample(&turns->conversation, &fail);
         turns->is_last = turn == task->max_turns || is_spent(turns);
         if (error == 0)
             error = step(agent, &end, &fail);
         if (error < 0)
-            return dialogue_end(&turns->dialogue, error, &fail);
+            return conversation_end(&turns->conversation, error, &fail);
         if (end != STEP_MORE)
             return end_step(turns, end);
         if (is_spent(turns))

@@ -5,7 +5,7 @@
 #ifndef SLUICE_WORKERS_AGENTS_CONVERSATION_TURNS_H
 #define SLUICE_WORKERS_AGENTS_CONVERSATION_TURNS_H
 
-#include "workers/agents/conversation/dialogue.h"
+#include "workers/agents/conversation/conversation.h"
 #include "workers/agents/conversation/repeats.h"
 #include "workers/tools/tool.h"
 
@@ -18,14 +18,14 @@ enum step {
 
 struct turns {
     struct agent_run *run;
-    struct dialogue dialogue;
+    struct conversation conversation;
     bool is_last; /* no turn follows this one, so that nobody hears what is told */
     size_t format_errors; /* in a row */
     size_t round;         /* calls of the round that is repeated; 0: none */
     struct repeats repeats;
 };
 
-/* Samples a turn and calls `step`, again and again; how it ended. dialogue is open. */
+/* Samples a turn and calls `step`, again and again; how it ended. conversation is open. */
 enum outcome turns_take(struct turns *turns,
                         int (*step)(void *agent, enum step *ret, struct fail *fail), void *agent);
 

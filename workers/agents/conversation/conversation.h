@@ -1,20 +1,20 @@
 /*
- * dialogue.h - what all agents that talk to an engine do: one growing array of ids that is at
+ * conversation.h - what all agents that talk to an engine do: one growing array of ids that is at
  * once the record's last trace and the next turn's prompt. Nothing is ever taken from it, so a
  * turn's prompt extends the turn before by construction. Where the engine's template would not
  * extend it, a new trace starts: the whole conversation, rendered anew, and the reason.
  *
- * Errors are those of engine.h; dialogue_end turns one into the agent's outcome.
+ * Errors are those of engine.h; conversation_end turns one into the agent's outcome.
  */
-#ifndef SLUICE_WORKERS_AGENTS_CONVERSATION_DIALOGUE_H
-#define SLUICE_WORKERS_AGENTS_CONVERSATION_DIALOGUE_H
+#ifndef SLUICE_WORKERS_AGENTS_CONVERSATION_CONVERSATION_H
+#define SLUICE_WORKERS_AGENTS_CONVERSATION_CONVERSATION_H
 
 #include "workers/agents/agent.h"
 #include "workers/agents/conversation/history.h"
 #include "workers/service/blame.h"
 #include "workers/engines/using.h"
 
-struct dialogue {
+struct conversation {
     struct agent_run *run;
     struct tokens ids;       /* the last trace, and the next prompt */
     struct history history;  /* the same in words */
@@ -29,40 +29,40 @@ struct dialogue {
 };
 
 /* Renders the messages; a system message `system` goes in front if they have none (NULL: none). */
-int dialogue_open(struct dialogue *dialogue, struct agent_run *run, const char *system,
+int conversation_open(struct conversation *conversation, struct agent_run *run, const char *system,
                   struct fail *fail);
 /*
- * As dialogue_open with `system`, for agents whose tools must be in the prompt: `block` becomes the
+ * As conversation_open with `system`, for agents whose tools must be in the prompt: `block` becomes the
  * end of the system message, whoever wrote that.
  */
-int dialogue_open_with(struct dialogue *dialogue, struct agent_run *run, const char *system,
+int conversation_open_with(struct conversation *conversation, struct agent_run *run, const char *system,
                        const char *block, struct fail *fail);
-void dialogue_close(struct dialogue *dialogue);
+void conversation_close(struct conversation *conversation);
 
 /* If the broker wants it elsewhere, and there the same is served: it is on another engine from now on. */
-void dialogue_move(struct dialogue *dialogue);
+void conversation_move(struct conversation *conversation);
 
 /* Samples a turn and records it. The text (borrowed) is run->answer, good until the next turn. */
-int dialogue_sample(struct dialogue *dialogue, struct fail *fail);
+int conversation_sample(struct conversation *conversation, struct fail *fail);
 
 /*
  * What the model sees next, as the user's turn. `tool` names the tool call it answers, as in
  * record_say; NULL when it is the agent itself that speaks.
  */
-int dialogue_tell(struct dialogue *dialogue, struct slice content, const char *tool,
+int conversation_tell(struct conversation *conversation, struct slice content, const char *tool,
                   int exit_status, double seconds, struct fail *fail);
 
 /*
  * As one turn in that role or several in a row, and without a message in the record, which has it
  * already in other words.
  */
-int dialogue_bridge(struct dialogue *dialogue, enum tell_role role, const struct slice *contents,
+int conversation_bridge(struct conversation *conversation, enum tell_role role, const struct slice *contents,
                     size_t count, double seconds, struct fail *fail);
 /* Whether the template writes `mark` around a turn of the role tool, and such turns have bridges. */
-int dialogue_marks_tools(struct dialogue *dialogue, const char *mark, bool *ret, struct fail *fail);
+int conversation_marks_tools(struct conversation *conversation, const char *mark, bool *ret, struct fail *fail);
 
 /* The outcome of an error (or 0: OK), and run->detail. */
-enum outcome dialogue_end(const struct dialogue *dialogue, int error, const struct fail *fail);
+enum outcome conversation_end(const struct conversation *conversation, int error, const struct fail *fail);
 
 /* What an error means in a run: as blame_what, but out of time only when the run is. */
 enum blame_what agent_what(const struct agent_run *run, int error);
