@@ -7,7 +7,7 @@
 
 #include "schemas/task/task.h"
 #include "schemas/trajectory/trajectory.h"
-#include "workers/agents/conversation/age.h"
+#include "workers/agents/conversation/staleness.h"
 #include "workers/engines/engine.h"
 #include "workers/sandbox/sandbox.h"
 
@@ -22,7 +22,7 @@ struct agent_run {
     struct sandbox *sandbox; /* NULL for agents without tools */
     struct search *search;   /* the worker's web search; NULL: it has none */
     struct record *record;   /* filled in; also when it fails */
-    struct age age;          /* of its turns; all zero at first */
+    struct staleness age;          /* of its turns; all zero at first */
     char *answer;            /* out: the agent's last words; free */
     char detail[1024];       /* out: why it ended, one line */
     enum fault fault;        /* out: what is to blame for INFRA, where that is known */

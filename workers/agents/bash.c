@@ -11,7 +11,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "workers/agents/agents.h"
-#include "workers/agents/formats/fence.h"
+#include "workers/agents/formats/code_block.h"
 #include "workers/agents/conversation/turns.h"
 #include "workers/runtime/fiber.h"
 #include "workers/tools/bash/shell.h"
@@ -113,7 +113,7 @@ static int take_output(struct bash_agent *agent, struct slice command,
     struct slice answer = {0};
     agent->commands++;
     if (*step == STEP_MORE && output->status == 0 &&
-        fence_submits(slice_of(output->text, output->len), &answer))
+        code_block_submits(slice_of(output->text, output->len), &answer))
         *step = STEP_DONE;
     if (*step == STEP_MORE)
         *step = turns_notice(&agent->turns, "bash", command, &result, &warning);
@@ -149,7 +149,7 @@ static int run_command(struct bash_agent *agent, struct slice command, enum step
 /* ---- turns ------------------------------------------------------------------------------- */
 
 /* What is wrong with a reply that should hold one command; false: nothing. */
-static bool write_wrong(const struct bash_agent *agent, const struct fence *fence,
+static bool write_wrong(const struct bash_agent *agent, const struct code_block *fence,
                         struct buffer *ret)
 {
     if (fence->blocks == 1 && !fence->open_line)
@@ -171,7 +171,7 @@ static bool write_wrong(const struct bash_agent *agent, const struct fence *fenc
 static int take_step(void *arg, enum step *ret, struct fail *fail)
 {
     struct bash_agent *agent = arg;
-    const struct fence fence = fence_read(agent->run->answer);
+    const struct code_block fence = code_block_read(agent->run->answer);
     AUTO_BUFFER wrong = {0};
     *ret = fence.is_done ? STEP_DONE : STEP_MORE;
     if (fence.is_done && fence.blocks == 0)

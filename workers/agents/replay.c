@@ -10,7 +10,7 @@
 #include "common/base/cleanup.h"
 #include "schemas/messages/message.h"
 #include "workers/agents/agents.h"
-#include "workers/agents/calling.h"
+#include "workers/agents/tool_calls.h"
 #include "workers/agents/conversation/conversation.h"
 #include "common/base/text.h"
 
@@ -129,7 +129,7 @@ static int make_call(struct replay *replay, const struct task_call *call, struct
     const struct form_call made = {call->tool, json_loads(call->arguments, 0, NULL)};
     if (!made.arguments)
         return fail_set(fail, -ENOMEM, "out of memory");
-    int error = calling_make(&replay->box, replay->run, NULL, &made, &result, fail);
+    int error = tool_calls_make(&replay->box, replay->run, NULL, &made, &result, fail);
     json_decref(made.arguments);
     if (error < 0)
         return error;
@@ -174,7 +174,7 @@ static enum outcome replay_run(struct agent_run *run)
 {
     struct replay replay = {.run = run};
     enum outcome outcome;
-    if (calling_open(&replay.box, run, &outcome) == 0)
+    if (tool_calls_open(&replay.box, run, &outcome) == 0)
         outcome = make_calls(&replay);
     toolbox_close(&replay.box);
     return outcome;

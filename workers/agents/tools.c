@@ -8,7 +8,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/agents/agents.h"
-#include "workers/agents/calling.h"
+#include "workers/agents/tool_calls.h"
 #include "workers/agents/formats/form.h"
 #include "workers/agents/conversation/turns.h"
 
@@ -76,7 +76,7 @@ static int make_call(struct tools_agent *agent, const struct form_call *call, st
                      enum step *ret, struct fail *fail)
 {
     struct tool_result result;
-    int error = calling_make(&agent->box, agent->run, agent->form, call, &result, fail);
+    int error = tool_calls_make(&agent->box, agent->run, agent->form, call, &result, fail);
     if (error < 0)
         return error;
     tell_result(agent, call->name, &result, told);
@@ -213,7 +213,7 @@ static enum outcome tools_run(struct agent_run *run)
 {
     struct tools_agent agent = {.run = run, .turns = {.run = run}};
     enum outcome outcome;
-    if (calling_open(&agent.box, run, &outcome) == 0)
+    if (tool_calls_open(&agent.box, run, &outcome) == 0)
         outcome = converse(&agent);
     toolbox_close(&agent.box);
     dialogue_close(&agent.turns.dialogue);

@@ -179,7 +179,7 @@ static void keep_record(struct job *job, const struct record *record)
 static void say_end(struct job *job, const struct agent_run *run, struct blame blame, const char *words)
 {
     const bool has_worked = blame.outcome == OUTCOME_OK || blame.outcome == OUTCOME_AGENT;
-    if (has_worked && age_is_marked(&run->age, job->task))
+    if (has_worked && staleness_is_marked(&run->age, job->task))
         job_fail(job, blame.outcome, blame.fault, STALE_MARK "a turn was %llu versions behind; %s",
                  (unsigned long long)run->age.most, words);
     else

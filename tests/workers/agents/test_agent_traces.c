@@ -3,7 +3,7 @@
 #include "tests/workers/agents/agent_world.h"
 
 #include "workers/agents/conversation/conversation.h"
-#include "workers/agents/formats/fence.h"
+#include "workers/agents/formats/code_block.h"
 
 #define BASH(command) "```bash\\n" command "\\n```"
 #define TASK(more) "{'task': 't', 'prompt': 'make it', 'agent': {'kind': 'bash'}" more "}"

@@ -18,13 +18,13 @@ enum step turns_notice(struct turns *turns, const char *name, struct slice call,
     *ret_warning = NULL;
     if (task->max_repeats == 0)
         return STEP_MORE;
-    repeats_add(&turns->repeats, name, call, slice_of(result->text, result->len), result->status);
-    turns->round = repeats_find(&turns->repeats, (size_t)task->max_repeats);
+    loop_detector_add(&turns->repeats, name, call, slice_of(result->text, result->len), result->status);
+    turns->round = loop_detector_find(&turns->repeats, (size_t)task->max_repeats);
     if (turns->round == 0)
         return STEP_MORE;
     if (strcmp(task->on_repeat, "end") == 0)
         return STEP_LOOP;
-    repeats_forget(&turns->repeats);
+    loop_detector_forget(&turns->repeats);
     *ret_warning = warning;
     return STEP_MORE;
 }

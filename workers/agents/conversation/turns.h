@@ -6,7 +6,7 @@
 #define SLUICE_WORKERS_AGENTS_CONVERSATION_TURNS_H
 
 #include "workers/agents/conversation/conversation.h"
-#include "workers/agents/conversation/repeats.h"
+#include "workers/agents/conversation/loop_detector.h"
 #include "workers/tools/tool.h"
 
 enum step {
@@ -22,7 +22,7 @@ struct turns {
     bool is_last; /* no turn follows this one, so that nobody hears what is told */
     size_t format_errors; /* in a row */
     size_t round;         /* calls of the round that is repeated; 0: none */
-    struct repeats repeats;
+    struct loop_detector repeats;
 };
 
 /* Samples a turn and calls `step`, again and again; how it ended. conversation is open. */

@@ -1,4 +1,4 @@
-#include "workers/agents/calling.h"
+#include "workers/agents/tool_calls.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 #include "common/base/cleanup.h"
 #include "workers/agents/conversation/conversation.h"
 
-int calling_open(struct toolbox *box, struct agent_run *run, enum outcome *ret)
+int tool_calls_open(struct toolbox *box, struct agent_run *run, enum outcome *ret)
 {
     struct fail fail = {0};
     *box = (struct toolbox){
@@ -48,7 +48,7 @@ static int add_example(const struct toolbox *box, const struct form *form, const
                                             : fail_set(fail, -ENOMEM, "out of memory");
 }
 
-int calling_make(struct toolbox *box, struct agent_run *run, const struct form *form,
+int tool_calls_make(struct toolbox *box, struct agent_run *run, const struct form *form,
                  const struct form_call *call, struct tool_result *ret, struct fail *fail)
 {
     int error = toolbox_call(box, call->name, call->arguments, ret, fail);

@@ -1,4 +1,4 @@
-#include "workers/agents/conversation/repeats.h"
+#include "workers/agents/conversation/loop_detector.h"
 
 enum { RING = (REPEATS_MAX + 1) * REPEATS_PERIOD_MAX };
 
@@ -10,7 +10,7 @@ static uint64_t mix(uint64_t hash, struct slice bytes)
     return (hash ^ bytes.len) * 0x100000001b3;
 }
 
-void repeats_add(struct repeats *repeats, const char *name, struct slice call, struct slice result,
+void loop_detector_add(struct loop_detector *repeats, const char *name, struct slice call, struct slice result,
                  int status)
 {
     uint64_t hash = mix(0xcbf29ce484222325, slice_from_str(name));
@@ -18,7 +18,7 @@ void repeats_add(struct repeats *repeats, const char *name, struct slice call, s
     repeats->seen[repeats->count++ % RING] = mix(hash, slice_of(&status, sizeof(status)));
 }
 
-static bool is_round(const struct repeats *repeats, size_t period, size_t times)
+static bool is_round(const struct loop_detector *repeats, size_t period, size_t times)
 {
     if (repeats->count < period * times)
         return false;
@@ -29,7 +29,7 @@ static bool is_round(const struct repeats *repeats, size_t period, size_t times)
     return true;
 }
 
-size_t repeats_find(const struct repeats *repeats, size_t max)
+size_t loop_detector_find(const struct loop_detector *repeats, size_t max)
 {
     for (size_t period = 1; period <= REPEATS_PERIOD_MAX; period++)
         if (is_round(repeats, period, max + 1))
@@ -37,4 +37,4 @@ size_t repeats_find(const struct repeats *repeats, size_t max)
     return 0;
 }
 
-void repeats_forget(struct repeats *repeats) { repeats->count = 0; }
+void loop_detector_forget(struct loop_detector *repeats) { repeats->count = 0; }

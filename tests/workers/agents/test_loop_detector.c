@@ -6,19 +6,19 @@
 
 #include <cmocka.h>
 
-#include "workers/agents/conversation/repeats.h"
+#include "workers/agents/conversation/loop_detector.h"
 
 /* Each letter is a call whose result is the letter; a capital is the call that gives something else. */
 static size_t round_of(const char *calls, size_t max)
 {
-    static struct repeats repeats;
-    repeats_forget(&repeats);
+    static struct loop_detector repeats;
+    loop_detector_forget(&repeats);
     for (const char *at = calls; *at; at++) {
         const bool is_other = *at < 'a';
         const char call = is_other ? (char)(*at + 'a' - 'A') : *at;
-        repeats_add(&repeats, "bash", slice_of(&call, 1), slice_of(at, 1), is_other);
+        loop_detector_add(&repeats, "bash", slice_of(&call, 1), slice_of(at, 1), is_other);
     }
-    return repeats_find(&repeats, max);
+    return loop_detector_find(&repeats, max);
 }
 
 static void a_round_is_found_when_it_was_made_more_often_than_allowed(void **state)
@@ -49,23 +49,23 @@ static void what_differs_in_any_part_is_another_call(void **state)
     } others[] = {{"edit", "a", "r", 0}, {"bash", "b", "r", 0}, {"bash", "a", "s", 0},
                   {"bash", "a", "r", 1}, {"bash", "ar", "", 0}, {"basha", "", "r", 0}};
     for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
-        struct repeats repeats = {0};
-        repeats_add(&repeats, "bash", slice_from_str("a"), slice_from_str("r"), 0);
-        repeats_add(&repeats, others[i].name, slice_from_str(others[i].call),
+        struct loop_detector repeats = {0};
+        loop_detector_add(&repeats, "bash", slice_from_str("a"), slice_from_str("r"), 0);
+        loop_detector_add(&repeats, others[i].name, slice_from_str(others[i].call),
                     slice_from_str(others[i].result), others[i].status);
-        assert_int_equal(repeats_find(&repeats, 1), 0);
+        assert_int_equal(loop_detector_find(&repeats, 1), 0);
     }
 }
 
 static void the_ring_holds_the_longest_round_that_can_be_asked_for(void **state)
 {
     (void)state;
-    struct repeats repeats = {0};
+    struct loop_detector repeats = {0};
     for (int k = 0; k < 3 * (REPEATS_MAX + 1); k++)
         for (int c = 0; c < REPEATS_PERIOD_MAX; c++) {
-            assert_int_equal(repeats_find(&repeats, REPEATS_MAX),
+            assert_int_equal(loop_detector_find(&repeats, REPEATS_MAX),
                              k > REPEATS_MAX ? REPEATS_PERIOD_MAX : 0);
-            repeats_add(&repeats, "bash", slice_of(&c, sizeof(c)), slice_from_str(""), 0);
+            loop_detector_add(&repeats, "bash", slice_of(&c, sizeof(c)), slice_from_str(""), 0);
         }
 }
 

@@ -1,22 +1,22 @@
 /*
- * calling.h - what the agents that call tools share: the tools of a task put together, one call
+ * tool_calls.h - what the agents that call tools share: the tools of a task put together, one call
  * made and recorded, and what an error in it means for the rollout.
  */
-#ifndef SLUICE_WORKERS_AGENTS_CALLING_H
-#define SLUICE_WORKERS_AGENTS_CALLING_H
+#ifndef SLUICE_WORKERS_AGENTS_TOOL_CALLS_H
+#define SLUICE_WORKERS_AGENTS_TOOL_CALLS_H
 
 #include "workers/agents/agent.h"
 #include "workers/agents/formats/form.h"
 
 /* The tools of the task: 0, or the agent's end is set (*ret) and -1 returned. toolbox_close it. */
-int calling_open(struct toolbox *box, struct agent_run *run, enum outcome *ret);
+int tool_calls_open(struct toolbox *box, struct agent_run *run, enum outcome *ret);
 
 /*
  * One call, said in the record as "NAME: ARGUMENTS". 0 with *ret (tool_result_finish it); else an
  * error as blame_inside leaves it. A call that was refused is answered with an example in `form`
  * (NULL: none).
  */
-int calling_make(struct toolbox *box, struct agent_run *run, const struct form *form,
+int tool_calls_make(struct toolbox *box, struct agent_run *run, const struct form *form,
                  const struct form_call *call, struct tool_result *ret, struct fail *fail);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "workers/agents/formats/fence.h"
+#include "workers/agents/formats/code_block.h"
 
 static void a_reply_is_read_for_its_blocks(void **state)
 {
@@ -42,7 +42,7 @@ static void a_reply_is_read_for_its_blocks(void **state)
         {"```bash\necho '<think>'\n<think>\n```", "echo '<think>'\n<think>", 1, 0, false},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        struct fence fence = fence_read(cases[i].reply);
+        struct code_block fence = code_block_read(cases[i].reply);
         if (fence.blocks != cases[i].blocks || fence.open_line != cases[i].open_line ||
             fence.is_done != cases[i].is_done ||
             (cases[i].command && !slice_is(fence.command, cases[i].command)))
@@ -63,7 +63,7 @@ static void a_commands_output_submits_by_its_first_line(void **state)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct slice answer;
-        assert_int_equal(fence_submits(slice_from_str(rows[i].output), &answer), rows[i].answer != NULL);
+        assert_int_equal(code_block_submits(slice_from_str(rows[i].output), &answer), rows[i].answer != NULL);
         assert_true(!rows[i].answer || slice_is(answer, rows[i].answer));
     }
 }

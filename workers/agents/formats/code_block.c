@@ -1,4 +1,4 @@
-#include "workers/agents/formats/fence.h"
+#include "workers/agents/formats/code_block.h"
 
 #include "workers/agents/formats/form_reading.h"
 
@@ -49,9 +49,9 @@ static bool is_thought(struct slice line, bool *is_thinking)
     return true;
 }
 
-struct fence fence_read(const char *reply)
+struct code_block code_block_read(const char *reply)
 {
-    struct fence fence = {0};
+    struct code_block fence = {0};
     const char *from = skip_open_thinking(reply);
     struct slice text = slice_from_str(from);
     const uint8_t *start = NULL;
@@ -76,7 +76,7 @@ struct fence fence_read(const char *reply)
     return fence;
 }
 
-bool fence_submits(struct slice output, struct slice *ret_answer)
+bool code_block_submits(struct slice output, struct slice *ret_answer)
 {
     struct slice line = {0};
     while (output.len > 0 && (line = line_trim(line_take(&output))).len == 0)

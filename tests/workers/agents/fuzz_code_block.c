@@ -4,7 +4,7 @@
  */
 #include "common/base/cleanup.h"
 #include "tests/fuzz.h"
-#include "workers/agents/formats/fence.h"
+#include "workers/agents/formats/code_block.h"
 #include "workers/engines/template/bridge.h"
 
 static bool is_inside(struct slice part, const char *text, size_t len)
@@ -49,12 +49,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(reply, data, size);
     reply[size] = '\0';
     size_t len = strlen(reply);
-    struct fence fence = fence_read(reply);
+    struct code_block fence = code_block_read(reply);
     must(is_inside(fence.command, reply, len));
     must(fence.blocks <= len / 6 && (fence.blocks > 0 || fence.command.len == 0));
     must(fence.open_line <= len + 1);
     struct slice answer;
-    fence_submits(slice_of(reply, len), &answer);
+    code_block_submits(slice_of(reply, len), &answer);
     must(is_inside(answer, reply, len));
     learn_frame(slice_of(reply, size));
     return 0;
