@@ -126,7 +126,7 @@ static int compare(struct replay *replay, const struct task_call *call, struct f
 static int make_call(struct replay *replay, const struct task_call *call, struct fail *fail)
 {
     struct tool_result result;
-    const struct form_call made = {call->tool, json_loads(call->arguments, 0, NULL)};
+    const struct tool_format_call made = {call->tool, json_loads(call->arguments, 0, NULL)};
     if (!made.arguments)
         return fail_set(fail, -ENOMEM, "out of memory");
     int error = tool_calls_make(&replay->box, replay->run, NULL, &made, &result, fail);

@@ -35,7 +35,7 @@ static int say_call(struct agent_run *run, const char *name, const json_t *argum
 }
 
 /* A refusal, and then how a call is written. */
-static int add_example(const struct toolbox *box, const struct form *form, const char *name,
+static int add_example(const struct toolbox *box, const struct tool_format *format, const char *name,
                        struct tool_result *result, struct fail *fail)
 {
     AUTO_BUFFER words = {0};
@@ -44,16 +44,16 @@ static int add_example(const struct toolbox *box, const struct form *form, const
         return 0;
     buffer_append(&words, result->text, result->len);
     buffer_printf(&words, " A call of %s looks like this:\n", tool->name);
-    return form_example(form, tool, &words) ? tool_say_bytes(result, buffer_peek(&words), fail)
+    return tool_format_example(format, tool, &words) ? tool_say_bytes(result, buffer_peek(&words), fail)
                                             : fail_set(fail, -ENOMEM, "out of memory");
 }
 
-int tool_calls_make(struct toolbox *box, struct agent_run *run, const struct form *form,
-                 const struct form_call *call, struct tool_result *ret, struct fail *fail)
+int tool_calls_make(struct toolbox *box, struct agent_run *run, const struct tool_format *format,
+                 const struct tool_format_call *call, struct tool_result *ret, struct fail *fail)
 {
     int error = toolbox_call(box, call->name, call->arguments, ret, fail);
     if (error == 0 && ret->is_refused)
-        error = add_example(box, form, call->name, ret, fail);
+        error = add_example(box, format, call->name, ret, fail);
     error = blame_inside(error, fail);
     if (error == 0)
         error = say_call(run, call->name, call->arguments, ret, fail);

@@ -6,7 +6,7 @@
 #define SLUICE_WORKERS_AGENTS_TOOL_CALLS_H
 
 #include "workers/agents/agent.h"
-#include "workers/agents/formats/form.h"
+#include "workers/agents/formats/tool_format.h"
 
 /* The tools of the task: 0, or the agent's end is set (*ret) and -1 returned. toolbox_close it. */
 int tool_calls_open(struct toolbox *box, struct agent_run *run, enum outcome *ret);
@@ -16,7 +16,7 @@ int tool_calls_open(struct toolbox *box, struct agent_run *run, enum outcome *re
  * error as blame_inside leaves it. A call that was refused is answered with an example in `form`
  * (NULL: none).
  */
-int tool_calls_make(struct toolbox *box, struct agent_run *run, const struct form *form,
-                 const struct form_call *call, struct tool_result *ret, struct fail *fail);
+int tool_calls_make(struct toolbox *box, struct agent_run *run, const struct tool_format *format,
+                 const struct tool_format_call *call, struct tool_result *ret, struct fail *fail);
 
 #endif

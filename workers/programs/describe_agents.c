@@ -5,7 +5,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/agents/ends.h"
-#include "workers/agents/formats/form.h"
+#include "workers/agents/formats/tool_format.h"
 
 static const char intro[] =
     "# Agents\n\n"
@@ -150,25 +150,25 @@ static struct toolbox small_box(void)
     return (struct toolbox){.tools = {tool_find("think"), tool_find("submit")}, .count = 2};
 }
 
-static void put_form(const struct form *form)
+static void put_form(const struct tool_format *format)
 {
     const struct toolbox box = small_box();
     AUTO_BUFFER prompt = {0}, call = {0}, result = {0};
     char noted[] = "Noted.";
-    need(form->describe(&box, &prompt) && form_example(form, box.tools[0], &call));
-    form->tell("think", &(struct tool_result){.text = noted, .len = strlen(noted)}, &result);
+    need(format->describe(&box, &prompt) && tool_format_example(format, box.tools[0], &call));
+    format->tell("think", &(struct tool_result){.text = noted, .len = strlen(noted)}, &result);
     printf("\n### `%s`\n\n%s. The system message ends with, where the tools are `think` and `submit`:\n",
-           form->name, form->doc);
+           format->name, format->doc);
     put_block(&prompt);
     printf("\nA call, and its result in a user's turn:\n");
     put_block(&call);
     put_block(&result);
 }
 
-static void put_wrong(const struct form *form)
+static void put_wrong(const struct tool_format *format)
 {
     static const struct {
-        const char *form, *text;
+        const char *format, *text;
     } replies[] = {
         {"hermes", "<tool_call>\n{\"name\": \"think\", \"arguments\": {\"thought\": \"so\",}}\n</tool_call>"},
         {"qwen-coder", "<tool_call>\n<function=think>\n<parameter=thought>\nso\n</function>\n</tool_call>"},
@@ -177,35 +177,35 @@ static void put_wrong(const struct form *form)
     };
     const struct toolbox box = small_box();
     for (size_t i = 0; i < sizeof(replies) / sizeof(*replies); i++) {
-        struct form_reply reply;
-        if (strcmp(replies[i].form, form->name) != 0)
+        struct tool_reply reply;
+        if (strcmp(replies[i].form, format->name) != 0)
             continue;
-        form_read(form, &box, replies[i].text, &reply);
+        tool_format_read(format, &box, replies[i].text, &reply);
         printf("\n````text\n%s\n````\n\n````text\n%s\n````\n", replies[i].text, reply.wrong);
-        form_reply_finish(&reply);
+        tool_reply_finish(&reply);
     }
 }
 
 static void put_tools(void)
 {
-    const struct form *form;
+    const struct tool_format *format;
     const char *part;
     fputs(tools_intro, stdout);
-    for (size_t i = 0; (form = form_at(i)); i++)
-        printf("| `%s` | %s |\n", form->name, form->doc);
+    for (size_t i = 0; (form = tool_format_at(i)); i++)
+        printf("| `%s` | %s |\n", format->name, format->doc);
     printf("\n| part of the model's name | form |\n|---|---|\n");
-    for (size_t i = 0; (form = form_of_row(i, &part)); i++)
-        printf("| `%s` | `%s` |\n", part, form->name);
-    for (size_t i = 0; (form = form_at(i)); i++)
-        put_form(form);
+    for (size_t i = 0; (form = tool_format_of_row(i, &part)); i++)
+        printf("| `%s` | `%s` |\n", part, format->name);
+    for (size_t i = 0; (form = tool_format_at(i)); i++)
+        put_form(format);
     fputs(roles_intro, stdout);
-    for (size_t i = 0; (form = form_at(i)); i++)
-        printf(form->tool_mark ? "| `%s` | `%s` |\n" : "| `%s` | none |\n", form->name,
-               form->tool_mark);
+    for (size_t i = 0; (form = tool_format_at(i)); i++)
+        printf(format->tool_mark ? "| `%s` | `%s` |\n" : "| `%s` | none |\n", format->name,
+               format->tool_mark);
     fputs(roles_rest, stdout);
     fputs(reading, stdout);
-    for (size_t i = 0; (form = form_at(i)); i++)
-        put_wrong(form);
+    for (size_t i = 0; (form = tool_format_at(i)); i++)
+        put_wrong(format);
 }
 
 int main(void)

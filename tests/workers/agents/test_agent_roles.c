@@ -11,7 +11,7 @@
 
 static struct world world;
 
-#define TELLING(form, role)                                                                        \
+#define TELLING(format, role)                                                                        \
     "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'tools', 'tools': ['bash'], 'form': '" form    \
     "', 'tool_role': '" role "'}}"
 #define TEMPLATE(name, calls)                                                                      \

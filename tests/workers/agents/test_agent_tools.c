@@ -120,7 +120,7 @@ static void the_tools_stand_in_the_system_prompt_behind_the_tasks_own(void **sta
 
 /* ---- forms ------------------------------------------------------------------------------- */
 
-#define IN(form) "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'tools', 'form': '" form "'}}"
+#define IN(format) "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'tools', 'form': '" form "'}}"
 #define QWEN_LS "<tool_call>\\n<function=bash>\\n<parameter=command>\\necho $((6*7))\\n</parameter>\\n" \
                 "</function>\\n</tool_call>"
 #define OPENHANDS_LS "<function=bash>\\n<parameter=command>echo $((6*7))</parameter>\\n</function>"
@@ -130,7 +130,7 @@ static void the_tools_stand_in_the_system_prompt_behind_the_tasks_own(void **sta
 
 static const struct {
     const char *script, *task, *shown, *told;
-} forms[] = {
+} tool_formats[] = {
     {RULES("'" QWEN_LS "', '.'"), IN("qwen-coder"), "<name>bash</name>", "<tool_response>\n42\n"},
     {RULES("'" OPENHANDS_LS "', '.'"), IN("openhands"), "FUNCTION #1: bash", "RESULT of [bash]:\n42\n"},
     {RULES("'" LLAMA_LS "', '.'"), IN("llama"), "\"name\": \"bash\"", "Result of bash:\n42\n"},
@@ -143,13 +143,13 @@ static void the_form_is_the_tasks_or_that_of_the_engines_model(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(forms); i++) {
-        world_open_on(&world, loop, forms[i].script, NULL);
-        struct attempt attempt = {.json = forms[i].task};
+        world_open_on(&world, loop, tool_formats[i].script, NULL);
+        struct attempt attempt = {.json = tool_formats[i].task};
         attempt_run(&world, &attempt);
         assert_ended(&attempt, OUTCOME_OK, "2 turns");
         AUTO_FREE char *told = turn_text(&attempt.record, "user", 0);
-        assert_non_null(strstr(attempt.record.messages[0].content, forms[i].shown));
-        assert_non_null(strstr(told, forms[i].told));
+        assert_non_null(strstr(attempt.record.messages[0].content, tool_formats[i].shown));
+        assert_non_null(strstr(told, tool_formats[i].told));
         assert_string_equal(message_in_role(&attempt.record, "tool", 0)->content, "42\n");
         assert_record_is_the_log(&attempt.record, &world);
         attempt_finish(&attempt);

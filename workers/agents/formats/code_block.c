@@ -1,6 +1,6 @@
 #include "workers/agents/formats/code_block.h"
 
-#include "workers/agents/formats/form_reading.h"
+#include "workers/agents/formats/reading.h"
 
 static bool is_blank(uint8_t byte)
 {

@@ -1,4 +1,4 @@
-#include "workers/agents/formats/form_json.h"
+#include "workers/agents/formats/json.h"
 
 #include <ctype.h>
 #include <stdio.h>

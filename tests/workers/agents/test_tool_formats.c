@@ -5,7 +5,7 @@
 #include "tests/workers/agents/form_world.h"
 
 struct reply_case {
-    const char *form, *text, *calls; /* or words of what is wrong */
+    const char *format, *text, *calls; /* or words of what is wrong */
 };
 
 /* ---- Qwen3-Coder --------------------------------------------------------------------------- */
@@ -225,7 +225,7 @@ static void an_unclosed_call_is_marked_so_that_a_cut_one_is_not_made(void **stat
 {
     (void)state;
     static const struct {
-        const char *form, *text;
+        const char *format, *text;
         bool is_open;
     } rows[] = {
         {"qwen-coder", QWEN_LS, false},
@@ -235,22 +235,22 @@ static void an_unclosed_call_is_marked_so_that_a_cut_one_is_not_made(void **stat
         {"openhands", "<function=bash>\n<parameter=command>ls</parameter>\n</function>", false},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct form_reply reply = form_read_it(rows[i].form, rows[i].text);
+        struct tool_reply reply = tool_format_read_it(rows[i].form, rows[i].text);
         assert_int_equal(reply.count, 1);
         assert_int_equal(reply.is_open, rows[i].is_open);
-        form_reply_finish(&reply);
+        tool_reply_finish(&reply);
     }
 }
 
 static void a_second_call_where_only_one_is_read_is_noted(void **state)
 {
     (void)state;
-    struct form_reply one = form_read_it("openhands", openhands_calls[0].text);
-    struct form_reply two = form_read_it("openhands", openhands_calls[6].text);
+    struct tool_reply one = tool_format_read_it("openhands", openhands_calls[0].text);
+    struct tool_reply two = tool_format_read_it("openhands", openhands_calls[6].text);
     assert_null(one.note);
     assert_non_null(strstr(two.note, "Only the first call"));
-    form_reply_finish(&one);
-    form_reply_finish(&two);
+    tool_reply_finish(&one);
+    tool_reply_finish(&two);
 }
 
 /* ---- every form ----------------------------------------------------------------------------- */
@@ -266,15 +266,15 @@ static const char *const said[] = {
 static void what_a_form_says_it_reads_as_the_same(void **state)
 {
     (void)state;
-    for (size_t f = 0; form_at(f); f++)
+    for (size_t f = 0; tool_format_at(f); f++)
         for (size_t i = 0; i < COUNT(said); i++) {
             AUTO_BUFFER out = {0}, expected = {0};
             json_t *arguments = json_loads(said[i], 0, NULL);
             AUTO_FREE char *compact = json_dumps(arguments, JSON_COMPACT);
             buffer_printf(&expected, "edit %s\n", compact);
-            form_at(f)->say("edit", arguments, &out);
+            tool_format_at(f)->say("edit", arguments, &out);
             AUTO_FREE char *text = buffer_take_str(&out), *calls = buffer_take_str(&expected);
-            expect_calls_in(form_at(f)->name, text, calls);
+            expect_calls_in(tool_format_at(f)->name, text, calls);
             json_decref(arguments);
         }
 }
@@ -282,36 +282,36 @@ static void what_a_form_says_it_reads_as_the_same(void **state)
 static void the_example_of_each_tool_is_read_as_a_call_that_fits_it(void **state)
 {
     (void)state;
-    const struct toolbox box = form_box();
+    const struct toolbox box = tool_format_box();
     char wrong[512];
-    for (size_t f = 0; form_at(f); f++)
+    for (size_t f = 0; tool_format_at(f); f++)
         for (size_t i = 0; i < box.count; i++) {
             AUTO_BUFFER out = {0};
-            assert_true(form_example(form_at(f), box.tools[i], &out));
+            assert_true(tool_format_example(tool_format_at(f), box.tools[i], &out));
             AUTO_FREE char *text = buffer_take_str(&out);
-            struct form_reply reply = form_read_it(form_at(f)->name, text);
+            struct tool_reply reply = tool_format_read_it(tool_format_at(f)->name, text);
             assert_int_equal(reply.count, 1);
             assert_string_equal(reply.calls[0].name, box.tools[i]->name);
             assert_true(tool_check(box.tools[i], reply.calls[0].arguments, wrong, sizeof(wrong)));
-            form_reply_finish(&reply);
+            tool_reply_finish(&reply);
         }
 }
 
 static void the_prompt_shows_every_tool_argument_and_the_form(void **state)
 {
     (void)state;
-    const struct toolbox box = form_box();
-    for (size_t f = 0; form_at(f); f++) {
+    const struct toolbox box = tool_format_box();
+    for (size_t f = 0; tool_format_at(f); f++) {
         AUTO_BUFFER out = {0};
-        assert_true(form_at(f)->describe(&box, &out));
+        assert_true(tool_format_at(f)->describe(&box, &out));
         AUTO_FREE char *text = buffer_take_str(&out);
         for (size_t i = 0; i < box.count; i++) {
             assert_non_null(strstr(text, box.tools[i]->doc));
             for (const struct tool_argument *at = box.tools[i]->arguments; at->name; at++)
                 assert_non_null(strstr(text, at->doc));
         }
-        assert_non_null(strstr(text, strcmp(form_at(f)->name, "llama") == 0 ? "\"parameters\": {"
-                                                                           : form_at(f)->marker));
+        assert_non_null(strstr(text, strcmp(tool_format_at(f)->name, "llama") == 0 ? "\"parameters\": {"
+                                                                           : tool_format_at(f)->marker));
     }
 }
 
@@ -319,7 +319,7 @@ static void results_are_told_in_the_words_of_the_form(void **state)
 {
     (void)state;
     static const struct {
-        const char *form, *told;
+        const char *format, *told;
     } rows[] = {
         {"hermes", "<tool_response>\none\n</tool_response>\n<tool_response>\ntwo\n</tool_response>"},
         {"qwen-coder", "<tool_response>\none\n</tool_response>\n<tool_response>\ntwo\n</tool_response>"},
@@ -329,9 +329,9 @@ static void results_are_told_in_the_words_of_the_form(void **state)
     for (size_t i = 0; i < COUNT(rows); i++) {
         AUTO_BUFFER out = {0};
         char first[] = "one\n", second[] = "two";
-        const struct form *form = form_find(rows[i].form);
-        form->tell("bash", &(struct tool_result){.text = first, .len = 4}, &out);
-        form->tell("edit", &(struct tool_result){.text = second, .len = 3}, &out);
+        const struct tool_format *format = tool_format_find(rows[i].form);
+        format->tell("bash", &(struct tool_result){.text = first, .len = 4}, &out);
+        format->tell("edit", &(struct tool_result){.text = second, .len = 3}, &out);
         if (!slice_is(buffer_peek(&out), rows[i].told))
             fail_msg("%s: '%.*s'", rows[i].form, SLICE_ARG(buffer_peek(&out)));
     }
@@ -341,7 +341,7 @@ static void a_models_name_says_its_form(void **state)
 {
     (void)state;
     static const struct {
-        const char *model, *form;
+        const char *model, *format;
     } rows[] = {
         {"Qwen/Qwen3-Coder-30B-A3B-Instruct", "qwen-coder"},
         {"qwen3_coder_next-Q4_K_M.gguf", "qwen-coder"},
@@ -360,8 +360,8 @@ static void a_models_name_says_its_form(void **state)
         {"", "hermes"},
     };
     for (size_t i = 0; i < COUNT(rows); i++)
-        if (strcmp(form_of_model(rows[i].model)->name, rows[i].form) != 0)
-            fail_msg("%s: %s", rows[i].model, form_of_model(rows[i].model)->name);
+        if (strcmp(tool_format_of_model(rows[i].model)->name, rows[i].form) != 0)
+            fail_msg("%s: %s", rows[i].model, tool_format_of_model(rows[i].model)->name);
 }
 
 /* The sanitizers' strstr measures all of its text each time: there the replies are short. */
@@ -385,11 +385,11 @@ static void hostile_replies_cost_no_more_than_their_length(void **state)
         for (size_t k = 0; k < HOSTILE_BYTES / strlen(parts[i]); k++)
             buffer_append_str(&text, parts[i]);
         AUTO_FREE char *it = buffer_take_str(&text);
-        for (size_t f = 0; form_at(f); f++) {
-            struct form_reply reply = form_read_it(form_at(f)->name, it);
-            form_reply_finish(&reply);
-            reply = form_read_it(form_at(f)->name, it + strlen("<function=a>"));
-            form_reply_finish(&reply);
+        for (size_t f = 0; tool_format_at(f); f++) {
+            struct tool_reply reply = tool_format_read_it(tool_format_at(f)->name, it);
+            tool_reply_finish(&reply);
+            reply = tool_format_read_it(tool_format_at(f)->name, it + strlen("<function=a>"));
+            tool_reply_finish(&reply);
         }
     }
 }

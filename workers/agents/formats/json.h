@@ -1,10 +1,10 @@
 /*
- * form_json.h - calls as JSON: {"name": ..., "arguments": {...}}, as Hermes and Llama 3 have them. Pure.
+ * tool_format_json.h - calls as JSON: {"name": ..., "arguments": {...}}, as Hermes and Llama 3 have them. Pure.
  */
-#ifndef SLUICE_WORKERS_AGENTS_FORMATS_FORM_JSON_H
-#define SLUICE_WORKERS_AGENTS_FORMATS_FORM_JSON_H
+#ifndef SLUICE_WORKERS_AGENTS_FORMATS_JSON_H
+#define SLUICE_WORKERS_AGENTS_FORMATS_JSON_H
 
-#include "workers/agents/formats/form_reading.h"
+#include "workers/agents/formats/reading.h"
 
 /*
  * Reads the calls that start at `from`: one value, an object or a list of them, in a code fence or

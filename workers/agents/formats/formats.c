@@ -1,28 +1,28 @@
-/* forms.c - the table of forms, and what they share. */
+/* formats.c - the table of forms, and what they share. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
-#include "workers/agents/formats/form_reading.h"
-#include "workers/agents/formats/form_table.h"
+#include "workers/agents/formats/reading.h"
+#include "workers/agents/formats/table.h"
 
-static const struct form *const forms[] = {&form_hermes, &form_qwen_coder, &form_llama,
-                                           &form_openhands};
+static const struct tool_format *const tool_formats[] = {&tool_format_hermes, &tool_format_qwen_coder, &tool_format_llama,
+                                           &tool_format_openhands};
 
-const struct form *form_at(size_t i)
+const struct tool_format *tool_format_at(size_t i)
 {
-    return i < sizeof(forms) / sizeof(*forms) ? forms[i] : NULL;
+    return i < sizeof(forms) / sizeof(*forms) ? tool_formats[i] : NULL;
 }
 
-const struct form *form_find(const char *name)
+const struct tool_format *tool_format_find(const char *name)
 {
-    for (size_t i = 0; form_at(i); i++)
-        if (strcmp(form_at(i)->name, name) == 0)
-            return form_at(i);
+    for (size_t i = 0; tool_format_at(i); i++)
+        if (strcmp(tool_format_at(i)->name, name) == 0)
+            return tool_format_at(i);
     return NULL;
 }
 
-void form_reply_finish(struct form_reply *reply)
+void tool_reply_finish(struct tool_reply *reply)
 {
     for (size_t i = 0; i < reply->count; i++) {
         free(reply->calls[i].name);
@@ -59,12 +59,12 @@ static json_t *example_arguments(const struct tool *tool)
     return arguments;
 }
 
-bool form_example(const struct form *form, const struct tool *tool, struct buffer *out)
+bool tool_format_example(const struct tool_format *format, const struct tool *tool, struct buffer *out)
 {
     json_t *arguments = example_arguments(tool);
     if (!arguments)
         return false;
-    form->say(tool->name, arguments, out);
+    format->say(tool->name, arguments, out);
     json_decref(arguments);
     return !out->failed;
 }
@@ -74,7 +74,7 @@ bool form_example(const struct form *form, const struct tool *tool, struct buffe
 /* Whether a line outside of thinking begins with this marker. */
 static bool has_line(const char *marker, const char *text)
 {
-    struct form_reply unused;
+    struct tool_reply unused;
     struct reading reading = reading_start(NULL, text, &unused);
     const char *start = reading.at;
     for (const char *at; (at = reading_find(&reading, marker)); reading.at = at + strlen(marker))
@@ -84,38 +84,38 @@ static bool has_line(const char *marker, const char *text)
 }
 
 /* Whether there is a call of another form: its own reader would have found one of `own`. */
-static bool is_foreign(const struct form *own, const char *text)
+static bool is_foreign(const struct tool_format *own, const char *text)
 {
-    for (size_t i = 0; form_at(i); i++)
-        if (form_at(i) != own && has_line(form_at(i)->marker, text))
+    for (size_t i = 0; tool_format_at(i); i++)
+        if (tool_format_at(i) != own && has_line(tool_format_at(i)->marker, text))
             return true;
     return false;
 }
 
-static void add_example(const struct form *form, const struct toolbox *box, struct form_reply *reply)
+static void add_example(const struct tool_format *format, const struct toolbox *box, struct tool_reply *reply)
 {
     AUTO_BUFFER example = {0};
     const size_t len = strlen(reply->wrong);
-    if (box->count > 0 && form_example(form, box->tools[0], &example))
+    if (box->count > 0 && tool_format_example(format, box->tools[0], &example))
         snprintf(reply->wrong + len, sizeof(reply->wrong) - len,
                  " A call looks like this:\n%.*s", SLICE_ARG(buffer_peek(&example)));
 }
 
-void form_read(const struct form *form, const struct toolbox *box, const char *text,
-               struct form_reply *ret)
+void tool_format_read(const struct tool_format *format, const struct toolbox *box, const char *text,
+               struct tool_reply *ret)
 {
-    form->read(box, text, ret);
+    format->read(box, text, ret);
     const bool is_empty = ret->count == 0 && !ret->wrong[0];
     if (is_empty && ret->is_thinking)
         snprintf(ret->wrong, sizeof(ret->wrong),
                  "That reply ends within <think>, so nothing was run. Close it with </think>, and "
                  "say behind it what you want to do.");
-    else if (is_empty && is_foreign(form, text))
+    else if (is_empty && is_foreign(format, text))
         snprintf(ret->wrong, sizeof(ret->wrong),
                  "There is a call in that reply in a form that is not read here, so nothing was "
                  "run.");
     if (!ret->wrong[0])
         return;
-    form_reply_finish(ret);
-    add_example(form, box, ret);
+    tool_reply_finish(ret);
+    add_example(format, box, ret);
 }

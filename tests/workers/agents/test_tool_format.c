@@ -8,23 +8,23 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
-#include "workers/agents/formats/form.h"
+#include "workers/agents/formats/tool_format.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 #define LS "{\"name\": \"bash\", \"arguments\": {\"command\": \"ls\"}}"
 #define TAGGED(json) "<tool_call>\n" json "\n</tool_call>"
 
-static struct form_reply read_it(const char *text)
+static struct tool_reply read_it(const char *text)
 {
     static const struct toolbox none;
-    struct form_reply reply;
-    form_read(form_find("hermes"), &none, text, &reply);
+    struct tool_reply reply;
+    tool_format_read(tool_format_find("hermes"), &none, text, &reply);
     return reply;
 }
 
 static void expect_calls(const char *text, const char *const calls[], size_t count)
 {
-    struct form_reply reply = read_it(text);
+    struct tool_reply reply = read_it(text);
     if (reply.wrong[0] || reply.count != count)
         fail_msg("%s: %zu calls, %s", text, reply.count, reply.wrong);
     for (size_t i = 0; i < count; i++) {
@@ -34,7 +34,7 @@ static void expect_calls(const char *text, const char *const calls[], size_t cou
         if (!slice_is(buffer_peek(&call), calls[i]))
             fail_msg("%s: call %zu is %s %s", text, i, reply.calls[i].name, arguments);
     }
-    form_reply_finish(&reply);
+    tool_reply_finish(&reply);
 }
 
 static void calls_are_found_in_whatever_stands_around_them(void **state)
@@ -111,7 +111,7 @@ static void what_cannot_be_read_is_told_and_nothing_of_it_is_a_call(void **state
         {"{\"name\": \"bash\", \"arguments\": {\"command\"", "Call 1"},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct form_reply reply = read_it(rows[i].text);
+        struct tool_reply reply = read_it(rows[i].text);
         if (reply.count != 0 || !strstr(reply.wrong, rows[i].words) ||
             !strstr(reply.wrong, "Nothing was run"))
             fail_msg("%s: %zu calls, '%s'", rows[i].text, reply.count, reply.wrong);
@@ -130,17 +130,17 @@ static void nesting_is_limited_before_it_is_read(void **state)
             buffer_append_str(&text, "]");
         buffer_append_str(&text, "}}</tool_call>");
         AUTO_FREE char *it = buffer_take_str(&text);
-        struct form_reply reply = read_it(it);
+        struct tool_reply reply = read_it(it);
         assert_int_equal(reply.count, levels <= FORM_DEPTH_MAX);
         assert_int_equal(strstr(reply.wrong, "more than 32 levels") != NULL, levels > FORM_DEPTH_MAX);
-        form_reply_finish(&reply);
+        tool_reply_finish(&reply);
     }
     AUTO_BUFFER open = {0};
     buffer_append_str(&open, "<tool_call>");
     for (int i = 0; i < 200000; i++)
         buffer_append_str(&open, "[");
     AUTO_FREE char *it = buffer_take_str(&open);
-    struct form_reply reply = read_it(it);
+    struct tool_reply reply = read_it(it);
     assert_non_null(strstr(reply.wrong, "more than 32 levels"));
 }
 
@@ -152,10 +152,10 @@ static void more_calls_than_a_turn_may_make_are_refused_together(void **state)
         for (size_t i = 0; i < count; i++)
             buffer_append_str(&text, TAGGED(LS));
         AUTO_FREE char *it = buffer_take_str(&text);
-        struct form_reply reply = read_it(it);
+        struct tool_reply reply = read_it(it);
         assert_int_equal(reply.count, count <= FORM_CALLS_MAX ? count : 0);
         assert_int_equal(strstr(reply.wrong, "more than 16 calls") != NULL, count > FORM_CALLS_MAX);
-        form_reply_finish(&reply);
+        tool_reply_finish(&reply);
     }
 }
 
@@ -166,7 +166,7 @@ static void the_prompt_shows_every_tools_schema_on_a_line(void **state)
     AUTO_BUFFER out = {0};
     assert_int_equal(toolbox_add(&box, "think", NULL), 0);
     assert_int_equal(toolbox_add(&box, "submit", NULL), 0);
-    assert_true(form_find("hermes")->describe(&box, &out));
+    assert_true(tool_format_find("hermes")->describe(&box, &out));
     AUTO_FREE char *text = buffer_take_str(&out);
     const char *tools = strstr(text, "<tools>\n{\"type\": \"function\", \"function\": {\"name\": \"think\"");
     assert_non_null(tools);
@@ -180,8 +180,8 @@ static void results_are_told_one_after_the_other(void **state)
     (void)state;
     AUTO_BUFFER out = {0};
     char first[] = "one\n", second[] = "two";
-    form_find("hermes")->tell("bash", &(struct tool_result){.text = first, .len = 4}, &out);
-    form_find("hermes")->tell("bash", &(struct tool_result){.text = second, .len = 3}, &out);
+    tool_format_find("hermes")->tell("bash", &(struct tool_result){.text = first, .len = 4}, &out);
+    tool_format_find("hermes")->tell("bash", &(struct tool_result){.text = second, .len = 3}, &out);
     assert_true(slice_is(buffer_peek(&out), "<tool_response>\none\n</tool_response>\n"
                                             "<tool_response>\ntwo\n</tool_response>"));
 }
@@ -189,7 +189,7 @@ static void results_are_told_one_after_the_other(void **state)
 static void an_unknown_form_is_not_found(void **state)
 {
     (void)state;
-    assert_null(form_find("dance"));
+    assert_null(tool_format_find("dance"));
 }
 
 int main(void)

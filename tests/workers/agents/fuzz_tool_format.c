@@ -5,7 +5,7 @@
  */
 #include "common/base/cleanup.h"
 #include "tests/fuzz.h"
-#include "workers/agents/formats/form.h"
+#include "workers/agents/formats/tool_format.h"
 #include "common/base/text.h"
 
 static const char *const seed_replies[] = {
@@ -59,40 +59,40 @@ static bool is_same(const json_t *a, const json_t *b)
     return true;
 }
 
-static void say_again(const struct form *form, const struct toolbox *box,
-                      const struct form_call *call)
+static void say_again(const struct tool_format *format, const struct toolbox *box,
+                      const struct tool_format_call *call)
 {
     AUTO_BUFFER text = {0};
-    struct form_reply reply;
-    const bool is_xml = strstr(form->marker, "<function=") != NULL;
+    struct tool_reply reply;
+    const bool is_xml = strstr(format->marker, "<function=") != NULL;
     AUTO_FREE char *json = json_dumps(call->arguments, 0);
     must(json);
     if (is_xml && (!can_be_said(json) || strpbrk(call->name, "<>\"'\n ") || strchr(json, '\\')))
         return;
-    form->say(call->name, call->arguments, &text);
+    format->say(call->name, call->arguments, &text);
     AUTO_FREE char *whole = buffer_take_str(&text);
     must(whole);
-    form_read(form, box, whole, &reply);
+    tool_format_read(format, box, whole, &reply);
     /* one level more than the arguments had */
     must(reply.count == 1 || is_xml || strstr(reply.wrong, "levels"));
     must(reply.count != 1 || strcmp(reply.calls[0].name, call->name) == 0);
     must(reply.count != 1 || (is_xml ? is_same(call->arguments, reply.calls[0].arguments)
                                      : json_equal(call->arguments, reply.calls[0].arguments)));
-    form_reply_finish(&reply);
+    tool_reply_finish(&reply);
 }
 
-static void check(const struct form *form, const struct toolbox *box, const char *text)
+static void check(const struct tool_format *format, const struct toolbox *box, const char *text)
 {
-    struct form_reply reply;
-    form_read(form, box, text, &reply);
+    struct tool_reply reply;
+    tool_format_read(format, box, text, &reply);
     must(reply.count <= FORM_CALLS_MAX);
     must(memchr(reply.wrong, '\0', sizeof(reply.wrong)));
     must(reply.count == 0 || !reply.wrong[0]);
     for (size_t i = 0; i < reply.count; i++) {
         must(reply.calls[i].name && json_is_object(reply.calls[i].arguments));
-        say_again(form, box, &reply.calls[i]);
+        say_again(format, box, &reply.calls[i]);
     }
-    form_reply_finish(&reply);
+    tool_reply_finish(&reply);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -103,7 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size)
         memcpy(text, data, size);
     text[size] = '\0';
-    for (size_t i = 0; form_at(i); i++)
-        check(form_at(i), &box, text);
+    for (size_t i = 0; tool_format_at(i); i++)
+        check(tool_format_at(i), &box, text);
     return 0;
 }

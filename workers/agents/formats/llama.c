@@ -1,13 +1,13 @@
 /*
- * form_llama.c - the form of the Llama 3 models (3.1 to 3.3, custom tools): a call is JSON with name
+ * tool_format_llama.c - the form of the Llama 3 models (3.1 to 3.3, custom tools): a call is JSON with name
  * and parameters, as all of the reply or behind <|python_tag|>; several are separated by ';' or by
  * line ends. Results are plain text.
  *
  * Read with tolerance where the meaning is plain: text around the calls, a code fence, arguments for
  * parameters, a list of calls, a "type" of "function".
  */
-#include "workers/agents/formats/form_json.h"
-#include "workers/agents/formats/form_table.h"
+#include "workers/agents/formats/json.h"
+#include "workers/agents/formats/table.h"
 
 #define PYTHON_TAG "<|python_tag|>"
 
@@ -65,7 +65,7 @@ static bool read_bare(struct reading *reading)
     return true;
 }
 
-static void read_reply(const struct toolbox *box, const char *text, struct form_reply *ret)
+static void read_reply(const struct toolbox *box, const char *text, struct tool_reply *ret)
 {
     struct reading reading = reading_start(box, text, ret);
     const char *tag = reading_find(&reading, PYTHON_TAG);
@@ -75,7 +75,7 @@ static void read_reply(const struct toolbox *box, const char *text, struct form_
         tag = reading_find(&reading, PYTHON_TAG);
 }
 
-const struct form form_llama = {
+const struct tool_format tool_format_llama = {
     .name = "llama",
     .doc = "JSON with `name` and `parameters`, as the reply or behind `<|python_tag|>`: Llama 3.1, "
            "3.2, 3.3",

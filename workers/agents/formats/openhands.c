@@ -1,5 +1,5 @@
 /*
- * form_openhands.c - the form of OpenHands for models without calls of their own: <function=NAME> with
+ * tool_format_openhands.c - the form of OpenHands for models without calls of their own: <function=NAME> with
  * parameters, one call a turn, at which reading stops; a result is a line that names the function, and
  * its text.
  *
@@ -7,13 +7,13 @@
  * reply's end, where a stop string may have cut it off.
  */
 #include "common/base/cleanup.h"
-#include "workers/agents/formats/form_table.h"
-#include "workers/agents/formats/form_xml.h"
+#include "workers/agents/formats/table.h"
+#include "workers/agents/formats/xml.h"
 
 static const char before_tools[] = "You can call these functions:\n";
 
 static const char after_tools[] =
-    "\nTo call one, write it in this form, and nothing behind it:\n\n"
+    "\nTo call one, write it in this format, and nothing behind it:\n\n"
     "<function=name_of_function>\n"
     "<parameter=name_of_parameter>value</parameter>\n"
     "<parameter=name_of_another>\n"
@@ -62,7 +62,7 @@ static void say(const char *name, const json_t *arguments, struct buffer *out)
     xml_say_call(name, arguments, XML_BOTH, out);
 }
 
-static void read_reply(const struct toolbox *box, const char *text, struct form_reply *ret)
+static void read_reply(const struct toolbox *box, const char *text, struct tool_reply *ret)
 {
     struct reading reading = reading_start(box, text, ret);
     const char *call = reading_find(&reading, XML_FUNCTION);
@@ -77,7 +77,7 @@ static void tell(const char *name, const struct tool_result *result, struct buff
     buffer_append(out, result->text, result->len);
 }
 
-const struct form form_openhands = {
+const struct tool_format tool_format_openhands = {
     .name = "openhands",
     .doc = "`<function=NAME>` and `<parameter=NAME>`, one call a turn: OpenHands",
     .marker = XML_FUNCTION,

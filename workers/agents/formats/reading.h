@@ -1,11 +1,11 @@
 /*
- * form_reading.h - what the readers of the forms share: where calls begin outside of thinking, where
+ * reading.h - what the readers of the forms share: where calls begin outside of thinking, where
  * in the reply something stands, and what is said when it cannot be read. Pure.
  */
-#ifndef SLUICE_WORKERS_AGENTS_FORMATS_FORM_READING_H
-#define SLUICE_WORKERS_AGENTS_FORMATS_FORM_READING_H
+#ifndef SLUICE_WORKERS_AGENTS_FORMATS_READING_H
+#define SLUICE_WORKERS_AGENTS_FORMATS_READING_H
 
-#include "workers/agents/formats/form.h"
+#include "workers/agents/formats/tool_format.h"
 
 #define CALL_TAG "<tool_call>" /* of the forms of Hermes and Qwen */
 #define CALL_END "</tool_call>"
@@ -15,11 +15,11 @@ struct reading {
     const struct toolbox *box;
     const char *text; /* all of it */
     const char *at;   /* read so far; outside of thinking and of calls */
-    struct form_reply *reply;
+    struct tool_reply *reply;
 };
 
 /* At the reply's first byte behind thinking that the prompt began: *ret is empty then. */
-struct reading reading_start(const struct toolbox *box, const char *text, struct form_reply *ret);
+struct reading reading_start(const struct toolbox *box, const char *text, struct tool_reply *ret);
 /*
  * The next `marker` outside of <think>...</think>, which open at the start of a line; NULL: none, and
  * reading->at is where the last text outside of thinking starts.

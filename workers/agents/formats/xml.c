@@ -1,4 +1,4 @@
-#include "workers/agents/formats/form_xml.h"
+#include "workers/agents/formats/xml.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,16 +1,16 @@
-/* form_models.c - from a model's name to its form. */
+/* tool_format_models.c - from a model's name to its form. */
 #include <ctype.h>
 #include <string.h>
 
-#include "workers/agents/formats/form.h"
-#include "workers/agents/formats/form_table.h"
+#include "workers/agents/formats/tool_format.h"
+#include "workers/agents/formats/table.h"
 
 static const struct {
     const char *part;
-    const struct form *form;
+    const struct tool_format *format;
 } models[] = {
-#define MODEL(part, form) {part, &form_##form},
-#include "workers/agents/formats/form_models.def"
+#define MODEL(part, format) {part, &form_##form},
+#include "workers/agents/formats/models.def"
 #undef MODEL
 };
 
@@ -43,15 +43,15 @@ static bool has_part(const char *name, const char *part)
     return false;
 }
 
-const struct form *form_of_model(const char *model)
+const struct tool_format *tool_format_of_model(const char *model)
 {
     for (size_t i = 0; i < sizeof(models) / sizeof(*models); i++)
         if (has_part(model, models[i].part))
             return models[i].form;
-    return &form_hermes;
+    return &tool_format_hermes;
 }
 
-const struct form *form_of_row(size_t i, const char **ret_part)
+const struct tool_format *tool_format_of_row(size_t i, const char **ret_part)
 {
     if (i >= sizeof(models) / sizeof(*models))
         return NULL;

@@ -1,4 +1,4 @@
-#include "workers/agents/formats/form_reading.h"
+#include "workers/agents/formats/reading.h"
 
 #include <ctype.h>
 #include <stdarg.h>
@@ -42,9 +42,9 @@ const char *skip_open_thinking(const char *text)
                : text;
 }
 
-struct reading reading_start(const struct toolbox *box, const char *text, struct form_reply *ret)
+struct reading reading_start(const struct toolbox *box, const char *text, struct tool_reply *ret)
 {
-    *ret = (struct form_reply){0};
+    *ret = (struct tool_reply){0};
     return (struct reading){
         .box = box, .text = text, .at = skip_open_thinking(text), .reply = ret};
 }
@@ -103,7 +103,7 @@ static void place_of(const char *text, const char *at, size_t *line, size_t *col
 
 bool reading_wrong(struct reading *reading, const char *at, const char *format, ...)
 {
-    struct form_reply *reply = reading->reply;
+    struct tool_reply *reply = reading->reply;
     size_t line, column;
     char why[600];
     va_list args;
@@ -120,7 +120,7 @@ bool reading_wrong(struct reading *reading, const char *at, const char *format, 
 
 bool reading_add(struct reading *reading, struct slice name, json_t *arguments)
 {
-    struct form_reply *reply = reading->reply;
+    struct tool_reply *reply = reading->reply;
     if (reply->count == FORM_CALLS_MAX)
         snprintf(reply->wrong, sizeof(reply->wrong),
                  "There are more than %d calls in that reply, so nothing was run. Make fewer at a "
@@ -131,6 +131,6 @@ bool reading_add(struct reading *reading, struct slice name, json_t *arguments)
         json_decref(arguments);
         return false;
     }
-    reply->calls[reply->count++] = (struct form_call){copy, arguments};
+    reply->calls[reply->count++] = (struct tool_format_call){copy, arguments};
     return true;
 }

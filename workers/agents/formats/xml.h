@@ -1,12 +1,12 @@
 /*
- * form_xml.h - calls as tags without escapes: <function=NAME>, in it <parameter=NAME>value</parameter>,
+ * tool_format_xml.h - calls as tags without escapes: <function=NAME>, in it <parameter=NAME>value</parameter>,
  * as Qwen3-Coder and OpenHands have them. A value's type is what the tool's schema says; a string is
  * kept byte for byte, but for the line ends of the tags. No value can hold </parameter>. Pure.
  */
-#ifndef SLUICE_WORKERS_AGENTS_FORMATS_FORM_XML_H
-#define SLUICE_WORKERS_AGENTS_FORMATS_FORM_XML_H
+#ifndef SLUICE_WORKERS_AGENTS_FORMATS_XML_H
+#define SLUICE_WORKERS_AGENTS_FORMATS_XML_H
 
-#include "workers/agents/formats/form_reading.h"
+#include "workers/agents/formats/reading.h"
 
 #define XML_FUNCTION "<function="
 #define XML_FUNCTION_END "</function>"

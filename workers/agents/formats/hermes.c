@@ -1,13 +1,13 @@
 /*
- * form_hermes.c - the form of the Hermes and Qwen models: schemas within <tools>, a call as JSON
+ * tool_format_hermes.c - the form of the Hermes and Qwen models: schemas within <tools>, a call as JSON
  * within <tool_call>, a result within <tool_response>.
  *
  * Read with tolerance where the meaning is plain: text around the calls, a code fence within the
  * tags, a missing end tag, calls without tags (some engines do not show those tokens), arguments
  * as a string of JSON. What is inside <think> is not a call.
  */
-#include "workers/agents/formats/form_json.h"
-#include "workers/agents/formats/form_table.h"
+#include "workers/agents/formats/json.h"
+#include "workers/agents/formats/table.h"
 
 /* ---- the prompt ------------------------------------------------------------------------- */
 
@@ -70,7 +70,7 @@ static bool read_block(struct reading *reading, const char *from)
     return true;
 }
 
-static void read_reply(const struct toolbox *box, const char *text, struct form_reply *ret)
+static void read_reply(const struct toolbox *box, const char *text, struct tool_reply *ret)
 {
     struct reading reading = reading_start(box, text, ret);
     const char *tag = reading_find(&reading, CALL_TAG);
@@ -83,7 +83,7 @@ static void read_reply(const struct toolbox *box, const char *text, struct form_
         tag = reading_find(&reading, CALL_TAG);
 }
 
-const struct form form_hermes = {
+const struct tool_format tool_format_hermes = {
     .name = "hermes",
     .doc = "JSON within `<tool_call>`: Hermes, Qwen 2.5, Qwen 3",
     .marker = CALL_TAG,

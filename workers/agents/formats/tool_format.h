@@ -1,13 +1,13 @@
 /*
- * form.h - how a model calls functions in its text: what the prompt shows of them, how a call is
- * said, how a reply is read, how a result is told. A table of forms (forms.c), one file a form.
+ * tool_format.h - how a model calls functions in its text: what the prompt shows of them, how a call is
+ * said, how a reply is read, how a result is told. A table of forms (formats.c), one file a form.
  * Pure.
  *
  * Read with tolerance where the meaning is plain; where it is not, nothing is guessed: the reply
  * has no calls then, and words for the model that say what is wrong, where, and what is expected.
  */
-#ifndef SLUICE_WORKERS_AGENTS_FORMATS_FORM_H
-#define SLUICE_WORKERS_AGENTS_FORMATS_FORM_H
+#ifndef SLUICE_WORKERS_AGENTS_FORMATS_TOOL_FORMAT_H
+#define SLUICE_WORKERS_AGENTS_FORMATS_TOOL_FORMAT_H
 
 #include <jansson.h>
 
@@ -16,14 +16,14 @@
 
 enum { FORM_CALLS_MAX = 16, FORM_DEPTH_MAX = 32, FORM_NAME_MAX = 64 };
 
-struct form_call {
+struct tool_format_call {
     char *name;
     json_t *arguments; /* an object, at most FORM_DEPTH_MAX levels deep */
 };
 
-/* What a reply asks for; form_reply_finish it. */
-struct form_reply {
-    struct form_call calls[FORM_CALLS_MAX];
+/* What a reply asks for; tool_reply_finish it. */
+struct tool_reply {
+    struct tool_format_call calls[FORM_CALLS_MAX];
     size_t count;
     bool is_open;     /* the last call was not closed: more of it may have been cut off */
     bool is_thinking; /* it ends within <think> */
@@ -31,7 +31,7 @@ struct form_reply {
     char wrong[1536]; /* not "": it cannot be read, and why, for the model; no calls then */
 };
 
-struct form {
+struct tool_format {
     const char *name, *doc;
     const char *marker; /* how a line begins that holds a call of this form and of few others */
     /* The end of the system message: the functions and how to call them. False: no memory. */
@@ -39,25 +39,25 @@ struct form {
     /* A call as the model should write it. */
     void (*say)(const char *name, const json_t *arguments, struct buffer *out);
     /* Any text is a reply; without calls in it, count is 0. The box says what types values have. */
-    void (*read)(const struct toolbox *box, const char *text, struct form_reply *ret);
+    void (*read)(const struct toolbox *box, const char *text, struct tool_reply *ret);
     /* What templates of its models write around a turn of the role tool; NULL: none do. */
     const char *tool_mark;
     /* One result of several, in the order of the calls, where no template writes what is around it. */
     void (*tell)(const char *name, const struct tool_result *result, struct buffer *out);
 };
 
-const struct form *form_find(const char *name); /* NULL: no such form */
-const struct form *form_at(size_t i);           /* NULL: no more */
-/* The form of the models of this name, as an engine tells it: by form_models.def. Never NULL. */
-const struct form *form_of_model(const char *model);
-/* A row of form_models.def; NULL: no more. */
-const struct form *form_of_row(size_t i, const char **ret_part);
+const struct tool_format *tool_format_find(const char *name); /* NULL: no such form */
+const struct tool_format *tool_format_at(size_t i);           /* NULL: no more */
+/* The form of the models of this name, as an engine tells it: by tool_format_models.def. Never NULL. */
+const struct tool_format *tool_format_of_model(const char *model);
+/* A row of tool_format_models.def; NULL: no more. */
+const struct tool_format *tool_format_of_row(size_t i, const char **ret_part);
 
-/* Reads a reply: form->read, and what no form takes for a call but each can tell to be one. */
-void form_read(const struct form *form, const struct toolbox *box, const char *text,
-               struct form_reply *ret);
-void form_reply_finish(struct form_reply *reply);
+/* Reads a reply: format->read, and what no form takes for a call but each can tell to be one. */
+void tool_format_read(const struct tool_format *format, const struct toolbox *box, const char *text,
+               struct tool_reply *ret);
+void tool_reply_finish(struct tool_reply *reply);
 /* A call of the tool with made-up arguments, as the form has it. False: no memory. */
-bool form_example(const struct form *form, const struct tool *tool, struct buffer *out);
+bool tool_format_example(const struct tool_format *format, const struct tool *tool, struct buffer *out);
 
 #endif

@@ -1,19 +1,19 @@
 /*
- * form_qwen_coder.c - the form of Qwen3-Coder, Qwen 3.5 and Nemotron 3: <function=NAME> within
+ * tool_format_qwen_coder.c - the form of Qwen3-Coder, Qwen 3.5 and Nemotron 3: <function=NAME> within
  * <tool_call>, every value on lines of its own; a result within <tool_response>.
  *
  * Read with tolerance where the meaning is plain: text around the calls, a missing <tool_call> (these
  * models forget it behind a sentence), missing end tags at the reply's end, a value on its tags' line.
  */
 #include "common/base/cleanup.h"
-#include "workers/agents/formats/form_table.h"
-#include "workers/agents/formats/form_xml.h"
+#include "workers/agents/formats/table.h"
+#include "workers/agents/formats/xml.h"
 
 static const char before_tools[] = "# Tools\n\nYou can call these functions:\n\n<tools>";
 
 static const char after_tools[] =
     "\n</tools>\n\n"
-    "To call one, write it in this form, and nothing behind it:\n\n"
+    "To call one, write it in this format, and nothing behind it:\n\n"
     "<tool_call>\n"
     "<function=name_of_function>\n"
     "<parameter=name_of_parameter>\n"
@@ -116,7 +116,7 @@ static bool read_call(struct reading *reading, const char *from)
     return true;
 }
 
-static void read_reply(const struct toolbox *box, const char *text, struct form_reply *ret)
+static void read_reply(const struct toolbox *box, const char *text, struct tool_reply *ret)
 {
     struct reading reading = reading_start(box, text, ret);
     const char *call = find_call(&reading);
@@ -126,10 +126,10 @@ static void read_reply(const struct toolbox *box, const char *text, struct form_
 
 static void tell(const char *name, const struct tool_result *result, struct buffer *out)
 {
-    form_hermes.tell(name, result, out);
+    tool_format_hermes.tell(name, result, out);
 }
 
-const struct form form_qwen_coder = {
+const struct tool_format tool_format_qwen_coder = {
     .name = "qwen-coder",
     .doc = "`<function=NAME>` and `<parameter=NAME>` within `<tool_call>`: Qwen3-Coder, Qwen 3.5, "
            "Nemotron 3",
