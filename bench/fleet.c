@@ -20,7 +20,7 @@
 #include "broker/core/core.h"
 #include "broker/simulate/agenda.h"
 #include "broker/simulate/prefix.h"
-#include "common/base/chance.h"
+#include "common/base/prng.h"
 
 enum { ENGINES = 8, GROUPS = 128, SAMPLES = 8, ROLLOUTS = GROUPS * SAMPLES, WORKERS = 16,
        PROMPT_TOKENS = 2000, CACHE_TOKENS = 600000, PREFILL_PER_S = 15000, DECODE_PER_S = 80,
@@ -95,9 +95,9 @@ static void begin_run(struct fleet *fleet, const struct effect *effect)
                                 .engine = effect->engine.data[effect->engine.len - 1] - '0',
                                 .random = fleet->seed * ROLLOUTS + index,
                                 .context = PROMPT_TOKENS, .runs = true};
-    chance_uniform(&rollout->random); /* neighbouring seeds part */
+    prng_uniform(&rollout->random); /* neighbouring seeds part */
     rollout->random *= 0xbf58476d1ce4e5b9u;
-    rollout->turns_left = 1 + (unsigned)chance_lognormal(&rollout->random, 22, 0.5);
+    rollout->turns_left = 1 + (unsigned)prng_lognormal(&rollout->random, 22, 0.5);
     rollout->turns_left = rollout->turns_left < TURNS_MAX ? rollout->turns_left : TURNS_MAX;
     push(fleet, fleet->now_s, index, STEP_CALL);
 }
@@ -220,7 +220,7 @@ static void decode(struct fleet *fleet, uint32_t index)
     double pace = DECODE_PER_S * engine->speed / (1 + (double)engine->decoding++ / BATCH_SLOW);
     if (fleet->calls < sizeof(fleet->first_token_s) / sizeof(*fleet->first_token_s))
         fleet->first_token_s[fleet->calls++] = (float)(fleet->now_s - rollout->called_s);
-    rollout->answer_tokens = 1 + (uint64_t)chance_lognormal(&rollout->random, 200, 0.8);
+    rollout->answer_tokens = 1 + (uint64_t)prng_lognormal(&rollout->random, 200, 0.8);
     push(fleet, fleet->now_s + (double)rollout->answer_tokens / pace, index, STEP_ANSWER);
 }
 
@@ -235,9 +235,9 @@ static void take_answer(struct fleet *fleet, uint32_t index)
     prefix_keep(&engine->cache, own, rollout->context);
     own->in_use--;
     prefix_make_room(&engine->cache);
-    rollout->context += (uint64_t)chance_lognormal(&rollout->random, 250, 1.0); /* what the tool says */
+    rollout->context += (uint64_t)prng_lognormal(&rollout->random, 250, 1.0); /* what the tool says */
     if (--rollout->turns_left) {
-        push(fleet, fleet->now_s + chance_lognormal(&rollout->random, 1.5, 1.3), index, STEP_CALL);
+        push(fleet, fleet->now_s + prng_lognormal(&rollout->random, 1.5, 1.3), index, STEP_CALL);
         return;
     }
     rollout->runs = false;

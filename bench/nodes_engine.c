@@ -22,7 +22,7 @@
 
 #include "broker/simulate/agenda.h"
 #include "common/base/buffer.h"
-#include "common/base/chance.h"
+#include "common/base/prng.h"
 #include "common/base/clock.h"
 
 enum { TURN_START = 256, TURN_END = 257, CONTEXT = 1 << 18, CONNECTIONS_MAX = 16384, REPLY_MAX = 8192 };
@@ -35,7 +35,7 @@ struct peer {
 
 static struct peer peers[CONNECTIONS_MAX];
 static struct agenda answers; /* by milliseconds: what: descriptor, kind: its life */
-static uint64_t chance;
+static uint64_t prng;
 static int polling;
 static struct {
     double tokens_per_s;
@@ -44,7 +44,7 @@ static struct {
 
 static unsigned between(const unsigned range[2])
 {
-    return range[0] + (unsigned)(chance_uniform(&chance) * (range[1] - range[0] + 1));
+    return range[0] + (unsigned)(prng_uniform(&prng) * (range[1] - range[0] + 1));
 }
 
 /* ---- what the model says ----------------------------------------------------------------------- */
@@ -75,7 +75,7 @@ static bool is_last(unsigned turn)
 {
     if (turn < load.turns[0])
         return false;
-    return turn >= load.turns[1] || chance_uniform(&chance) < 1.0 / (load.turns[1] + 1 - turn);
+    return turn >= load.turns[1] || prng_uniform(&prng) < 1.0 / (load.turns[1] + 1 - turn);
 }
 
 static size_t write_reply(char *text, unsigned turn)
@@ -307,7 +307,7 @@ int main(int argc, char **argv)
     unsigned *const ranges[] = {load.turns, load.tokens, load.tool_ms};
     for (int i = 0; i < 6; i++)
         ranges[i / 2][i % 2] = (unsigned)atoi(argv[4 + i]);
-    chance = chance_of(strtoull(argv[10], NULL, 10), 0, 0);
+    chance = prng_of(strtoull(argv[10], NULL, 10), 0, 0);
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
     if (inet_pton(AF_INET, argv[2], &address.sin_addr) != 1 ||

@@ -32,7 +32,7 @@ static inline int ports_claim(int count)
 {
     for (;;) {
         unsigned short chance = 0;
-        if (getrandom(&chance, sizeof(chance), 0) < 0)
+        if (getrandom(&prng, sizeof(prng), 0) < 0)
             return -1;
         int first = 10000 + chance % 9990, claimed = 0;
         while (claimed < count && port_claim(first + claimed))

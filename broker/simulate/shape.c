@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/chance.h"
+#include "common/base/prng.h"
 
 enum unit { COUNT, SECONDS };
 enum { KIND_GROUP, KIND_ROLLOUT, NAME_SIZE = 32 };
@@ -147,18 +147,18 @@ int shape_parse(struct shape *shape, const char *text, struct fail *fail)
 
 /* ---- drawing ------------------------------------------------------------------------------ */
 
-static double draw(const struct shape *shape, enum quantity q, uint64_t *chance)
+static double draw(const struct shape *shape, enum quantity q, uint64_t *prng)
 {
     static const double z95 = 1.6448536269514722;
     const struct range *range = &shape->ranges[q];
     double value = range->low;
     if (range->is_lognormal && range->high > range->low)
-        value = chance_lognormal(chance, sqrt(range->low * range->high),
+        value = prng_lognormal(prng, sqrt(range->low * range->high),
                                  log(range->high / range->low) / (2 * z95));
     else if (range->high > range->low && quantities[q].unit == COUNT)
-        value = range->low + floor(chance_uniform(chance) * (range->high - range->low + 1));
+        value = range->low + floor(prng_uniform(prng) * (range->high - range->low + 1));
     else if (range->high > range->low)
-        value = range->low + chance_uniform(chance) * (range->high - range->low);
+        value = range->low + prng_uniform(prng) * (range->high - range->low);
     if (quantities[q].unit == COUNT)
         value = round(value);
     return value < quantities[q].least ? quantities[q].least
@@ -169,7 +169,7 @@ static double draw(const struct shape *shape, enum quantity q, uint64_t *chance)
 static const struct recorded *kin(const struct shape *shape, uint64_t seed, uint64_t group,
                                   uint64_t rollout)
 {
-    uint64_t like = chance_of(seed, KIND_GROUP, group) % shape->group_count;
+    uint64_t like = prng_of(seed, KIND_GROUP, group) % shape->group_count;
     size_t first = shape->groups[like];
     size_t end = like + 1 < shape->group_count ? shape->groups[like + 1] : shape->recorded_count;
     return &shape->recorded[first + rollout % (end - first)];
@@ -177,21 +177,21 @@ static const struct recorded *kin(const struct shape *shape, uint64_t seed, uint
 
 double shape_init_s(const struct shape *shape, uint64_t seed, uint64_t group)
 {
-    uint64_t chance = chance_of(seed, KIND_GROUP, group);
+    uint64_t chance = prng_of(seed, KIND_GROUP, group);
     return shape->recorded_count ? kin(shape, seed, group, 0)->init_s
-                                 : draw(shape, QUANTITY_init, &chance);
+                                 : draw(shape, QUANTITY_init, &prng);
 }
 
 uint64_t shape_prompt(const struct shape *shape, uint64_t seed, uint64_t group)
 {
-    uint64_t chance = chance_mix(chance_of(seed, KIND_GROUP, group));
+    uint64_t chance = prng_mix(prng_of(seed, KIND_GROUP, group));
     return shape->recorded_count ? kin(shape, seed, group, 0)->turns[0].context
-                                 : (uint64_t)draw(shape, QUANTITY_prompt, &chance);
+                                 : (uint64_t)draw(shape, QUANTITY_prompt, &prng);
 }
 
 struct walk shape_walk(const struct shape *shape, uint64_t seed, uint64_t group, uint64_t rollout)
 {
-    struct walk walk = {.chance = chance_of(seed, KIND_ROLLOUT, group * 1024 + rollout)};
+    struct walk walk = {.prng = prng_of(seed, KIND_ROLLOUT, group * 1024 + rollout)};
     if (shape->recorded_count) {
         walk.recorded = kin(shape, seed, group, rollout);
         walk.turns = (uint32_t)walk.recorded->turn_count;
@@ -200,9 +200,9 @@ struct walk shape_walk(const struct shape *shape, uint64_t seed, uint64_t group,
         return walk;
     }
     walk.context = shape_prompt(shape, seed, group);
-    walk.turns = (uint32_t)draw(shape, QUANTITY_turns, &walk.chance);
-    walk.setup_s = draw(shape, QUANTITY_setup, &walk.chance);
-    walk.eval_s = draw(shape, QUANTITY_eval, &walk.chance);
+    walk.turns = (uint32_t)draw(shape, QUANTITY_turns, &walk.prng);
+    walk.setup_s = draw(shape, QUANTITY_setup, &walk.prng);
+    walk.eval_s = draw(shape, QUANTITY_eval, &walk.prng);
     return walk;
 }
 
@@ -216,11 +216,11 @@ bool shape_turn(const struct shape *shape, struct walk *walk, struct turn *ret)
         return true;
     }
     *ret = (struct turn){.context = walk->context,
-                         .sampled = (uint64_t)draw(shape, QUANTITY_sampled, &walk->chance)};
+                         .sampled = (uint64_t)draw(shape, QUANTITY_sampled, &walk->prng)};
     walk->context += ret->sampled;
     if (++walk->turn < walk->turns) {
-        ret->tool_s = draw(shape, QUANTITY_tool, &walk->chance);
-        walk->context += (uint64_t)draw(shape, QUANTITY_said, &walk->chance);
+        ret->tool_s = draw(shape, QUANTITY_tool, &walk->prng);
+        walk->context += (uint64_t)draw(shape, QUANTITY_said, &walk->prng);
     }
     return true;
 }

@@ -56,7 +56,7 @@ struct shape {
 
 /* A rollout while its turns are drawn one by one. */
 struct walk {
-    uint64_t chance;
+    uint64_t prng;
     uint32_t turn, turns;
     uint64_t context;
     const struct recorded *recorded;

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "broker/simulate/world.h"
-#include "common/base/chance.h"
+#include "common/base/prng.h"
 
 /* Of ends: until it is warm, and from then on. */
 enum { WARM_LEAST = 200, MEASURED_LEAST = 600, PROGRESS_EVENTS = 1 << 16, KIND_ARRIVALS = 2 };
@@ -15,10 +15,10 @@ void world_event(struct world *world, double at_s, enum event event, uint32_t wh
 
 /* ---- what comes in ------------------------------------------------------------------------- */
 
-static void plan_arrival(struct world *world, uint64_t *chance)
+static void plan_arrival(struct world *world, uint64_t *prng)
 {
     double groups_per_s = world->load->per_hour / (double)world->load->samples / 3600;
-    world_event(world, world->now_s - log(chance_uniform(chance)) / groups_per_s, EVENT_ARRIVAL, 0);
+    world_event(world, world->now_s - log(prng_uniform(prng)) / groups_per_s, EVENT_ARRIVAL, 0);
 }
 
 static void submit_all(struct world *world)
@@ -31,7 +31,7 @@ static void submit_all(struct world *world)
     world_settle(world);
 }
 
-static void do_event(struct world *world, const struct due *due, uint64_t *chance)
+static void do_event(struct world *world, const struct due *due, uint64_t *prng)
 {
     switch ((enum event)due->kind) {
     case EVENT_JOB_ENDS: world_end_job(world, due->what); break;
@@ -42,7 +42,7 @@ static void do_event(struct world *world, const struct due *due, uint64_t *chanc
         world_submit(world);
         world_settle(world);
         if (world->submitted < world->load->groups)
-            plan_arrival(world, chance);
+            plan_arrival(world, prng);
         break;
     case EVENT_SECOND:
         world_second(world);
@@ -164,7 +164,7 @@ static struct span span_of(const struct fleet *fleet, const struct load *load, b
 }
 
 /* Until so many have ended, and everything that happens in the same moment has happened. */
-static void play(struct world *world, uint64_t until, struct span span, uint64_t *chance,
+static void play(struct world *world, uint64_t until, struct span span, uint64_t *prng,
                  simulate_progress progress, void *arg, uint64_t *events)
 {
     static const double same_moment_s = 1e-6;
@@ -173,7 +173,7 @@ static void play(struct world *world, uint64_t until, struct span span, uint64_t
             return;
         struct due due = agenda_pop(&world->agenda);
         world->now_s = due.at > world->now_s ? due.at : world->now_s;
-        do_event(world, &due, chance);
+        do_event(world, &due, prng);
         if (++*events % PROGRESS_EVENTS == 0 && progress)
             progress(arg, (double)world->ended / (double)span.to);
     }
@@ -183,7 +183,7 @@ int simulate(const struct fleet *fleet, const struct load *load, simulate_progre
              struct figures *ret, struct fail *fail)
 {
     struct world world;
-    uint64_t chance = chance_of(load->seed, KIND_ARRIVALS, 0);
+    uint64_t chance = prng_of(load->seed, KIND_ARRIVALS, 0);
     *ret = (struct figures){0};
     struct span span = span_of(fleet, load, &ret->is_whole);
     bool opened = world_open(&world, fleet, load);
@@ -192,15 +192,15 @@ int simulate(const struct fleet *fleet, const struct load *load, simulate_progre
         world.measures = ret->is_whole;
         struct mark from = take_mark(&world);
         if (load->per_hour > 0)
-            plan_arrival(&world, &chance);
+            plan_arrival(&world, &prng);
         else
             submit_all(&world);
         if (!ret->is_whole) {
-            play(&world, span.from, span, &chance, progress, arg, &ret->events);
+            play(&world, span.from, span, &prng, progress, arg, &ret->events);
             world.measures = true;
             from = take_mark(&world);
         }
-        play(&world, span.to, span, &chance, progress, arg, &ret->events);
+        play(&world, span.to, span, &prng, progress, arg, &ret->events);
         struct mark to = take_mark(&world);
         take_figures(&world, &from, &to, ret);
     }

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "client/cli/command.h"
-#include "common/base/tame.h"
+#include "common/base/sanitize.h"
 
 struct cancel_options {
     const char *stream;
@@ -23,7 +23,7 @@ static void say_none(struct sluice_client *client, const char *target, bool is_r
     else if (failed == 0 || failed == -ENODATA || failed == -EBADMSG)
         printf("nothing ran: %s has ended already\n", target);
     else
-        tame_print(stdout, "nothing ran, and whether %s has ended cannot be said: %s\n", target,
+        sanitize_print(stdout, "nothing ran, and whether %s has ended cannot be said: %s\n", target,
                    sluice_error(client));
 }
 

@@ -7,7 +7,7 @@
 #include "client/cli/up/siblings.h"
 #include "client/cli/up/up.h"
 #include "common/base/clock.h"
-#include "common/base/tame.h"
+#include "common/base/sanitize.h"
 #include "common/base/url.h"
 
 enum { PROBE_MS = 2000, LOOK_MS = 500, LOOK_WAIT_MS = 8000, LOOK_WAIT_STEP_MS = 50 };
@@ -146,18 +146,18 @@ static void print_engine(const json_t *engine)
     const char *word = json_string_value(json_object_get(engine, "state"));
     const char *trouble = json_string_value(json_object_get(engine, "trouble"));
     const char *policy = json_string_value(json_object_get(engine, "policy"));
-    tame_print(stdout, "%s  %lld rollouts", name ? name : "?", number(engine, "live"));
+    sanitize_print(stdout, "%s  %lld rollouts", name ? name : "?", number(engine, "live"));
     if (number(engine, "limit"))
         printf(" of %lld", number(engine, "limit"));
     printf(", %lld tokens, %lld calls", number(engine, "tokens"), number(engine, "calls"));
     if (json_object_get(engine, "cache_permille"))
         printf(", cache %lld %%", number(engine, "cache_permille") / 10);
     if (policy && strcmp(policy, "default") != 0)
-        tame_print(stdout, ", policy %s", policy);
+        sanitize_print(stdout, ", policy %s", policy);
     if (word && strcmp(word, "closed") != 0) /* which is its breaker's word for well */
-        tame_print(stdout, ", %s", strcmp(word, "open") == 0 ? "set aside" : word);
+        sanitize_print(stdout, ", %s", strcmp(word, "open") == 0 ? "set aside" : word);
     if (trouble)
-        tame_print(stdout, ": %s", trouble);
+        sanitize_print(stdout, ": %s", trouble);
     putchar('\n');
 }
 

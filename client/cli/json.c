@@ -2,14 +2,14 @@
 
 #include <stdlib.h>
 
-#include "common/base/tame.h"
+#include "common/base/sanitize.h"
 
 /* Characters, of which those that steer a terminal are escaped: in a string they mean the same. */
-static void write_tame(FILE *out, struct slice text)
+static void write_sanitized(FILE *out, struct slice text)
 {
     while (text.len > 0) {
         uint32_t steers;
-        size_t len = tame_next(text, &steers);
+        size_t len = sanitize_next(text, &steers);
         if (steers)
             fprintf(out, "\\u%04x", (unsigned)steers);
         else
@@ -23,7 +23,7 @@ void json_text(FILE *out, const char *text)
     putc('"', out);
     for (size_t len; *text; text += len) {
         len = strcspn(text, "\"\\\n\t");
-        write_tame(out, slice_of(text, len));
+        write_sanitized(out, slice_of(text, len));
         if (!text[len])
             break;
         putc('\\', out);
@@ -37,7 +37,7 @@ void json_line(FILE *out, const char *json)
 {
     for (size_t len; *json; json += len) {
         len = strcspn(json, "\n\t\r");
-        write_tame(out, slice_of(json, len));
+        write_sanitized(out, slice_of(json, len));
         if (!json[len])
             break;
         putc(' ', out);

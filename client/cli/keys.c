@@ -10,7 +10,7 @@
 #include <zmq.h>
 
 #include "client/cli/command.h"
-#include "common/base/tame.h"
+#include "common/base/sanitize.h"
 
 struct keys_options {
     const char *dir;
@@ -177,7 +177,7 @@ static void list_one(const char *folder, const char *file, enum key_role role)
         cli_say("%s: it says another role or name than its place does; the broker does not go by it",
                 path);
     else
-        tame_print(stdout, "%-8s %-24s %s\n", key_role_name(role), key.name, key.public_text);
+        sanitize_print(stdout, "%-8s %-24s %s\n", key_role_name(role), key.name, key.public_text);
 }
 
 static int run_list(const char *dir, char **words)

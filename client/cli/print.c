@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "common/base/tame.h"
+#include "common/base/sanitize.h"
 
 void columns_add(struct columns *columns, const char *format, ...)
 {
@@ -47,7 +47,7 @@ void columns_print(const struct columns *columns, FILE *out)
     for (size_t i = 0; i < columns->cell_count; i++) {
         bool last = i % count == count - 1 || i == columns->cell_count - 1;
         size_t pad = last ? 0 : widths[i % count] - width_of(columns->cells[i]) + 2;
-        tame_print(out, "%s", columns->cells[i]);
+        sanitize_print(out, "%s", columns->cells[i]);
         fprintf(out, "%*s", (int)pad, "");
         if (last)
             putc('\n', out);

@@ -3,7 +3,7 @@
 #include "client/cli/command.h"
 #include "client/cli/json.h"
 #include "client/cli/print.h"
-#include "common/base/tame.h"
+#include "common/base/sanitize.h"
 
 struct show_options {
     bool tokens, json;
@@ -22,7 +22,7 @@ static void print_quoted(const char *text, const char *colour, const struct pain
     for (const char *at = text; *at;) {
         size_t len = strcspn(at, "\n");
         printf("  | %s", colour);
-        tame_print(stdout, "%.*s", (int)len, at);
+        sanitize_print(stdout, "%.*s", (int)len, at);
         printf("%s\n", paint->end);
         at += len + (at[len] == '\n');
     }
@@ -33,7 +33,7 @@ static void print_detail(const char *detail, const struct paint *paint)
 {
     bool is_line = !strchr(detail, '\n');
     if (*detail && is_line)
-        tame_print(stdout, " (%s)", detail);
+        sanitize_print(stdout, " (%s)", detail);
     putchar('\n');
     if (!is_line)
         print_quoted(detail, "", paint);
@@ -43,9 +43,9 @@ static void print_head(const struct sluice_trajectory *t, const struct paint *pa
 {
     char reward[32];
     print_reward(t, reward, sizeof(reward));
-    tame_print(stdout, "rollout   %s (task %s, sample %u, attempt %u; number %llu of stream %s)\n", t->rollout,
+    sanitize_print(stdout, "rollout   %s (task %s, sample %u, attempt %u; number %llu of stream %s)\n", t->rollout,
            t->task, t->sample, t->attempt, (unsigned long long)t->seq, t->stream);
-    tame_print(stdout, "outcome   %s%s\n", t->outcome, t->trainable ? "" : ", not to be trained on");
+    sanitize_print(stdout, "outcome   %s%s\n", t->outcome, t->trainable ? "" : ", not to be trained on");
     printf("reward    %s", t->has_reward ? reward : "none");
     print_detail(t->detail, paint);
 }
@@ -67,14 +67,14 @@ static void print_times(const struct sluice_trajectory *t)
     printf("\ntokens    %zu, %zu of them sampled, %zu trace%s\n", all, sampled, t->trace_count,
            t->trace_count == 1 ? "" : "s");
     if (*t->engine)
-        tame_print(stdout, "engine    %s\n", t->engine);
+        sanitize_print(stdout, "engine    %s\n", t->engine);
 }
 
 static void print_message(const struct sluice_message *message, const struct paint *paint)
 {
     bool sampled = strcmp(message->role, "assistant") == 0;
     const char *colour = sampled ? paint->sampled : message->tool ? paint->tool : "";
-    tame_print(stdout, "\n%s%s%s", message->role, message->tool ? " " : "",
+    sanitize_print(stdout, "\n%s%s%s", message->role, message->tool ? " " : "",
                message->tool ? message->tool : "");
     if (message->tool && message->exit_status)
         printf("  [exit status %d]", message->exit_status);
@@ -92,7 +92,7 @@ static void print_sandbox(const struct sluice_sandbox *used)
            (double)used->peak_memory_kib / 1024, used->peak_processes,
            (double)used->peak_disk_bytes / 1048576, (unsigned long long)used->peak_inodes);
     for (size_t i = 0; i < used->breach_count; i++)
-        tame_print(stdout, "          limit reached: %s, %u times\n", used->breaches[i].limit,
+        sanitize_print(stdout, "          limit reached: %s, %u times\n", used->breaches[i].limit,
                    used->breaches[i].count);
 }
 
@@ -102,7 +102,7 @@ static void print_tamper(const struct sluice_tamper *tamper)
         return;
     printf("\ntamper    %llu files that decide what runs when an evaluator runs:\n", (unsigned long long)tamper->count);
     for (size_t i = 0; i < tamper->file_count; i++)
-        tame_print(stdout, "          %-11s  /%s\n", tamper->files[i].what, tamper->files[i].path);
+        sanitize_print(stdout, "          %-11s  /%s\n", tamper->files[i].what, tamper->files[i].path);
 }
 
 /* Of a turn's time, as the engine told it. */
@@ -115,9 +115,9 @@ static void print_part(const char *what, double seconds)
 static void print_turn(const struct sluice_turn *turn)
 {
     bool sampled = strcmp(turn->role, "assistant") == 0;
-    tame_print(stdout, "  %6u  %-9s  %6u tokens", turn->offset, turn->role, turn->length);
+    sanitize_print(stdout, "  %6u  %-9s  %6u tokens", turn->offset, turn->role, turn->length);
     if (sampled)
-        tame_print(stdout, "  %.2f s, finish %s, %u in the prompt, %u of them cached%s%s",
+        sanitize_print(stdout, "  %.2f s, finish %s, %u in the prompt, %u of them cached%s%s",
                    turn->seconds, turn->finish, turn->prompt_tokens, turn->cached_tokens,
                    *turn->version ? ", version " : "", turn->version);
     print_part("queue", turn->queue_seconds);
@@ -145,7 +145,7 @@ static void print_traces(const struct sluice_trajectory *t, bool tokens, const s
 {
     for (size_t i = 0; i < t->trace_count; i++) {
         const struct sluice_trace *trace = &t->traces[i];
-        tame_print(stdout, "\ntrace %zu: %zu tokens%s%s\n", i, trace->token_count,
+        sanitize_print(stdout, "\ntrace %zu: %zu tokens%s%s\n", i, trace->token_count,
                    *trace->reason ? "; " : "", trace->reason);
         for (size_t k = 0; k < trace->turn_count; k++) {
             print_turn(&trace->turns[k]);
@@ -191,7 +191,7 @@ static int run_show(const struct invocation *in)
         json_text(stdout, state);
         printf("}\n");
     } else {
-        tame_print(stdout, "%s has not ended: %s\n", in->arguments[0], state);
+        sanitize_print(stdout, "%s has not ended: %s\n", in->arguments[0], state);
     }
     return EXITS_OK;
 }

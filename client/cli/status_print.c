@@ -3,7 +3,7 @@
 
 #include "client/cli/print.h"
 #include "client/cli/status.h"
-#include "common/base/tame.h"
+#include "common/base/sanitize.h"
 
 static long long number(const json_t *object, const char *key)
 {
@@ -90,7 +90,7 @@ static void print_summary(const struct sluice_client *client, const json_t *stat
     const json_t *rollouts = json_object_get(status, "rollouts");
     char uptime[32];
     print_duration((uint64_t)number(status, "uptime_ms"), uptime, sizeof(uptime));
-    tame_print(stdout, "broker    %s, up for %s, start number %lld\n", sluice_url(client), uptime,
+    sanitize_print(stdout, "broker    %s, up for %s, start number %lld\n", sluice_url(client), uptime,
                number(status, "epoch"));
     printf("rollouts  %lld of at most %lld have not ended; ended since the start:",
            number(rollouts, "live"), number(rollouts, "limit"));
@@ -103,7 +103,7 @@ static void print_summary(const struct sluice_client *client, const json_t *stat
 static void print_bottleneck(const json_t *bottleneck)
 {
     if (json_is_object(bottleneck))
-        tame_print(stdout, "waits for %s: %s\n", word(bottleneck, "part"), word(bottleneck, "why"));
+        sanitize_print(stdout, "waits for %s: %s\n", word(bottleneck, "part"), word(bottleneck, "why"));
 }
 
 /* For an admin alone. */
@@ -115,7 +115,7 @@ static void print_store(const json_t *store)
     if (strcmp(state, "off") == 0)
         printf("store     layers stay for ever: the broker was started without --store\n");
     else
-        tame_print(stdout,
+        sanitize_print(stdout,
                    "store     %s: %lld layers, %lld MiB; %lld layers, %lld MiB deleted since the start\n",
                    state, number(store, "layers"), number(store, "bytes") >> 20,
                    number(store, "freed_layers"), number(store, "freed_bytes") >> 20);
@@ -126,7 +126,7 @@ static void print_advice(const json_t *status)
     const json_t *advice = json_object_get(status, "advice");
     for (size_t i = 0; i < json_array_size(advice); i++) {
         const char *sentence = json_string_value(json_array_get(advice, i));
-        tame_print(stdout, "%s! %s\n", i ? "" : "\n", sentence ? sentence : "?");
+        sanitize_print(stdout, "%s! %s\n", i ? "" : "\n", sentence ? sentence : "?");
     }
 }
 
@@ -148,10 +148,10 @@ static void print_health(const json_t *status)
 {
     const json_t *reasons = json_object_get(status, "reasons");
     const char *health = word(status, "health");
-    tame_print(stdout, "health    %s\n", *health ? health : "not told");
+    sanitize_print(stdout, "health    %s\n", *health ? health : "not told");
     for (size_t i = 0; i < json_array_size(reasons); i++) {
         const char *reason = json_string_value(json_array_get(reasons, i));
-        tame_print(stdout, "          %s\n", reason ? reason : "?");
+        sanitize_print(stdout, "          %s\n", reason ? reason : "?");
     }
 }
 

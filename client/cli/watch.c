@@ -4,7 +4,7 @@
 #include "client/cli/command.h"
 #include "client/cli/json.h"
 #include "client/cli/print.h"
-#include "common/base/tame.h"
+#include "common/base/sanitize.h"
 
 struct watch_options {
     const char *cursor;
@@ -29,7 +29,7 @@ static void print_line(const struct sluice_trajectory *t)
     print_duration(t->wait_ms + t->init_ms + t->run_ms + t->eval_ms, duration, sizeof(duration));
     count_tokens(t, &all, &sampled);
     const char *detail = t->trainable ? "" : t->detail;
-    tame_print(stdout, "%llu  %s  %s  reward %s  %zu turns  %zu tokens, %zu sampled  %s%s%s\n",
+    sanitize_print(stdout, "%llu  %s  %s  reward %s  %zu turns  %zu tokens, %zu sampled  %s%s%s\n",
                (unsigned long long)t->seq, t->rollout, t->outcome, reward, count_turns(t), all,
                sampled, duration, *detail ? "  " : "", detail);
 }

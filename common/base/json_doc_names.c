@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#include "common/base/chance.h"
+#include "common/base/prng.h"
 #include "common/base/cleanup.h"
 #include "common/base/json_doc_inside.h"
 
@@ -12,12 +12,12 @@ enum { FEW = 16 };
 /* The seed is nobody's to know: else a text could be written whose names all fall into one place. */
 static uint64_t hash_of(uint64_t seed, struct slice name)
 {
-    uint64_t hash = chance_mix(seed ^ name.len), word;
+    uint64_t hash = prng_mix(seed ^ name.len), word;
     for (size_t at = 0; at < name.len; at += sizeof(word)) {
         const size_t rest = name.len - at;
         word = 0;
         memcpy(&word, name.data + at, rest < sizeof(word) ? rest : sizeof(word));
-        hash = chance_mix(hash + seed + word);
+        hash = prng_mix(hash + seed + word);
     }
     return hash;
 }

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/base/tame.h"
+#include "common/base/sanitize.h"
 
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
 static const char *log_program = "sluice";
@@ -41,7 +41,7 @@ void log_event(enum log_level level, const char *id, const char *format, ...)
     int words = vsnprintf(line + len, sizeof(line) - len - 1, format, args);
     va_end(args);
     size_t room = sizeof(line) - 2 - len, more = words > 0 ? (size_t)words : 0;
-    len += tame(line + len, more < room ? more : room, false);
+    len += sanitize(line + len, more < room ? more : room, false);
     line[len++] = '\n';
     if (write(STDERR_FILENO, line, len) < 0)
         return; /* nowhere left to say so */

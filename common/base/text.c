@@ -1,6 +1,6 @@
 #include "common/base/text.h"
 
-#include "common/base/tame.h"
+#include "common/base/sanitize.h"
 #include "common/base/utf8.h"
 
 void text_repair(char *text)
@@ -15,7 +15,7 @@ void text_repair(char *text)
     }
 }
 
-void text_tame(char *text) { text[tame(text, strlen(text), true)] = '\0'; }
+void text_sanitize(char *text) { text[sanitize(text, strlen(text), true)] = '\0'; }
 
 struct slice text_cut(const char *text, size_t max)
 {

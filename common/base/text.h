@@ -9,7 +9,7 @@
 /* Every byte that is not part of valid UTF-8 becomes '?', in place. */
 void text_repair(char *text);
 /* So does what steers a terminal; for sentences, which people read. */
-void text_tame(char *text);
+void text_sanitize(char *text);
 /* The longest start of text of at most `max` bytes that cuts no character in two. */
 struct slice text_cut(const char *text, size_t max);
 /* Without the blanks and line ends at its end, or at both ends. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/tame.h"
+#include "common/base/sanitize.h"
 
 /* What every program and command has beside its tables. */
 static const struct option own[] = {
@@ -159,7 +159,7 @@ int cmdline_vwrong(const struct cmdline *line, const char *format, va_list args)
 {
     fflush(stdout);
     fprintf(stderr, "%s: ", line->program);
-    tame_vprint(stderr, format, args);
+    sanitize_vprint(stderr, format, args);
     fprintf(stderr, " (see %s%s%s --help)\n", line->program, line->command ? " " : "",
             line->command ? line->command : "");
     return CMDLINE_WRONG;

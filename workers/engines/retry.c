@@ -13,7 +13,7 @@ static bool is_transient(int code)
            code == -EPROTO;
 }
 
-/* Half of the time for sure, the other half by chance, so that rollouts do not come back in step.
+/* Half of the time for sure, the other half by prng, so that rollouts do not come back in step.
  */
 static int64_t backoff_ms(struct engine *engine, int tries)
 {

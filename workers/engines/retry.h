@@ -1,6 +1,6 @@
 /*
  * retry.h - trying again what an engine failed at: the only retries inside a worker. At most
- * ENGINE_TRIES in all, after 0.25, 0.5, 1 and 2 s (half of it by chance), or what the engine asks
+ * ENGINE_TRIES in all, after 0.25, 0.5, 1 and 2 s (half of it by prng), or what the engine asks
  * for by Retry-After if that is longer, up to ENGINE_PAUSE_MAX_MS. The fiber's deadline bounds it.
  */
 #ifndef SLUICE_WORKERS_ENGINES_RETRY_H

@@ -7,7 +7,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
-#include "common/base/tame.h"
+#include "common/base/sanitize.h"
 #include "workers/images/copy.h"
 #include "workers/images/about.h"
 #include "workers/images/oci/oci.h"
@@ -34,7 +34,7 @@ static struct rootfs_limits limits_of(const struct image_call *call)
 
 static int complain(const struct image_call *call, struct image_trouble *trouble)
 {
-    trouble->fail.text[tame(trouble->fail.text, strlen(trouble->fail.text), false)] = '\0';
+    trouble->fail.text[sanitize(trouble->fail.text, strlen(trouble->fail.text), false)] = '\0';
     if (call->json)
         say_json(json_pack("{s:{s:s, s:s}}", "error", "refusal",
                            image_refusal_wire(trouble->refusal), "detail", trouble->fail.text));
@@ -99,7 +99,7 @@ static void print_owners(const struct inspection *inspection)
            inspection->has_all_owners ? "" : " and more");
     if (!owners->foreign)
         return;
-    tame_print(stdout,
+    sanitize_print(stdout,
                "foreign:   %llu belong to other users or groups than yours (%s)\n"
                "           In a sandbox they can be read, not changed or removed. To own them:\n"
                "           sluice image prepare %s --to DIR\n",
@@ -110,15 +110,15 @@ static void print_inspection(const struct inspection *inspection)
 {
     const struct image *image = inspection->image;
     char text[32];
-    tame_print(stdout, "image:     %s%s%s\nkind:      %s\n", image->path ? image->path : "host",
+    sanitize_print(stdout, "image:     %s%s%s\nkind:      %s\n", image->path ? image->path : "host",
                image->tag ? ":" : "", image->tag ? image->tag : "", image_kind_name(image->kind));
     if (image->kind == IMAGE_SIF)
-        tame_print(stdout, "built for: linux/%s, %u objects, root at %llu\n", image->sif.architecture,
+        sanitize_print(stdout, "built for: linux/%s, %u objects, root at %llu\n", image->sif.architecture,
                    image->sif.object_count, (unsigned long long)image->sif.root_offset);
     if (image->squashfs)
         printf("packed:    SquashFS, %s\n", squashfs_compression(image->squashfs));
     if (image->oci)
-        tame_print(stdout, "manifest:  %s\nlayers:    %zu, %s compressed\n", oci_digest(image->oci),
+        sanitize_print(stdout, "manifest:  %s\nlayers:    %zu, %s compressed\n", oci_digest(image->oci),
                    oci_layer_count(image->oci), format_bytes(oci_size(image->oci), text));
     if (image->squashfs)
         printf("unpacks:   to %s in %llu entries\n", format_bytes(inspection->counts.bytes, text),
@@ -127,7 +127,7 @@ static void print_inspection(const struct inspection *inspection)
     if (image->kind == IMAGE_DIRECTORY)
         print_owners(inspection);
     if (image_is_packed(image))
-        tame_print(stdout, "prepared:  %s\n", inspection->prepared[0] ? inspection->prepared : "not yet");
+        sanitize_print(stdout, "prepared:  %s\n", inspection->prepared[0] ? inspection->prepared : "not yet");
 }
 
 static json_t *inspection_json(const struct inspection *inspection)
@@ -220,7 +220,7 @@ static void show_bar(void *arg, const struct rootfs_counts *done, const struct r
         return;
     bar->said_ms = now_ms;
     fputs("\r", stderr);
-    tame_print(stderr, "%.60s: ", bar->name);
+    sanitize_print(stderr, "%.60s: ", bar->name);
     if (bar->is_exact && total->bytes)
         fprintf(stderr, "%.0f %%, ", 100.0 * (double)done->bytes / (double)total->bytes);
     fprintf(stderr, "%llu entries, %s  ", (unsigned long long)done->entries,
@@ -328,7 +328,7 @@ static void print_row(const struct image_about *about)
     struct tm utc;
     gmtime_r(&at, &utc);
     strftime(used, sizeof(used), "%Y-%m-%d %H:%M", &utc);
-    tame_print(stdout, "%-12.12s  %-8s  %10s  %-16s  %-4s  %s\n", about->key, about->kind,
+    sanitize_print(stdout, "%-12.12s  %-8s  %10s  %-16s  %-4s  %s\n", about->key, about->kind,
                format_bytes(about->bytes, bytes), used, about->is_held ? "yes" : "", about->name);
 }
 

@@ -83,7 +83,7 @@ static void note_tier(struct worker_plan *plan, enum tier tier, const struct fai
     plan->sandbox = tier_word(tier);
     struct slice fits = text_cut(why->text, sizeof(plan->sandbox_why) - 1);
     snprintf(plan->sandbox_why, sizeof(plan->sandbox_why), "%.*s", SLICE_ARG(fits));
-    text_tame(plan->sandbox_why);
+    text_sanitize(plan->sandbox_why);
 }
 
 /* Where nothing can be made the worker works all the same: its jobs say why, and some need none. */

@@ -33,7 +33,7 @@ static void end(struct job *job, enum outcome outcome, enum fault fault, const c
                 va_list args)
 {
     vsnprintf(job->result.detail, sizeof(job->result.detail), format, args);
-    text_tame(job->result.detail);
+    text_sanitize(job->result.detail);
     job->result.outcome = outcome;
     job->result.fault = fault;
 }

@@ -113,7 +113,7 @@ void worker_watch_cache(struct worker *worker)
         return;
     struct slice fits = text_cut(fail.text, sizeof(worker->trouble) - 1);
     snprintf(worker->trouble, sizeof(worker->trouble), "%.*s", SLICE_ARG(fits));
-    text_tame(worker->trouble);
+    text_sanitize(worker->trouble);
     worker->trouble_until_ms = INT64_MAX;
     const bool is_ending = worker->state != WORKER_WORKING;
     worker->end = is_ending ? WORKER_STOPPED : WORKER_TO_BEGIN_ANEW;

@@ -49,7 +49,7 @@ bool result_encode(struct job *job, const char *worker, uint64_t token, uint64_t
     struct job_result *result = &job->result;
     struct msg_job_result message = {
         .worker = slice_from_str(worker), .job = job->start.job, .token = token, .ms = ms};
-    text_tame(result->detail);
+    text_sanitize(result->detail);
     put_end(&message, result);
     put_products(&message, result);
     struct refusal no;

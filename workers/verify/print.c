@@ -1,5 +1,5 @@
 /* print.c - findings in words, and as JSON. */
-#include "common/base/tame.h"
+#include "common/base/sanitize.h"
 #include "workers/verify/verify.h"
 
 typedef unsigned long long ull;
@@ -38,7 +38,7 @@ static void print_tally(const char *what, const struct tally *tally, FILE *out)
 void verify_print_wrong(const char *rollout, const struct findings *findings, FILE *out)
 {
     if (findings_errors(findings) > 0)
-        tame_print(out, "wrong in %llu places: %s: %s\n", (ull)findings_errors(findings), rollout, findings->first);
+        sanitize_print(out, "wrong in %llu places: %s: %s\n", (ull)findings_errors(findings), rollout, findings->first);
 }
 
 void verify_print(const struct findings *all, const struct verify_options *options, double seconds, FILE *out)
@@ -52,7 +52,7 @@ void verify_print(const struct findings *all, const struct verify_options *optio
     if (!options->once)
         print_tally("scored now and scored again", &all->again, out);
     if (all->worst.rollout[0])
-        tame_print(out, "  the furthest: %s, trace %zu, token %zu (id %u): recorded %.4f, scored %.4f\n",
+        sanitize_print(out, "  the furthest: %s, trace %zu, token %zu (id %u): recorded %.4f, scored %.4f\n",
                    all->worst.rollout, all->worst.trace, all->worst.at, all->worst.id, all->worst.recorded,
                    all->worst.scored);
     fprintf(out, "errors:\n");
@@ -61,7 +61,7 @@ void verify_print(const struct findings *all, const struct verify_options *optio
     if (all->unscored)
         fprintf(out, "%llu tokens could not be scored\n", (ull)all->unscored);
     if (all->first[0])
-        tame_print(out, "the first: %s\n", all->first);
+        sanitize_print(out, "the first: %s\n", all->first);
     enum verify_status status = findings_judge(all, options->tolerance);
     fprintf(out, "%s (a mean difference up to %g nats is), in %.1f s\n", verdict_of(status), options->tolerance, seconds);
 }

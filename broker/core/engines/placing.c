@@ -12,7 +12,7 @@
  * ProRL's heap does; hash is by the highest of the engines' weights for the rollout's name.
  */
 #include "broker/core/state.h"
-#include "common/base/chance.h"
+#include "common/base/prng.h"
 
 struct candidate {
     struct engine *engine;
@@ -86,7 +86,7 @@ static void gather(const struct core *core, const struct rollout *rollout,
 
 static uint64_t draw(struct core *core, uint64_t sides)
 {
-    return chance_next(&core->random) % sides;
+    return prng_next(&core->random) % sides;
 }
 
 static bool holds_kin(const struct rollout *rollout, const struct engine *engine)
@@ -160,11 +160,11 @@ static struct engine *by_round_robin(struct core *core, struct open_engines *ope
 
 static uint64_t weight_of(const struct engine *engine, const struct rollout *rollout)
 {
-    uint64_t hash = chance_mix(rollout->job.sample);
+    uint64_t hash = prng_mix(rollout->job.sample);
     for (const char *at = rollout->job.group->id; *at; at++)
-        hash = chance_mix(hash ^ (uint8_t)*at);
+        hash = prng_mix(hash ^ (uint8_t)*at);
     for (uint32_t i = 0; i < engine->url_len; i++)
-        hash = chance_mix(hash ^ (uint8_t)engine->url[i]);
+        hash = prng_mix(hash ^ (uint8_t)engine->url[i]);
     return hash;
 }
 

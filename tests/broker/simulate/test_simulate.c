@@ -12,7 +12,7 @@
 #include "broker/simulate/gauge.h"
 #include "broker/simulate/prefix.h"
 #include "broker/simulate/simulate.h"
-#include "common/base/chance.h"
+#include "common/base/prng.h"
 #include "common/base/clock.h"
 
 /* A fleet that is short of nothing: what a test wants short it takes away. */
@@ -236,7 +236,7 @@ static void an_agenda_gives_the_earliest_first(void **state)
     struct agenda agenda = {0};
     uint64_t chance = 7;
     for (uint32_t i = 0; i < 1000; i++)
-        assert_true(agenda_push(&agenda, (struct due){chance_uniform(&chance), i, 0}));
+        assert_true(agenda_push(&agenda, (struct due){prng_uniform(&prng), i, 0}));
     for (double before = 0; agenda.count; before = agenda_pop(&agenda).at)
         assert_true(agenda.items[0].at >= before);
     agenda_finish(&agenda);

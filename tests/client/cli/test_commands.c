@@ -158,7 +158,7 @@ static const char spice[] = "\x1b]0;t\x07\x1b]52;c;eA==\x1b\\\xc2\x9b" "2J\xe2\x
 static const char spice_shown[] = "?]0;t??]52;c;eA==?\\?2J???";
 
 /* Whether a byte of it is a control to some terminal; of the pieces of longer characters, C1's. */
-static void expect_tame(const char *text)
+static void expect_sanitized(const char *text)
 {
     for (const char *at = text; *at; at++) {
         const unsigned char c = (unsigned char)*at, next = (unsigned char)at[1];
@@ -173,7 +173,7 @@ static void expect_said_tame(struct fixture *f, const char *arguments, int statu
     char words[256];
     snprintf(words, sizeof(words), "%s%s", before, spice_shown);
     expect(f, arguments, status, words);
-    expect_tame(said(f));
+    expect_sanitized(said(f));
 }
 
 static void a_detail_of_several_lines_is_quoted(void **state)
@@ -208,7 +208,7 @@ static void nothing_of_others_steers_the_terminal(void **state)
     expect_said_tame(f, "submit tasks --stream train", 0, "warning: ");
     write_file("bad", "{\"task\": \"t\", \"prompt\": \"p\", \"\\u001b[2J\\u009b\": 1}\n");
     assert_int_not_equal(run(f, "submit bad --stream train"), 0);
-    expect_tame(said(f));
+    expect_sanitized(said(f));
 }
 
 static void a_status_steers_no_terminal(void **state)
@@ -225,11 +225,11 @@ static void a_status_steers_no_terminal(void **state)
     buffer_append(&json, "", 1);
     fake_set_status(f->broker, (const char *)json.data);
     expect(f, "status", 0, "health    ?[2J??\n          ?[2J??\n");
-    expect_tame(said(f));
+    expect_sanitized(said(f));
     expect(f, "engine list", 0, "?[2J??  0 rollouts");
-    expect_tame(said(f));
+    expect_sanitized(said(f));
     expect(f, "status --json", 0, "\"health\": \"\\u001b[2J\\u009b\\u202e\"");
-    expect_tame(said(f));
+    expect_sanitized(said(f));
     json_t *given = json_loads((const char *)json.data, 0, NULL), *got = json_loads(said(f), 0, NULL);
     assert_non_null(given);
     assert_true(json_equal(given, got));
@@ -246,7 +246,7 @@ static void json_of_a_trajectory_is_exact_and_steers_no_terminal(void **state)
     for (size_t i = 0; i < 2; i++) {
         json_error_t error;
         assert_int_equal(run(f, commands[i]), 0);
-        expect_tame(said(f));
+        expect_sanitized(said(f));
         json_t *json = json_loads(said(f), 0, &error);
         if (!json)
             fail_msg("%s: %s", error.text, said(f));

@@ -42,7 +42,7 @@ struct report {
 
 static void tell(struct report *report, enum check_name name, struct check_result *result)
 {
-    text_tame(result->text);
+    text_sanitize(result->text);
     const char *verdict = verdict_word(result->verdict);
     if (report->is_json)
         json_array_append_new(report->list,

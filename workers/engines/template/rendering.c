@@ -31,7 +31,7 @@ static bool has_mark(const struct mark *mark, struct slice text)
 static bool mark_choose(struct mark *ret, struct slice text)
 {
     uint8_t chance[MARK_LETTERS];
-    if (getrandom(chance, sizeof(chance), 0) != sizeof(chance))
+    if (getrandom(prng, sizeof(prng), 0) != sizeof(prng))
         return false;
     for (size_t i = 0; i < MARK_LETTERS; i++)
         ret->text[i] = (char)('A' + chance[i] % 26);

@@ -77,7 +77,7 @@ const char *probe_apptainer_reason(char *said)
     if (!last)
         return "it gave no reason";
     last[strcspn(last, "\n")] = '\0';
-    text_tame(last);
+    text_sanitize(last);
     return last;
 }
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/tame.h"
+#include "common/base/sanitize.h"
 #include "workers/runtime/offload.h"
 #include "workers/tools/edit/edit_file.h"
 
@@ -93,7 +93,7 @@ static void append_line(struct buffer *out, const char *path, const char *mark)
     size_t at = out->len;
     buffer_printf(out, "%s%s", path, mark);
     if (!out->failed)
-        out->len = at + tame((char *)out->data + at, out->len - at, false);
+        out->len = at + sanitize((char *)out->data + at, out->len - at, false);
     buffer_append_str(out, "\n");
 }
 

@@ -56,7 +56,7 @@ int apptainer_ask(const char *const *arguments, char *ret, size_t size, struct f
         return fail_set(fail, -error, "fork: %s", strerror(error));
     apptainer_read_said(from, ret, size);
     ret[strcspn(ret, "\n")] = '\0';
-    text_tame(ret);
+    text_sanitize(ret);
     if (waitpid(pid, &status, WNOHANG) == 0) { /* its end of the pipe may be closed before it ends */
         kill(pid, SIGKILL);
         waitpid(pid, &status, 0);

@@ -1,4 +1,4 @@
-#include "common/base/tame.h"
+#include "common/base/sanitize.h"
 
 #include <stdlib.h>
 
@@ -24,7 +24,7 @@ static bool does_steer(uint32_t character)
     return false;
 }
 
-size_t tame_next(struct slice text, uint32_t *ret_steers)
+size_t sanitize_next(struct slice text, uint32_t *ret_steers)
 {
     static const uint8_t leading[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
     *ret_steers = NO_CHARACTER;
@@ -47,13 +47,13 @@ static size_t plain_prefix(struct slice text)
     return len;
 }
 
-size_t tame(char *text, size_t len, bool keeps_lines)
+size_t sanitize(char *text, size_t len, bool keeps_lines)
 {
     struct slice rest = slice_of(text, len);
     char *to = text;
     while (rest.len > 0) {
         uint32_t steers = 0;
-        const size_t plain = plain_prefix(rest), size = plain ? plain : tame_next(rest, &steers);
+        const size_t plain = plain_prefix(rest), size = plain ? plain : sanitize_next(rest, &steers);
         const bool stays = steers == 0 || (keeps_lines && (steers == '\n' || steers == '\t'));
         if (stays)
             memmove(to, rest.data, size);
@@ -65,7 +65,7 @@ size_t tame(char *text, size_t len, bool keeps_lines)
     return (size_t)(to - text);
 }
 
-void tame_vprint(FILE *out, const char *format, va_list args)
+void sanitize_vprint(FILE *out, const char *format, va_list args)
 {
     char *text;
     int len = vasprintf(&text, format, args);
@@ -73,14 +73,14 @@ void tame_vprint(FILE *out, const char *format, va_list args)
         fputs("(out of memory)", out);
         return;
     }
-    fwrite(text, 1, tame(text, (size_t)len, true), out);
+    fwrite(text, 1, sanitize(text, (size_t)len, true), out);
     free(text);
 }
 
-void tame_print(FILE *out, const char *format, ...)
+void sanitize_print(FILE *out, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    tame_vprint(out, format, args);
+    sanitize_vprint(out, format, args);
     va_end(args);
 }

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "common/base/log.h"
-#include "common/base/tame.h"
+#include "common/base/sanitize.h"
 
 static const struct {
     const char *name, *given, *shown;
@@ -40,17 +40,17 @@ static void what_steers_is_shown_as_a_question_mark(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
         char *text = strdup(texts[i].given);
-        size_t len = tame(text, strlen(text), false);
+        size_t len = sanitize(text, strlen(text), false);
         if (len != strlen(texts[i].shown) || memcmp(text, texts[i].shown, len) != 0)
             fail_msg("%s: '%.*s'", texts[i].name, (int)len, text);
         free(text);
     }
     char lines[] = "a\tb\nc\r", zero[] = {'a', 0, 'b'};
-    assert_int_equal(tame(lines, 6, true), 6);
+    assert_int_equal(sanitize(lines, 6, true), 6);
     assert_string_equal(lines, "a\tb\nc?");
-    assert_int_equal(tame(lines, 6, false), 6);
+    assert_int_equal(sanitize(lines, 6, false), 6);
     assert_string_equal(lines, "a?b?c?");
-    assert_int_equal(tame(zero, 3, true), 3);
+    assert_int_equal(sanitize(zero, 3, true), 3);
     assert_memory_equal(zero, "a?b", 3);
 }
 
@@ -65,7 +65,7 @@ static void no_character_at_all_becomes_a_control(void **state)
         const size_t size = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
         char text[4];
         memcpy(text, bytes, 4);
-        const size_t len = tame(text, size, false);
+        const size_t len = sanitize(text, size, false);
         const bool is_control = c < 0x20 || (c >= 0x7f && c < 0xa0);
         assert_true(!is_control || (len == 1 && *text == '?'));
         assert_true(c < 0xa0 || len == size || (size_t)(text[0] == '?') == 1);
@@ -118,7 +118,7 @@ static void a_log_line_is_one_line_and_steers_nothing(void **state)
 
 static void print_attack(void)
 {
-    tame_print(stderr, "%s|%.3s\n", "a\x1b[31m\n", "b\xe2\x80\xae");
+    sanitize_print(stderr, "%s|%.3s\n", "a\x1b[31m\n", "b\xe2\x80\xae");
     fflush(stderr);
 }
 
