@@ -6,14 +6,14 @@
 
 /* A turn of a trace, for the words of a finding. */
 struct place {
-    const struct given *given;
+    const struct sample *given;
     size_t trace;
     const struct record_turn *turn;
-    struct findings *findings;
+    struct report *report;
 };
 
 #define NOTE(place, error, count, format, ...)                                                     \
-    findings_note((place)->findings, &(place)->findings->error, count,                             \
+    report_note((place)->report, &(place)->report->error, count,                             \
                   "%s, trace %zu, turn at %u: " format, (place)->given->rollout, (place)->trace,  \
                   (place)->turn->offset, ##__VA_ARGS__)
 
@@ -89,10 +89,10 @@ static void check_said(const struct verify_engine *engine, const struct record_t
         NOTE(place, counts, 1, "%u of %u prompt tokens were cached", turn->cached_tokens,
              turn->prompt_tokens);
     check_ends(engine, trace, place);
-    place->findings->turns++;
-    place->findings->sampled += turn->length;
-    place->findings->prompt_tokens += turn->prompt_tokens;
-    place->findings->cached_tokens += turn->cached_tokens;
+    place->report->turns++;
+    place->report->sampled += turn->length;
+    place->report->prompt_tokens += turn->prompt_tokens;
+    place->report->cached_tokens += turn->cached_tokens;
 }
 
 static void check_given(const struct record_trace *trace, const struct place *place)
@@ -111,8 +111,8 @@ static void check_given(const struct record_trace *trace, const struct place *pl
 
 /* ---- a trace ------------------------------------------------------------------------------------ */
 
-static void check_trace(const struct verify_engine *engine, const struct given *given, size_t which,
-                        struct findings *ret)
+static void check_trace(const struct verify_engine *engine, const struct sample *given, size_t which,
+                        struct report *ret)
 {
     const struct record_trace *trace = &given->record.traces[which];
     uint64_t covered = 0;
@@ -131,13 +131,13 @@ static void check_trace(const struct verify_engine *engine, const struct given *
         else
             check_given(trace, &place);
     }
-    findings_note(ret, &ret->counts, covered != trace->token_count,
+    report_note(ret, &ret->counts, covered != trace->token_count,
                   "%s, trace %zu: its turns do not cover it", given->rollout, which);
-    findings_note(ret, &ret->breaks, which > 0 && !trace->reason[0],
+    report_note(ret, &ret->breaks, which > 0 && !trace->reason[0],
                   "%s, trace %zu: it starts without a reason", given->rollout, which);
 }
 
-int checks_run(struct verify_engine *engine, const struct given *given, struct findings *ret,
+int checks_run(struct verify_engine *engine, const struct sample *given, struct report *ret,
                struct fail *fail)
 {
     for (size_t i = 0; i < given->record.trace_count; i++) {
@@ -149,8 +149,8 @@ int checks_run(struct verify_engine *engine, const struct given *given, struct f
     return 0;
 }
 
-bool checks_are_ours(const struct verify_engine *engine, const struct given *given, size_t which,
-                     struct findings *ret)
+bool checks_are_ours(const struct verify_engine *engine, const struct sample *given, size_t which,
+                     struct report *ret)
 {
     const struct record_trace *trace = &given->record.traces[which];
     const struct {
@@ -163,7 +163,7 @@ bool checks_are_ours(const struct verify_engine *engine, const struct given *giv
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         if (!*rows[i].found || strcmp(rows[i].found, rows[i].wanted) == 0)
             continue;
-        findings_note(ret, &ret->strangers, 1, "%s, trace %zu: its %s is %s, the engine's %s",
+        report_note(ret, &ret->strangers, 1, "%s, trace %zu: its %s is %s, the engine's %s",
                       given->rollout, which, rows[i].what, rows[i].found, rows[i].wanted);
         return false;
     }

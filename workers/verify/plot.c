@@ -13,12 +13,12 @@ static const struct {
     const char *colour, *what;
 } kinds[] = {{"#2b6cb0", "recorded and scored now"}, {"#dd9a3c", "scored now and scored again"}};
 
-static double share_of(const struct tally *tally, size_t bar)
+static double share_of(const struct histogram *tally, size_t bar)
 {
     return tally->count ? (double)tally->bars[bar] / (double)tally->count : 0;
 }
 
-static double highest_share(const struct findings *all)
+static double highest_share(const struct report *all)
 {
     double highest = 0;
     for (size_t i = 0; i < TALLY_BARS; i++)
@@ -54,7 +54,7 @@ static void draw_axes(double end, FILE *out)
             LEFT + (int)PLOT_WIDTH / 2, HEIGHT - 12);
 }
 
-static void draw_bars(const struct tally *tally, size_t kind, double end, FILE *out)
+static void draw_bars(const struct histogram *tally, size_t kind, double end, FILE *out)
 {
     double step = PLOT_WIDTH / TALLY_BARS, width = step * 0.42;
     for (size_t i = 0; i < TALLY_BARS; i++) {
@@ -66,15 +66,15 @@ static void draw_bars(const struct tally *tally, size_t kind, double end, FILE *
     }
 }
 
-static void draw_legend(const struct tally *tally, size_t kind, FILE *out)
+static void draw_legend(const struct histogram *tally, size_t kind, FILE *out)
 {
     double y = 40 + 18 * (double)kind;
     fprintf(out, "<rect x='%d' y='%.1f' width='12' height='12' fill='%s'/>\n", LEFT, y - 10, kinds[kind].colour);
     fprintf(out, "<text x='%d' y='%.1f'>%s: mean %.3g, greatest %.3g</text>\n", LEFT + 18, y, kinds[kind].what,
-            tally_mean(tally), tally->max);
+            histogram_mean(tally), tally->max);
 }
 
-void verify_plot(const struct findings *all, FILE *out)
+void verify_plot(const struct report *all, FILE *out)
 {
     double end = axis_end(highest_share(all));
     fprintf(out, "<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%d' viewBox='0 0 %d %d' "
@@ -83,7 +83,7 @@ void verify_plot(const struct findings *all, FILE *out)
     fprintf(out, "<text x='%d' y='20' font-size='15'>%llu sampled tokens of %llu trajectories</text>\n", LEFT,
             (unsigned long long)all->differences.count, (unsigned long long)all->trajectories);
     draw_axes(end, out);
-    const struct tally *tallies[] = {&all->differences, &all->again};
+    const struct histogram *tallies[] = {&all->differences, &all->again};
     for (size_t i = 0; i < 2; i++) {
         if (tallies[i]->count == 0)
             continue;

@@ -8,13 +8,13 @@ static const struct {
     const char *name, *doc;
     size_t offset;
 } errors[] = {
-#define X(name, doc) {#name, doc, offsetof(struct findings, name)},
+#define X(name, doc) {#name, doc, offsetof(struct report, name)},
     VERIFY_ERRORS(X)
 #undef X
 };
 enum { ERRORS = sizeof(errors) / sizeof(*errors) };
 
-static uint64_t error_count(const struct findings *findings, size_t which)
+static uint64_t error_count(const struct report *report, size_t which)
 {
     return *(const uint64_t *)((const char *)findings + errors[which].offset);
 }
@@ -29,19 +29,19 @@ static double percent(uint64_t part, uint64_t whole)
     return whole ? 100 * (double)part / (double)whole : 0;
 }
 
-static void print_tally(const char *what, const struct tally *tally, FILE *out)
+static void print_tally(const char *what, const struct histogram *tally, FILE *out)
 {
-    fprintf(out, "  %-34s mean %.3g nats, greatest %.3g, of %llu tokens\n", what, tally_mean(tally),
+    fprintf(out, "  %-34s mean %.3g nats, greatest %.3g, of %llu tokens\n", what, histogram_mean(tally),
             tally->max, (ull)tally->count);
 }
 
-void verify_print_wrong(const char *rollout, const struct findings *findings, FILE *out)
+void verify_print_wrong(const char *rollout, const struct report *report, FILE *out)
 {
-    if (findings_errors(findings) > 0)
-        sanitize_print(out, "wrong in %llu places: %s: %s\n", (ull)findings_errors(findings), rollout, findings->first);
+    if (report_errors(report) > 0)
+        sanitize_print(out, "wrong in %llu places: %s: %s\n", (ull)report_errors(report), rollout, report->first);
 }
 
-void verify_print(const struct findings *all, const struct verify_options *options, double seconds, FILE *out)
+void verify_print(const struct report *all, const struct verify_options *options, double seconds, FILE *out)
 {
     fprintf(out, "%llu trajectories: %llu traces (%llu begun anew, with a reason), %llu sampled turns, %llu sampled tokens\n",
             (ull)all->trajectories, (ull)all->traces, (ull)all->new_traces, (ull)all->turns, (ull)all->sampled);
@@ -62,14 +62,14 @@ void verify_print(const struct findings *all, const struct verify_options *optio
         fprintf(out, "%llu tokens could not be scored\n", (ull)all->unscored);
     if (all->first[0])
         sanitize_print(out, "the first: %s\n", all->first);
-    enum verify_status status = findings_judge(all, options->tolerance);
+    enum verify_status status = report_judge(all, options->tolerance);
     fprintf(out, "%s (a mean difference up to %g nats is), in %.1f s\n", verdict_of(status), options->tolerance, seconds);
 }
 
-static void json_tally(const char *name, const struct tally *tally, FILE *out)
+static void json_tally(const char *name, const struct histogram *tally, FILE *out)
 {
     fprintf(out, ", \"%s\": {\"tokens\": %llu, \"mean\": %.9g, \"max\": %.9g}", name, (ull)tally->count,
-            tally_mean(tally), tally->max);
+            histogram_mean(tally), tally->max);
 }
 
 /* What steers a terminal has no place in JSON either: the words are our own but for names. */
@@ -92,30 +92,30 @@ static void json_worst(const struct worst *worst, FILE *out)
             worst->trace, worst->at, worst->id, worst->recorded, worst->scored);
 }
 
-void verify_print_json(const char *rollout, const struct findings *findings, const struct verify_options *options, FILE *out)
+void verify_print_json(const char *rollout, const struct report *report, const struct verify_options *options, FILE *out)
 {
     if (rollout) {
         fputs("{\"rollout\": ", out);
         json_words(rollout, out);
     } else {
         fprintf(out, "{\"verdict\": \"%s\", \"tolerance\": %g, \"trajectories\": %llu",
-                verdict_of(findings_judge(findings, options->tolerance)), options->tolerance, (ull)findings->trajectories);
+                verdict_of(report_judge(report, options->tolerance)), options->tolerance, (ull)findings->trajectories);
     }
     fprintf(out, ", \"traces\": %llu, \"new_traces\": %llu, \"turns\": %llu, \"sampled\": %llu, \"unscored\": %llu",
             (ull)findings->traces, (ull)findings->new_traces, (ull)findings->turns, (ull)findings->sampled,
             (ull)findings->unscored);
     fprintf(out, ", \"prompt_tokens\": %llu, \"cached_tokens\": %llu", (ull)findings->prompt_tokens,
             (ull)findings->cached_tokens);
-    json_tally("recorded", &findings->differences, out);
+    json_tally("recorded", &report->differences, out);
     if (!options->once)
-        json_tally("again", &findings->again, out);
-    if (findings->worst.rollout[0])
-        json_worst(&findings->worst, out);
+        json_tally("again", &report->again, out);
+    if (report->worst.rollout[0])
+        json_worst(&report->worst, out);
     fputs(", \"errors\": {", out);
     for (size_t i = 0; i < ERRORS; i++)
-        fprintf(out, "%s\"%s\": %llu", i ? ", " : "", errors[i].name, (ull)error_count(findings, i));
+        fprintf(out, "%s\"%s\": %llu", i ? ", " : "", errors[i].name, (ull)error_count(report, i));
     fputs("}, \"first\": ", out);
-    json_words(findings->first, out);
+    json_words(report->first, out);
     fputs("}\n", out);
     fflush(out);
 }

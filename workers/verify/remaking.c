@@ -282,8 +282,8 @@ static void take_messages(const struct record *record, size_t which, struct rema
     ret->from = which > 0 ? before + 1 : 0;
 }
 
-static int check_turn(struct remaking *turn, const struct given *given, size_t trace, bool is_prompt,
-                      struct findings *ret, struct fail *fail)
+static int check_turn(struct remaking *turn, const struct sample *given, size_t trace, bool is_prompt,
+                      struct report *ret, struct fail *fail)
 {
     bool is_made = false;
     char wanted[32] = "nothing";
@@ -294,17 +294,17 @@ static int check_turn(struct remaking *turn, const struct given *given, size_t t
     if (turn->off_wanted != UINT32_MAX)
         snprintf(wanted, sizeof(wanted), "%u", turn->off_wanted);
     if (turn->is_off)
-        findings_note(ret, &ret->altered, 1, "%s, trace %zu, token %zu: %u, where template and messages have %s",
+        report_note(ret, &ret->altered, 1, "%s, trace %zu, token %zu: %u, where template and messages have %s",
                       given->rollout, trace, turn->offset + turn->off_at,
                       turn->off_at < turn->count ? turn->ids[turn->offset + turn->off_at] : 0, wanted);
     else
-        findings_note(ret, &ret->altered, 1,
+        report_note(ret, &ret->altered, 1,
                       "%s, trace %zu, turn at %zu: its ids do not say what its messages say", given->rollout,
                       trace, turn->offset);
     return 0;
 }
 
-int remaking_run(struct verify_engine *engine, const struct given *given, size_t trace, struct findings *ret,
+int remaking_run(struct verify_engine *engine, const struct sample *given, size_t trace, struct report *ret,
                  struct fail *fail)
 {
     const struct record *record = &given->record;

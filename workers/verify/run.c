@@ -17,7 +17,7 @@ struct verification {
     struct loop *loop;
     struct loop_timer *progress;
     struct verify_engine engine;
-    struct findings all;
+    struct report all;
     uint64_t line, lanes, done; /* done: tokens scored, a second time included */
     int64_t began_ms;
     bool at_end;
@@ -26,7 +26,7 @@ struct verification {
 
 /* ---- one trajectory ------------------------------------------------------------------------ */
 
-static int take_one(struct verification *all, const struct given *given, struct findings *ret,
+static int take_one(struct verification *all, const struct sample *given, struct report *ret,
                     struct fail *fail)
 {
     int error = checks_run(&all->engine, given, ret, fail);
@@ -38,23 +38,23 @@ static int take_one(struct verification *all, const struct given *given, struct 
 /* The next line; false at the file's end, or where nothing more can be done. */
 static bool take_next(struct verification *all)
 {
-    struct given given;
+    struct sample given;
     struct fail fail = {0};
-    int got = all->at_end ? 0 : given_next(all->file, &all->line, &given, &fail);
+    int got = all->at_end ? 0 : sample_next(all->file, &all->line, &given, &fail);
     if (got == 0) {
         all->at_end = true;
         return false;
     }
-    struct findings findings = {.trajectories = 1};
+    struct report findings = {.trajectories = 1};
     if (got == -EINVAL)
-        findings_note(&findings, &findings.damaged, 1, "%s: %s", given.rollout, fail.text);
-    int error = got == -EINVAL ? 0 : got < 0 ? got : take_one(all, &given, &findings, &fail);
+        report_note(&report, &report.damaged, 1, "%s: %s", given.rollout, fail.text);
+    int error = got == -EINVAL ? 0 : got < 0 ? got : take_one(all, &given, &report, &fail);
     if (all->options->json)
-        verify_print_json(given.rollout, &findings, all->options, all->out);
+        verify_print_json(given.rollout, &report, all->options, all->out);
     else
-        verify_print_wrong(given.rollout, &findings, all->out);
-    findings_join(&all->all, &findings);
-    given_finish(&given);
+        verify_print_wrong(given.rollout, &report, all->out);
+    report_join(&all->all, &report);
+    sample_finish(&given);
     if (error < 0 && all->why.code == 0)
         all->why = fail;
     all->at_end |= error < 0;
@@ -135,7 +135,7 @@ static int run_lanes(struct verification *all, struct fail *fail)
     return fail->code;
 }
 
-static bool draw(const struct findings *all, const char *path)
+static bool draw(const struct report *all, const char *path)
 {
     AUTO_FCLOSE FILE *file = fopen(path, "w");
     if (file)
@@ -165,6 +165,6 @@ enum verify_status verify_run(const struct verify_options *options, FILE *out)
     else
         verify_print(&all.all, options, (double)(clock_ms() - all.began_ms) / 1000, out);
     bool drawn = !options->plot || draw(&all.all, options->plot);
-    enum verify_status status = findings_judge(&all.all, options->tolerance);
+    enum verify_status status = report_judge(&all.all, options->tolerance);
     return status == VERIFY_GOOD && (error < 0 || !drawn) ? VERIFY_UNSCORED : status;
 }

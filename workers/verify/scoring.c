@@ -83,14 +83,14 @@ static int nearest_score(const struct scores *scores, size_t at, double most, do
     return 0;
 }
 
-static void note_worst(struct findings *ret, const struct worst *one)
+static void note_worst(struct report *ret, const struct worst *one)
 {
     if (worst_difference(one) > worst_difference(&ret->worst))
         ret->worst = *one;
 }
 
-static int judge_token(const struct scores *scores, const struct given *given, size_t trace, size_t at,
-                       double most, struct findings *ret, struct fail *fail)
+static int judge_token(const struct scores *scores, const struct sample *given, size_t trace, size_t at,
+                       double most, struct report *ret, struct fail *fail)
 {
     const uint32_t id = scores->trace->token_ids[at];
     const double recorded = scores->trace->logprobs[at], first = scores->first[at];
@@ -101,43 +101,43 @@ static int judge_token(const struct scores *scores, const struct given *given, s
     struct worst one = {.trace = trace, .at = at, .id = id, .recorded = recorded, .scored = nearest};
     memcpy(one.rollout, given->rollout, sizeof(one.rollout));
     note_worst(ret, &one);
-    findings_note(ret, &ret->off, fabs(nearest - recorded) > most,
+    report_note(ret, &ret->off, fabs(nearest - recorded) > most,
                   "%s, trace %zu, token %zu (id %u): recorded %.4f, scored %.4f (up to %.3g apart is good)",
                   given->rollout, trace, at, id, recorded, nearest, most);
     return 0;
 }
 
 /* Every token, and their mean: of few tokens one may be as far off as one alone may. */
-static int judge(const struct scores *scores, const struct given *given, size_t trace, struct findings *ret,
+static int judge(const struct scores *scores, const struct sample *given, size_t trace, struct report *ret,
                  struct fail *fail)
 {
     const struct record_trace *record = scores->trace;
-    struct tally differences = {0}, again = {0};
+    struct histogram differences = {0}, again = {0};
     for (size_t i = 0; i < record->token_count; i++) {
         if (!scores->wanted[i])
             continue;
-        tally_add(&differences, record->logprobs[i], scores->first[i]);
+        histogram_add(&differences, record->logprobs[i], scores->first[i]);
         if (scores->again)
-            tally_add(&again, scores->first[i], scores->again[i]);
+            histogram_add(&again, scores->first[i], scores->again[i]);
     }
     const double token = farther(scores->options->token_tolerance, NOISE_FACTOR * again.max);
-    const double mean = farther(scores->options->tolerance, NOISE_FACTOR * tally_mean(&again)) +
+    const double mean = farther(scores->options->tolerance, NOISE_FACTOR * histogram_mean(&again)) +
                         scores->options->token_tolerance / (double)differences.count;
-    tally_join(&ret->differences, &differences);
-    tally_join(&ret->again, &again);
+    histogram_join(&ret->differences, &differences);
+    histogram_join(&ret->again, &again);
     int error = 0;
     for (size_t i = 0; i < record->token_count && error == 0; i++)
         if (scores->wanted[i])
             error = judge_token(scores, given, trace, i, token, ret, fail);
-    findings_note(ret, &ret->drifted, error == 0 && tally_mean(&differences) > mean,
+    report_note(ret, &ret->drifted, error == 0 && histogram_mean(&differences) > mean,
                   "%s, trace %zu: its %llu tokens are %.3g nats off on average (up to %.3g is good)",
-                  given->rollout, trace, (unsigned long long)differences.count, tally_mean(&differences), mean);
+                  given->rollout, trace, (unsigned long long)differences.count, histogram_mean(&differences), mean);
     return error;
 }
 
-static int score_trace(struct verify_engine *engine, const struct given *given, size_t trace,
+static int score_trace(struct verify_engine *engine, const struct sample *given, size_t trace,
                        const uint8_t *wanted, const struct verify_options *options, uint64_t *done,
-                       struct findings *ret, struct fail *fail)
+                       struct report *ret, struct fail *fail)
 {
     const struct record_trace *record = &given->record.traces[trace];
     AUTO_FREE float *first = calloc(record->token_count, sizeof(*first));
@@ -158,9 +158,9 @@ static int score_trace(struct verify_engine *engine, const struct given *given, 
 }
 
 /* What was given, and what was sampled after it. */
-static int check_trace(struct verify_engine *engine, const struct given *given, size_t trace,
+static int check_trace(struct verify_engine *engine, const struct sample *given, size_t trace,
                        const uint8_t *wanted, const struct verify_options *options, uint64_t *done,
-                       struct findings *ret, struct fail *fail)
+                       struct report *ret, struct fail *fail)
 {
     if (!checks_are_ours(engine, given, trace, ret))
         return fail_set(fail, -EINVAL, "it is of another model");
@@ -169,16 +169,16 @@ static int check_trace(struct verify_engine *engine, const struct given *given, 
 }
 
 /* Ends what is told of one trace: it counts as unscored. Negative where the engine is at fault. */
-static int pass_over(const struct given *given, size_t trace, uint64_t tokens, int error,
-                     const struct fail *why, struct findings *ret, struct fail *fail)
+static int pass_over(const struct sample *given, size_t trace, uint64_t tokens, int error,
+                     const struct fail *why, struct report *ret, struct fail *fail)
 {
-    findings_note(ret, &ret->unscored, tokens, "%s, trace %zu cannot be scored: %s", given->rollout,
+    report_note(ret, &ret->unscored, tokens, "%s, trace %zu cannot be scored: %s", given->rollout,
                   trace, why->text);
     return error == -E2BIG || error == -EINVAL ? 0 : fail_set(fail, error, "%s", why->text);
 }
 
-int scoring_run(struct verify_engine *engine, const struct given *given,
-                const struct verify_options *options, uint64_t *done, struct findings *ret,
+int scoring_run(struct verify_engine *engine, const struct sample *given,
+                const struct verify_options *options, uint64_t *done, struct report *ret,
                 struct fail *fail)
 {
     int error = 0;

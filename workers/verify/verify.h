@@ -28,18 +28,18 @@ struct verify_options {
     bool once, json, help;
 };
 
-/* ---- differences (tally.c) ------------------------------------------------------------- */
+/* ---- differences (histogram.c) ------------------------------------------------------------- */
 
 /* Bars are a quarter of a decade wide, from 1e-7 nats on; the first holds what is smaller. */
 enum { TALLY_BARS_A_DECADE = 4, TALLY_FIRST_DECADE = -7, TALLY_BARS = 1 + 8 * TALLY_BARS_A_DECADE };
 
-struct tally {
+struct histogram {
     uint64_t count, bars[TALLY_BARS];
     double sum, max; /* of absolute differences */
 };
-void tally_add(struct tally *tally, double one, double other);
-void tally_join(struct tally *tally, const struct tally *more);
-double tally_mean(const struct tally *tally); /* 0 of none */
+void histogram_add(struct histogram *tally, double one, double other);
+void histogram_join(struct histogram *tally, const struct histogram *more);
+double histogram_mean(const struct histogram *tally); /* 0 of none */
 
 /* ---- findings ---------------------------------------------------------------------------- */
 
@@ -64,7 +64,7 @@ struct worst {
     double recorded, scored; /* scored: of all its scores the nearest */
 };
 
-struct findings {
+struct report {
     uint64_t trajectories, traces, turns, sampled; /* turns: of the assistant */
     uint64_t new_traces; /* beyond each first, with a reason */
     uint64_t unscored;   /* tokens */
@@ -72,29 +72,29 @@ struct findings {
 #define X(name, doc) uint64_t name;
     VERIFY_ERRORS(X)
 #undef X
-    struct tally differences; /* recorded and scored */
-    struct tally again;       /* scored and scored again */
+    struct histogram differences; /* recorded and scored */
+    struct histogram again;       /* scored and scored again */
     struct worst worst;       /* rollout "": none was scored */
     char first[640];          /* the first error, or why it is not scored, in words */
 };
 double worst_difference(const struct worst *worst); /* -1: none was scored */
-void findings_join(struct findings *all, const struct findings *more);
-uint64_t findings_errors(const struct findings *findings);
-/* Counts one of `error`, a member of *findings; the first is told in words. */
-void findings_note(struct findings *findings, uint64_t *error, uint64_t count, const char *format, ...)
+void report_join(struct report *all, const struct report *more);
+uint64_t report_errors(const struct report *report);
+/* Counts one of `error`, a member of *report; the first is told in words. */
+void report_note(struct report *report, uint64_t *error, uint64_t count, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-enum verify_status findings_judge(const struct findings *findings, double tolerance);
+enum verify_status report_judge(const struct report *report, double tolerance);
 
-/* ---- reading (given.c) --------------------------------------------------------------------- */
+/* ---- reading (sample.c) --------------------------------------------------------------------- */
 
 /* A line of `sluice watch --json` or `sluice submit --out`. Lengths agree; nothing else is sure. */
-struct given {
+struct sample {
     char rollout[300];
     struct record record;
 };
-/* 1 with a trajectory, 0 at the end, -EINVAL for a line that is none (given_finish after each). */
-int given_next(FILE *file, uint64_t *line, struct given *ret, struct fail *fail);
-void given_finish(struct given *given);
+/* 1 with a trajectory, 0 at the end, -EINVAL for a line that is none (sample_finish after each). */
+int sample_next(FILE *file, uint64_t *line, struct sample *ret, struct fail *fail);
+void sample_finish(struct sample *given);
 
 /* ---- checks (checks.c) ----------------------------------------------------------------------- */
 
@@ -104,30 +104,30 @@ struct verify_engine { /* what the engine says of itself, and what was learnt of
     struct tokens ends; /* ids that end a turn */
 };
 /* Awaits: asks the engine about ids that it has not been asked about. */
-int checks_run(struct verify_engine *engine, const struct given *given, struct findings *ret, struct fail *fail);
+int checks_run(struct verify_engine *engine, const struct sample *given, struct report *ret, struct fail *fail);
 /* Whether the trace is of this engine's model; else counted. */
-bool checks_are_ours(const struct verify_engine *engine, const struct given *given, size_t trace, struct findings *ret);
+bool checks_are_ours(const struct verify_engine *engine, const struct sample *given, size_t trace, struct report *ret);
 
 /* ---- what was given (remaking.c) ------------------------------------------------------------------ */
 
 /* Awaits. Each given turn that is not what the engine makes of the messages is counted as altered. */
-int remaking_run(struct verify_engine *engine, const struct given *given, size_t trace, struct findings *ret,
+int remaking_run(struct verify_engine *engine, const struct sample *given, size_t trace, struct report *ret,
                  struct fail *fail);
 
 /* ---- scoring (scoring.c) ------------------------------------------------------------------------ */
 
 /* Awaits. What cannot be scored is counted as unscored; negative only where nothing more can be. */
-int scoring_run(struct verify_engine *engine, const struct given *given, const struct verify_options *options,
-                uint64_t *done, struct findings *ret, struct fail *fail);
+int scoring_run(struct verify_engine *engine, const struct sample *given, const struct verify_options *options,
+                uint64_t *done, struct report *ret, struct fail *fail);
 
 /* ---- telling (print.c, plot.c) -------------------------------------------------------------------- */
 
 /* A line, where the trajectory has an error: its first. */
-void verify_print_wrong(const char *rollout, const struct findings *findings, FILE *out);
-void verify_print(const struct findings *all, const struct verify_options *options, double seconds, FILE *out);
+void verify_print_wrong(const char *rollout, const struct report *report, FILE *out);
+void verify_print(const struct report *all, const struct verify_options *options, double seconds, FILE *out);
 /* One line; `rollout` NULL: the totals. */
-void verify_print_json(const char *rollout, const struct findings *findings, const struct verify_options *options, FILE *out);
-void verify_plot(const struct findings *all, FILE *out);
+void verify_print_json(const char *rollout, const struct report *report, const struct verify_options *options, FILE *out);
+void verify_plot(const struct report *all, FILE *out);
 
 /* ---- all of it (run.c) ------------------------------------------------------------------------------ */
 

@@ -1,4 +1,4 @@
-/* given.c - trajectories as `sluice` writes them: a JSON object a line. */
+/* sample.c - trajectories as `sluice` writes them: a JSON object a line. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -152,7 +152,7 @@ static int read_messages(const json_t *list, struct record *record, struct fail 
 
 /* ---- a line ------------------------------------------------------------------------------------- */
 
-static int read_trajectory(const json_t *json, struct given *ret, struct fail *fail)
+static int read_trajectory(const json_t *json, struct sample *ret, struct fail *fail)
 {
     struct record *record = &ret->record;
     const json_t *traces = json_object_get(json, "traces"), *trace;
@@ -183,10 +183,10 @@ static bool read_line(FILE *file, struct buffer *ret)
     return c != EOF || len > 0;
 }
 
-int given_next(FILE *file, uint64_t *line, struct given *ret, struct fail *fail)
+int sample_next(FILE *file, uint64_t *line, struct sample *ret, struct fail *fail)
 {
     AUTO_BUFFER text = {0};
-    *ret = (struct given){0};
+    *ret = (struct sample){0};
     record_init(&ret->record);
     if (!read_line(file, &text))
         return ferror(file) ? fail_set(fail, -EIO, "the file cannot be read to its end") : 0;
@@ -202,7 +202,7 @@ int given_next(FILE *file, uint64_t *line, struct given *ret, struct fail *fail)
     return error < 0 ? error : 1;
 }
 
-void given_finish(struct given *given)
+void sample_finish(struct sample *given)
 {
     record_finish(&given->record);
 }

@@ -12,7 +12,7 @@ static size_t bar_of(double difference)
     return bar < TALLY_BARS ? bar : TALLY_BARS - 1;
 }
 
-void tally_add(struct tally *tally, double one, double other)
+void histogram_add(struct histogram *tally, double one, double other)
 {
     double difference = fabs(one - other);
     tally->count++;
@@ -21,7 +21,7 @@ void tally_add(struct tally *tally, double one, double other)
     tally->bars[bar_of(difference)]++;
 }
 
-void tally_join(struct tally *tally, const struct tally *more)
+void histogram_join(struct histogram *tally, const struct histogram *more)
 {
     tally->count += more->count;
     tally->sum += more->sum;
@@ -30,7 +30,7 @@ void tally_join(struct tally *tally, const struct tally *more)
         tally->bars[i] += more->bars[i];
 }
 
-double tally_mean(const struct tally *tally)
+double histogram_mean(const struct histogram *tally)
 {
     return tally->count ? tally->sum / (double)tally->count : 0;
 }
@@ -40,7 +40,7 @@ double worst_difference(const struct worst *worst)
     return worst->rollout[0] ? fabs(worst->recorded - worst->scored) : -1;
 }
 
-void findings_join(struct findings *all, const struct findings *more)
+void report_join(struct report *all, const struct report *more)
 {
     if (worst_difference(&more->worst) > worst_difference(&all->worst))
         all->worst = more->worst;
@@ -55,37 +55,37 @@ void findings_join(struct findings *all, const struct findings *more)
 #define X(name, doc) all->name += more->name;
     VERIFY_ERRORS(X)
 #undef X
-    tally_join(&all->differences, &more->differences);
-    tally_join(&all->again, &more->again);
+    histogram_join(&all->differences, &more->differences);
+    histogram_join(&all->again, &more->again);
     if (!all->first[0])
         memcpy(all->first, more->first, sizeof(all->first));
 }
 
-uint64_t findings_errors(const struct findings *findings)
+uint64_t report_errors(const struct report *report)
 {
     uint64_t errors = 0;
-#define X(name, doc) errors += findings->name;
+#define X(name, doc) errors += report->name;
     VERIFY_ERRORS(X)
 #undef X
     return errors;
 }
 
-void findings_note(struct findings *findings, uint64_t *error, uint64_t count, const char *format, ...)
+void report_note(struct report *report, uint64_t *error, uint64_t count, const char *format, ...)
 {
     if (count == 0)
         return;
     *error += count;
-    if (findings->first[0])
+    if (report->first[0])
         return;
     va_list args;
     va_start(args, format);
-    vsnprintf(findings->first, sizeof(findings->first), format, args);
+    vsnprintf(report->first, sizeof(report->first), format, args);
     va_end(args);
 }
 
-enum verify_status findings_judge(const struct findings *findings, double tolerance)
+enum verify_status report_judge(const struct report *report, double tolerance)
 {
-    if (findings_errors(findings) || tally_mean(&findings->differences) > tolerance)
+    if (report_errors(report) || histogram_mean(&report->differences) > tolerance)
         return VERIFY_WRONG;
-    return findings->unscored || findings->trajectories == 0 ? VERIFY_UNSCORED : VERIFY_GOOD;
+    return report->unscored || report->trajectories == 0 ? VERIFY_UNSCORED : VERIFY_GOOD;
 }
