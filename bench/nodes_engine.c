@@ -307,7 +307,7 @@ int main(int argc, char **argv)
     unsigned *const ranges[] = {load.turns, load.tokens, load.tool_ms};
     for (int i = 0; i < 6; i++)
         ranges[i / 2][i % 2] = (unsigned)atoi(argv[4 + i]);
-    chance = prng_of(strtoull(argv[10], NULL, 10), 0, 0);
+    prng = prng_of(strtoull(argv[10], NULL, 10), 0, 0);
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
     if (inet_pton(AF_INET, argv[2], &address.sin_addr) != 1 ||

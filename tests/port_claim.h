@@ -31,10 +31,10 @@ static inline bool port_claim(int port)
 static inline int ports_claim(int count)
 {
     for (;;) {
-        unsigned short chance = 0;
+        unsigned short prng = 0;
         if (getrandom(&prng, sizeof(prng), 0) < 0)
             return -1;
-        int first = 10000 + chance % 9990, claimed = 0;
+        int first = 10000 + prng % 9990, claimed = 0;
         while (claimed < count && port_claim(first + claimed))
             claimed++;
         if (claimed == count)

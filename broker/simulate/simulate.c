@@ -183,7 +183,7 @@ int simulate(const struct fleet *fleet, const struct load *load, simulate_progre
              struct figures *ret, struct fail *fail)
 {
     struct world world;
-    uint64_t chance = prng_of(load->seed, KIND_ARRIVALS, 0);
+    uint64_t prng = prng_of(load->seed, KIND_ARRIVALS, 0);
     *ret = (struct figures){0};
     struct span span = span_of(fleet, load, &ret->is_whole);
     bool opened = world_open(&world, fleet, load);

@@ -40,7 +40,7 @@ static int add_example(const struct toolbox *box, const struct tool_format *form
 {
     AUTO_BUFFER words = {0};
     const struct tool *tool = toolbox_nearest(box, name);
-    if (!form || !tool)
+    if (!format || !tool)
         return 0;
     buffer_append(&words, result->text, result->len);
     buffer_printf(&words, " A call of %s looks like this:\n", tool->name);

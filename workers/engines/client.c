@@ -145,7 +145,7 @@ static int act_marks_tools(void *arg, struct fail *fail)
     if (error < 0 || !strstr(turn, action->mark))
         return error;
     error = find_turn_template(action, TELL_TOOL, &turn_template, fail);
-    action->is_marked = error == 0 && frame && turn_template->gap.is_known;
+    action->is_marked = error == 0 && turn_template && turn_template->gap.is_known;
     if (error == 0 && turn_template)
         engine_leave_turn_template(action->engine, turn_template);
     return error;

@@ -24,13 +24,13 @@ struct engine_connection_proof {
 };
 
 struct engine_connection {
-    TAILQ_ENTRY(engine_line) links;
+    TAILQ_ENTRY(engine_connection) links;
     struct fiber *fiber; /* whose act it serves; NULL: nobody's */
     struct http_line *http;
     struct engine_connection_proof proof;
     int64_t used_ms;
 };
-TAILQ_HEAD(engine_lines, engine_line);
+TAILQ_HEAD(engine_connections, engine_connection);
 
 /* For the current fiber, until engine_connection_give_back. NULL: out of memory. */
 struct engine_connection *engine_connection_take(struct engine *engine);

@@ -152,7 +152,7 @@ static void drop_turn_templates(struct engine *engine, enum tell_role role)
 }
 
 /* That there is no turn template is worth knowing, too. */
-static int frame(void *arg, struct fail *fail)
+static int turn_template(void *arg, struct fail *fail)
 {
     struct turn_template_learning *framing = arg;
     struct engine *engine = framing->engine;

@@ -178,7 +178,7 @@ static void put_wrong(const struct tool_format *format)
     const struct toolbox box = small_box();
     for (size_t i = 0; i < sizeof(replies) / sizeof(*replies); i++) {
         struct tool_reply reply;
-        if (strcmp(replies[i].form, format->name) != 0)
+        if (strcmp(replies[i].format, format->name) != 0)
             continue;
         tool_format_read(format, &box, replies[i].text, &reply);
         printf("\n````text\n%s\n````\n\n````text\n%s\n````\n", replies[i].text, reply.wrong);
@@ -191,20 +191,20 @@ static void put_tools(void)
     const struct tool_format *format;
     const char *part;
     fputs(tools_intro, stdout);
-    for (size_t i = 0; (form = tool_format_at(i)); i++)
+    for (size_t i = 0; (format = tool_format_at(i)); i++)
         printf("| `%s` | %s |\n", format->name, format->doc);
     printf("\n| part of the model's name | form |\n|---|---|\n");
-    for (size_t i = 0; (form = tool_format_of_row(i, &part)); i++)
+    for (size_t i = 0; (format = tool_format_of_row(i, &part)); i++)
         printf("| `%s` | `%s` |\n", part, format->name);
-    for (size_t i = 0; (form = tool_format_at(i)); i++)
+    for (size_t i = 0; (format = tool_format_at(i)); i++)
         put_form(format);
     fputs(roles_intro, stdout);
-    for (size_t i = 0; (form = tool_format_at(i)); i++)
+    for (size_t i = 0; (format = tool_format_at(i)); i++)
         printf(format->tool_mark ? "| `%s` | `%s` |\n" : "| `%s` | none |\n", format->name,
                format->tool_mark);
     fputs(roles_rest, stdout);
     fputs(reading, stdout);
-    for (size_t i = 0; (form = tool_format_at(i)); i++)
+    for (size_t i = 0; (format = tool_format_at(i)); i++)
         put_wrong(format);
 }
 

@@ -16,7 +16,7 @@ enum { ERRORS = sizeof(errors) / sizeof(*errors) };
 
 static uint64_t error_count(const struct report *report, size_t which)
 {
-    return *(const uint64_t *)((const char *)findings + errors[which].offset);
+    return *(const uint64_t *)((const char *)report + errors[which].offset);
 }
 
 static const char *verdict_of(enum verify_status status)
@@ -99,13 +99,13 @@ void verify_print_json(const char *rollout, const struct report *report, const s
         json_words(rollout, out);
     } else {
         fprintf(out, "{\"verdict\": \"%s\", \"tolerance\": %g, \"trajectories\": %llu",
-                verdict_of(report_judge(report, options->tolerance)), options->tolerance, (ull)findings->trajectories);
+                verdict_of(report_judge(report, options->tolerance)), options->tolerance, (ull)report->trajectories);
     }
     fprintf(out, ", \"traces\": %llu, \"new_traces\": %llu, \"turns\": %llu, \"sampled\": %llu, \"unscored\": %llu",
-            (ull)findings->traces, (ull)findings->new_traces, (ull)findings->turns, (ull)findings->sampled,
-            (ull)findings->unscored);
-    fprintf(out, ", \"prompt_tokens\": %llu, \"cached_tokens\": %llu", (ull)findings->prompt_tokens,
-            (ull)findings->cached_tokens);
+            (ull)report->traces, (ull)report->new_traces, (ull)report->turns, (ull)report->sampled,
+            (ull)report->unscored);
+    fprintf(out, ", \"prompt_tokens\": %llu, \"cached_tokens\": %llu", (ull)report->prompt_tokens,
+            (ull)report->cached_tokens);
     json_tally("recorded", &report->differences, out);
     if (!options->once)
         json_tally("again", &report->again, out);

@@ -102,7 +102,7 @@ static int is_bridge_of(struct remaking *turn, enum tell_role role, struct slice
 /* The content within what the ids say, by what stands around a made-up one; NULL data: it is not there. */
 static int find_content(struct remaking *turn, enum tell_role role, struct slice *ret, struct fail *fail)
 {
-    static const char mark[] = FRAME_USER;
+    static const char mark[] = TURN_TEMPLATE_USER;
     AUTO_BUFFER text = {0};
     struct tokens made = {0};
     *ret = (struct slice){0};

@@ -45,7 +45,7 @@ static bool take_next(struct verification *all)
         all->at_end = true;
         return false;
     }
-    struct report findings = {.trajectories = 1};
+    struct report report = {.trajectories = 1};
     if (got == -EINVAL)
         report_note(&report, &report.damaged, 1, "%s: %s", given.rollout, fail.text);
     int error = got == -EINVAL ? 0 : got < 0 ? got : take_one(all, &given, &report, &fail);
@@ -101,7 +101,7 @@ static void run_first_lane(void *arg)
     struct verification *all = arg;
     struct verify_engine *engine = &all->engine;
     int error = engine_describe(engine->engine, &engine->about, &all->why);
-    const struct tokens *ends = &engine->engine->facts.ends;
+    const struct tokens *ends = &engine->engine->info.ends;
     if (error == 0 && !tokens_append(&engine->ends, ends->ids, ends->count))
         error = fail_set(&all->why, -ENOMEM, "out of memory");
     if (error < 0)

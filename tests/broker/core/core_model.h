@@ -33,7 +33,7 @@ static inline void drop_held(struct sim_worker *worker, struct slice job, uint64
 static inline const char *pick_outcome(struct model *model)
 {
     static const char *const bad[] = {"agent", "task", "infra", "infra", "cancelled"};
-    return chance(model, 4) ? bad[roll(model, 5)] : "ok";
+    return prng(model, 4) ? bad[roll(model, 5)] : "ok";
 }
 
 /* The name of its key: a key has several workers. */
@@ -55,7 +55,7 @@ static inline void decide(struct model *model, struct held *held)
     bool bad_image = held->image >= 0 && model->bad_image_ms[held->image] > model->now_ms;
     held->outcome = bad_engine ? "infra" : bad_image ? roll(model, 4) ? "infra" : "task"
                                                      : pick_outcome(model);
-    held->fault = bad_engine ? "engine" : bad_image ? "image" : chance(model, 9) ? "stale" : NULL;
+    held->fault = bad_engine ? "engine" : bad_image ? "image" : prng(model, 9) ? "stale" : NULL;
     if (strncmp(held->job, "eval:", 5) != 0)
         return;
     const struct row_rollout *rollout = find_rollout(model, slice_from_str(held->job + 5));
@@ -68,11 +68,11 @@ static inline void decide(struct model *model, struct held *held)
 static inline void send_result(struct model *model, struct sim_worker *worker, struct held *held)
 {
     held->resend_ms = model->now_ms + 2000;
-    for (int copies = chance(model, 10) ? 0 : chance(model, 10) ? 2 : 1; copies > 0; copies--) {
+    for (int copies = prng(model, 10) ? 0 : prng(model, 10) ? 2 : 1; copies > 0; copies--) {
         if (model->wire_count == WIRE_MAX)
             return;
         struct letter *letter = &model->wire[model->wire_count++];
-        letter->due_ms = model->now_ms + (chance(model, 8) ? roll(model, 30000) : 0);
+        letter->due_ms = model->now_ms + (prng(model, 8) ? roll(model, 30000) : 0);
         letter->due_ms = letter->due_ms < worker->cut_ms ? worker->cut_ms : letter->due_ms;
         memcpy(letter->worker, worker->id, sizeof(worker->id));
         memcpy(letter->job, held->job, sizeof(held->job));
@@ -105,8 +105,8 @@ static inline void take_job(struct model *model, struct sim_worker *worker,
                           .engine = digit_of(effect->engine),
                           .image = effect->stage == STAGE_INIT ? digit_of(task.image) : -1,
                           .done_ms = model->now_ms + roll(model, 3000) +
-                                     (chance(model, 50) ? 100000 : 0)};
-    if (held->engine >= 0 && !chance(model, 20))
+                                     (prng(model, 50) ? 100000 : 0)};
+    if (held->engine >= 0 && !prng(model, 20))
         held->serves = model->serves[held->engine];
     put_text(held->job, sizeof(held->job), effect->job);
     held->mark = effect->stage == STAGE_EVAL  ? find_rollout(model, effect->rollout)->mark
@@ -166,7 +166,7 @@ static inline void hear(struct model *model, struct sim_worker *worker, struct s
 static inline void deliver(struct model *model, const struct effect *effect)
 {
     struct sim_worker *worker = find_worker(model, effect->worker);
-    bool is_lost = chance(model, 25);
+    bool is_lost = prng(model, 25);
     if (effect->kind == SEND_CLIENT) {
         enum message_id id;
         struct msg_group_accepted in;
@@ -193,7 +193,7 @@ static inline void send_beat(struct model *model, struct sim_worker *worker)
     struct buffer packed = {0};
     worker->beat_ms = model->now_ms + 1000;
     worker->progress += !worker->hung;
-    if (chance(model, 10) || worker->cut_ms > model->now_ms)
+    if (prng(model, 10) || worker->cut_ms > model->now_ms)
         return;
     for (size_t i = 0; i < worker->count; i++)
         assert_true(
@@ -227,10 +227,10 @@ static inline void send_sight(struct model *model, struct sim_worker *worker)
                                   .runs = runs,
                                   .tokens = runs * roll(model, 20000),
                                   .calls = roll(model, 10),
-                                  .has_cache_permille = chance(model, 3),
-                                  .cache_permille = chance(model, 2) ? 1000 : roll(model, 1001),
+                                  .has_cache_permille = prng(model, 3),
+                                  .cache_permille = prng(model, 2) ? 1000 : roll(model, 1001),
                                   .has_answers = worker->is_looking,
-                                  .answers = !chance(model, 5),
+                                  .answers = !prng(model, 5),
                                   .has_template_digest = knows};
     if (knows)
         in.tokenizer_digest = in.template_digest = slice_of(&model->serves[engine], 1);
@@ -243,7 +243,7 @@ static inline void send_moves(struct model *model, struct sim_worker *worker)
 {
     for (size_t i = 0; i < worker->count; i++) {
         struct held *held = &worker->held[i];
-        if (held->engine >= 0 && chance(model, 20)) { /* as if it had been asked long ago */
+        if (held->engine >= 0 && prng(model, 20)) { /* as if it had been asked long ago */
             held->is_moved = true;
             held->engine = (int)roll(model, ENGINES);
         }

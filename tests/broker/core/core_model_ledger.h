@@ -140,7 +140,7 @@ static inline unsigned roll(struct model *model, unsigned sides)
 }
 
 /* True once in so many times, never in the calm. */
-static inline bool chance(struct model *model, unsigned one_in)
+static inline bool prng(struct model *model, unsigned one_in)
 {
     return roll(model, one_in) == 0 && !model->calm;
 }
@@ -325,7 +325,7 @@ static inline void persist_run(struct model *model, const struct effect *effect)
     rollout->run_outcome = effect->outcome;
     rollout->mark = mark_of(effect->record);
     persist_identity(model, effect);
-    rollout->gone_ms = chance(model, 3) ? model->now_ms + roll(model, 2000) : INT64_MAX;
+    rollout->gone_ms = prng(model, 3) ? model->now_ms + roll(model, 2000) : INT64_MAX;
 }
 
 static inline void persist_again(struct model *model, const struct effect *effect)

@@ -66,7 +66,7 @@ static void settle(struct model *model, unsigned seed)
     const char *broken = core_check(model->core);
     if (broken)
         fail_msg("seed %u: %s", seed, broken);
-    bool crash = chance(model, 400), committed = chance(model, 2);
+    bool crash = prng(model, 400), committed = prng(model, 2);
     struct effects effects = core_effects(model->core);
     for (size_t i = 0; i < effects.count && (!crash || committed); i++)
         if (effects.items[i].kind <= PERSIST_EPOCH)

@@ -234,7 +234,7 @@ static void an_agenda_gives_the_earliest_first(void **state)
 {
     (void)state;
     struct agenda agenda = {0};
-    uint64_t chance = 7;
+    uint64_t prng = 7;
     for (uint32_t i = 0; i < 1000; i++)
         assert_true(agenda_push(&agenda, (struct due){prng_uniform(&prng), i, 0}));
     for (double before = 0; agenda.count; before = agenda_pop(&agenda).at)

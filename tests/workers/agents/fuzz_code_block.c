@@ -17,28 +17,28 @@ static bool is_inside(struct slice part, const char *text, size_t len)
 static void learn_frame(struct slice text)
 {
     static char eot[] = "<|e|>", bos[] = "<s>";
-    const struct frame_special specials[] = {{2, eot}, {1, bos}};
-    struct frame_tail tail;
-    if (!frame_tail_find(text, &tail))
+    const struct turn_template_special specials[] = {{2, eot}, {1, bos}};
+    struct turn_template_tail tail;
+    if (!turn_template_tail_find(text, &tail))
         return;
     must(is_inside(tail.before, (const char *)text.data, text.len) &&
          is_inside(tail.after, (const char *)text.data, text.len));
-    struct frame frame = {0};
+    struct turn_template turn_template = {0};
     struct fail fail = {0};
     AUTO_BUFFER said = {0};
-    int error = frame_build(&frame, &tail, specials, 2, &fail);
+    int error = turn_template_build(&turn_template, &tail, specials, 2, &fail);
     must(error <= 0 && (error == 0 || fail.text[0]));
     if (error == 0) {
-        must(frame.parts.count <= FRAME_PARTS_MAX);
+        must(turn_template.parts.count <= TURN_TEMPLATE_PARTS_MAX);
         const struct slice outs[] = {slice_from_str(" out "), slice_from_str("")};
         struct slice gap;
-        must(!frame_gap_find(text, &tail, &gap)); /* there is but one turn */
-        const size_t count = frame_build_gap(&frame, tail.before, specials, 2) ? 2 : 1;
-        must(count == 1 || frame_runs(&frame, 2) == 2);
-        for (size_t i = 0; i < frame_runs(&frame, count); i++)
-            must(frame_text(&frame, outs, count, i, &said));
+        must(!turn_template_gap_find(text, &tail, &gap)); /* there is but one turn */
+        const size_t count = turn_template_build_gap(&turn_template, tail.before, specials, 2) ? 2 : 1;
+        must(count == 1 || turn_template_runs(&turn_template, 2) == 2);
+        for (size_t i = 0; i < turn_template_runs(&turn_template, count); i++)
+            must(turn_template_text(&turn_template, outs, count, i, &said));
     }
-    frame_finish(&frame);
+    turn_template_finish(&turn_template);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

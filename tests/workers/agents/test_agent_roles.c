@@ -12,7 +12,7 @@
 static struct world world;
 
 #define TELLING(format, role)                                                                        \
-    "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'tools', 'tools': ['bash'], 'form': '" form    \
+    "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'tools', 'tools': ['bash'], 'form': '" format    \
     "', 'tool_role': '" role "'}}"
 #define TEMPLATE(name, calls)                                                                      \
     "{'context': 32768, 'template': '" name "', 'rules': [{'replies': ['" calls "', '.']}]}"

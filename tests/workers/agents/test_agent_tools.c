@@ -120,7 +120,7 @@ static void the_tools_stand_in_the_system_prompt_behind_the_tasks_own(void **sta
 
 /* ---- forms ------------------------------------------------------------------------------- */
 
-#define IN(format) "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'tools', 'form': '" form "'}}"
+#define IN(format) "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'tools', 'form': '" format "'}}"
 #define QWEN_LS "<tool_call>\\n<function=bash>\\n<parameter=command>\\necho $((6*7))\\n</parameter>\\n" \
                 "</function>\\n</tool_call>"
 #define OPENHANDS_LS "<function=bash>\\n<parameter=command>echo $((6*7))</parameter>\\n</function>"
@@ -142,7 +142,7 @@ static const struct {
 static void the_form_is_the_tasks_or_that_of_the_engines_model(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < COUNT(forms); i++) {
+    for (size_t i = 0; i < COUNT(tool_formats); i++) {
         world_open_on(&world, loop, tool_formats[i].script, NULL);
         struct attempt attempt = {.json = tool_formats[i].task};
         attempt_run(&world, &attempt);

@@ -200,7 +200,7 @@ static void expect_all(const struct reply_case *cases, size_t count,
                        void (*expect)(const char *, const char *, const char *))
 {
     for (size_t i = 0; i < count; i++)
-        expect(cases[i].form, cases[i].text, cases[i].calls);
+        expect(cases[i].format, cases[i].text, cases[i].calls);
 }
 
 static void calls_are_read_as_the_models_write_them(void **state)
@@ -235,7 +235,7 @@ static void an_unclosed_call_is_marked_so_that_a_cut_one_is_not_made(void **stat
         {"openhands", "<function=bash>\n<parameter=command>ls</parameter>\n</function>", false},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct tool_reply reply = tool_format_read_it(rows[i].form, rows[i].text);
+        struct tool_reply reply = tool_format_read_it(rows[i].format, rows[i].text);
         assert_int_equal(reply.count, 1);
         assert_int_equal(reply.is_open, rows[i].is_open);
         tool_reply_finish(&reply);
@@ -329,11 +329,11 @@ static void results_are_told_in_the_words_of_the_form(void **state)
     for (size_t i = 0; i < COUNT(rows); i++) {
         AUTO_BUFFER out = {0};
         char first[] = "one\n", second[] = "two";
-        const struct tool_format *format = tool_format_find(rows[i].form);
+        const struct tool_format *format = tool_format_find(rows[i].format);
         format->tell("bash", &(struct tool_result){.text = first, .len = 4}, &out);
         format->tell("edit", &(struct tool_result){.text = second, .len = 3}, &out);
         if (!slice_is(buffer_peek(&out), rows[i].told))
-            fail_msg("%s: '%.*s'", rows[i].form, SLICE_ARG(buffer_peek(&out)));
+            fail_msg("%s: '%.*s'", rows[i].format, SLICE_ARG(buffer_peek(&out)));
     }
 }
 
@@ -360,7 +360,7 @@ static void a_models_name_says_its_form(void **state)
         {"", "hermes"},
     };
     for (size_t i = 0; i < COUNT(rows); i++)
-        if (strcmp(tool_format_of_model(rows[i].model)->name, rows[i].form) != 0)
+        if (strcmp(tool_format_of_model(rows[i].model)->name, rows[i].format) != 0)
             fail_msg("%s: %s", rows[i].model, tool_format_of_model(rows[i].model)->name);
 }
 

@@ -62,7 +62,7 @@ static void observe(void *arg)
     struct observation *observation = arg;
     struct engine *engine = world_engine(fiber_world);
     const struct slice content = slice_of(observation->content, observation->len);
-    const struct telling telling = {.last = engine->facts.ends.count ? engine->facts.ends.ids[0] : 2,
+    const struct telling telling = {.last = engine->info.ends.count ? engine->info.ends.ids[0] : 2,
                                     .replies = &(const char *){REPLY},
                                     .reply_count = 1,
                                     .contents = &content,

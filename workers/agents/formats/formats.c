@@ -11,7 +11,7 @@ static const struct tool_format *const tool_formats[] = {&tool_format_hermes, &t
 
 const struct tool_format *tool_format_at(size_t i)
 {
-    return i < sizeof(forms) / sizeof(*forms) ? tool_formats[i] : NULL;
+    return i < sizeof(tool_formats) / sizeof(*tool_formats) ? tool_formats[i] : NULL;
 }
 
 const struct tool_format *tool_format_find(const char *name)

@@ -1,4 +1,4 @@
-/* tool_format_models.c - from a model's name to its form. */
+/* from a model's name to its tool format. */
 #include <ctype.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@ static const struct {
     const char *part;
     const struct tool_format *format;
 } models[] = {
-#define MODEL(part, format) {part, &form_##form},
+#define MODEL(part, format) {part, &tool_format_##format},
 #include "workers/agents/formats/models.def"
 #undef MODEL
 };
@@ -47,7 +47,7 @@ const struct tool_format *tool_format_of_model(const char *model)
 {
     for (size_t i = 0; i < sizeof(models) / sizeof(*models); i++)
         if (has_part(model, models[i].part))
-            return models[i].form;
+            return models[i].format;
     return &tool_format_hermes;
 }
 
@@ -56,5 +56,5 @@ const struct tool_format *tool_format_of_row(size_t i, const char **ret_part)
     if (i >= sizeof(models) / sizeof(*models))
         return NULL;
     *ret_part = models[i].part;
-    return models[i].form;
+    return models[i].format;
 }

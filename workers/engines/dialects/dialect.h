@@ -96,7 +96,7 @@ struct engine {
     char *url; /* without a slash at the end */
     struct http *http;
     const struct dialect *dialect; /* NULL until described */
-    struct single_flight described, framed[TELL_ROLES], shown;
+    struct single_flight described, learning_turns[TELL_ROLES], shown;
     char *tool_turn; /* how its template writes one; "": not at all */
     struct engine_info info;
     uint64_t number; /* of the facts: another whenever they become those of somebody else; 0: none yet */

@@ -149,7 +149,7 @@ int http_api_model(struct engine *engine, struct engine_info *info, char *ret_di
 int http_api_mark(struct engine *engine, const char *more, struct engine_mark *ret,
                 struct fail *fail)
 {
-    struct engine_info facts = {0};
+    struct engine_info info = {0};
     char digest[80];
     AUTO_BUFFER text = {0};
     int error = http_api_model(engine, &info, digest, fail);

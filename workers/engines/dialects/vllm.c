@@ -169,11 +169,11 @@ int vllm_learn_route(struct engine *engine, struct engine_info *info, bool may_g
 /* The template's own text, where the server shows it; else its digest is of what it renders. */
 static int learn_template(struct engine *engine, struct engine_info *info, struct fail *fail)
 {
-    AUTO_JSON json_t *info = NULL;
-    int error = http_api_get(engine, "/tokenizer_info", &info, fail);
+    AUTO_JSON json_t *tokenizer = NULL;
+    int error = http_api_get(engine, "/tokenizer_info", &tokenizer, fail);
     if (error < 0)
         return error == -ENOTSUP ? 0 : error;
-    const json_t *template = json_object_get(info, "chat_template");
+    const json_t *template = json_object_get(tokenizer, "chat_template");
     if (json_is_string(template) &&
         !digest_of(slice_of(json_string_value(template), json_string_length(template)),
                    info->template_digest))

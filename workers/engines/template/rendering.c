@@ -30,11 +30,11 @@ static bool has_mark(const struct mark *mark, struct slice text)
 /* By chance: what is hostile cannot foresee it. False when the text holds it all the same. */
 static bool mark_choose(struct mark *ret, struct slice text)
 {
-    uint8_t chance[MARK_LETTERS];
+    uint8_t prng[MARK_LETTERS];
     if (getrandom(prng, sizeof(prng), 0) != sizeof(prng))
         return false;
     for (size_t i = 0; i < MARK_LETTERS; i++)
-        ret->text[i] = (char)('A' + chance[i] % 26);
+        ret->text[i] = (char)('A' + prng[i] % 26);
     ret->text[MARK_LETTERS] = '\0';
     return !has_mark(ret, text);
 }

@@ -287,7 +287,7 @@ static int draw_sketch(struct engine *engine, const struct engine_info *info, st
 
 int special_escape_mark(struct engine *engine, const char *model, struct buffer *ret, struct fail *fail)
 {
-    struct engine_info facts = {0};
+    struct engine_info info = {0};
     struct tokens ids = {0};
     snprintf(info.model, sizeof(info.model), "%s", model);
     int error = draw_sketch(engine, &info, &ids, fail);
