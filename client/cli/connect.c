@@ -2,7 +2,7 @@
 #include <stdarg.h>
 
 #include "client/cli/command.h"
-#include "common/base/tame.h"
+#include "common/base/sanitize.h"
 #include "schemas/messages/message.h"
 
 enum { ANSWER_MS = 4000 }; /* a person waits */
@@ -13,7 +13,7 @@ void cli_say(const char *format, ...)
     va_start(args, format);
     fflush(stdout);
     fputs("sluice: ", stderr);
-    tame_vprint(stderr, format, args);
+    sanitize_vprint(stderr, format, args);
     fputc('\n', stderr);
     va_end(args);
 }

@@ -7,7 +7,7 @@
 #include "client/cli/command.h"
 #include "common/base/cleanup.h"
 #include "common/digest/digest.h"
-#include "common/base/tame.h"
+#include "common/base/sanitize.h"
 #include "schemas/task/task.h"
 
 enum { HASH_DIGITS = 10, PREFIX_MAX = 24, ID_MAX = 56 };
@@ -32,7 +32,7 @@ static void say_bad(struct tasks_file *tasks, size_t line, const struct refusal 
     size_t len = strlen(no->field);
     bool says_field = len > 0 && strncmp(no->text, no->field, len) == 0 && no->text[len] == ' ';
     tasks->bad++;
-    tame_print(stderr, "%s:%zu: %s%s%s\n", tasks->path, line, no->field, len ? ": " : "",
+    sanitize_print(stderr, "%s:%zu: %s%s%s\n", tasks->path, line, no->field, len ? ": " : "",
                says_field ? no->text + len + 1 : no->text);
 }
 

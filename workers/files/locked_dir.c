@@ -9,7 +9,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 bool locked_dir_is_at(int dir, const char *path)
 {
@@ -44,10 +44,10 @@ bool locked_dir_remove(int dir, const char *path)
 {
     if (flock(dir, LOCK_EX | LOCK_NB) < 0 || !locked_dir_is_at(dir, path))
         return false;
-    if (strstr(tree_leaf(path), HELD_DIR_GONE)) /* a longer name each time would be too long in the end */
-        return tree_remove(path) == 0;
+    if (strstr(dirtree_leaf(path), HELD_DIR_GONE)) /* a longer name each time would be too long in the end */
+        return dirtree_remove(path) == 0;
     AUTO_FREE char *gone = gone_name(path);
-    return gone && rename(path, gone) == 0 && tree_remove(gone) == 0;
+    return gone && rename(path, gone) == 0 && dirtree_remove(gone) == 0;
 }
 
 char *locked_dir_make(const char *parent, const char *name, struct fail *fail)
@@ -59,7 +59,7 @@ char *locked_dir_make(const char *parent, const char *name, struct fail *fail)
         return NULL;
     }
     if (!mkdtemp(path)) {
-        tree_refuse(fail, "make", path);
+        dirtree_refuse(fail, "make", path);
         return NULL;
     }
     return take_ptr(&path);

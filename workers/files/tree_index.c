@@ -11,7 +11,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 
 #define INDEX_NAME "index"
 #define INDEX_BEGIN "sluice index 1\n" /* then a mark and a path with its NUL, for each entry; directories first */
@@ -131,7 +131,7 @@ static int write_whole(int file, struct indexing *indexing)
     buffer_append_str(&all, INDEX_END);
     if (all.failed || indexing->dirs.failed || indexing->files.failed)
         return -ENOMEM;
-    return tree_write_at(file, all.data, all.len, 0) < 0 ? -errno : 0;
+    return dirtree_write_at(file, all.data, all.len, 0) < 0 ? -errno : 0;
 }
 
 int tree_index_write(const char *holder, struct fail *fail)

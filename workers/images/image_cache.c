@@ -13,7 +13,7 @@
 #include "common/base/clock.h"
 #include "workers/files/locked_dir.h"
 #include "workers/images/about.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 #include "workers/files/tree_index.h"
 
 static bool is_key(const char *name)
@@ -374,7 +374,7 @@ static int make(struct making *making)
     if (code == 0 && !is_whole && errno != ENOTEMPTY && errno != EEXIST)
         code = image_fail_errno(making->trouble, "make", path);
     if (!is_whole)
-        tree_remove(fresh);
+        dirtree_remove(fresh);
     return code;
 }
 
@@ -424,6 +424,6 @@ int image_unpack_to(struct image *image, const char *path, const struct image_or
         code = fill(&making, root);
     *ret = making.done;
     if (code < 0)
-        tree_remove(path);
+        dirtree_remove(path);
     return code;
 }

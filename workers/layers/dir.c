@@ -14,7 +14,7 @@
 #include "workers/layers/cache.h"
 #include "workers/layers/unpack/tar.h"
 #include "workers/runtime/offload.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 #include "workers/files/tree_index.h"
 
 enum { HOLD_TRIES = 16 };
@@ -70,7 +70,7 @@ int layer_dir_make(const char *cache, struct layer_dir *ret, struct fail *fail)
     if (!root)
         return fail_set(fail, -ENOMEM, "out of memory");
     if (mkdir(root, 0700) < 0)
-        return tree_refuse(fail, "make", root);
+        return dirtree_refuse(fail, "make", root);
     *ret = (struct layer_dir){.path = take_ptr(&root), .lock = take_fd(&lock)};
     return 0;
 }
@@ -119,7 +119,7 @@ static int open_stored(const struct unpack *unpack)
     }
     int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
-        return tree_refuse(unpack->fail, "open the layer", path);
+        return dirtree_refuse(unpack->fail, "open the layer", path);
     return file;
 }
 
@@ -127,13 +127,13 @@ static int open_stored(const struct unpack *unpack)
  * Whether what was unpacked is what was asked for; `code` is how the unpacking ended. A layer of
  * the right name that could not be unpacked was made so.
  */
-static int verify(const struct unpack *unpack, struct frame_reader *tar, int code)
+static int verify(const struct unpack *unpack, struct lz4_reader *tar, int code)
 {
     char found[DIGEST_SIZE];
     if (code < 0 && code != -EBADMSG && code != -EFBIG)
         return code;
     struct fail unread = {0};
-    if (frame_digest(tar, found, &unread) < 0)
+    if (lz4_digest(tar, found, &unread) < 0)
         return fail_set(unpack->fail, unread.code, "%s", unread.text);
     if (strcmp(found, unpack->digest) != 0)
         return fail_set(unpack->fail, -EBADMSG, "the layer %s is damaged: it is %s", unpack->digest,
@@ -153,7 +153,7 @@ static int drop_system_names(const struct unpack *unpack, int root)
     for (size_t i = 0; i < sizeof(system_names) / sizeof(system_names[0]); i++) {
         if (unlinkat(root, system_names[i], 0) == 0 || errno == ENOENT)
             continue;
-        int code = errno == EISDIR ? tree_remove_at(root, system_names[i]) : -errno;
+        int code = errno == EISDIR ? dirtree_remove_at(root, system_names[i]) : -errno;
         if (code < 0)
             return fail_set(unpack->fail, code, "cannot take %s out of the layer %s: %s", system_names[i],
                             unpack->digest, strerror(-code));
@@ -168,13 +168,13 @@ static int unpack_into(const struct unpack *unpack, int file, const char *path,
     AUTO_CLOSE int root = holder < 0 || mkdirat(holder, TREE_INDEX_ROOT, 0700) < 0
                               ? -1 : openat(holder, TREE_INDEX_ROOT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (root < 0)
-        return tree_refuse(unpack->fail, "make the root of", path);
-    struct frame_reader *tar = frame_open(file, unpack->inlined, LAYER_BYTES_MAX);
+        return dirtree_refuse(unpack->fail, "make the root of", path);
+    struct lz4_reader *tar = lz4_open(file, unpack->inlined, LAYER_BYTES_MAX);
     if (!tar)
         return fail_set(unpack->fail, -ENOMEM, "out of memory");
     uint64_t bytes = 0;
     int code = verify(unpack, tar, layer_tar_unpack(root, tar, stop, &bytes, unpack->fail));
-    frame_close(&tar);
+    lz4_close(&tar);
     if (code == 0 && unpack->is_plain)
         code = drop_system_names(unpack, root);
     if (code == 0)
@@ -195,10 +195,10 @@ static int unpack_once(const struct unpack *unpack, int file, const atomic_bool 
     if (code == 0 && rename(fresh, unpack->path) == 0)
         return 0;
     if (code == 0 && errno != ENOTEMPTY && errno != EEXIST)
-        code = tree_refuse(unpack->fail, "make", unpack->path);
+        code = dirtree_refuse(unpack->fail, "make", unpack->path);
     AUTO_CLOSE int dir = open(fresh, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0 || !layer_cache_remove(unpack->layers, dir, fresh))
-        tree_remove(fresh);
+        dirtree_remove(fresh);
     return code;
 }
 

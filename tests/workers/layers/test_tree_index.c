@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "tests/workers/layers/file_clock.h"
-#include "workers/files/tree.h"
+#include "workers/files/dirtree.h"
 #include "workers/files/tree_index.h"
 
 static char holder[64];
@@ -48,7 +48,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    return tree_remove(holder);
+    return dirtree_remove(holder);
 }
 
 static void expect_whole(void)
