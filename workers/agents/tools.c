@@ -9,7 +9,7 @@
 #include "common/base/cleanup.h"
 #include "workers/agents/agents.h"
 #include "workers/agents/tool_calls.h"
-#include "workers/agents/formats/form.h"
+#include "workers/agents/formats/tool_format.h"
 #include "workers/agents/conversation/turns.h"
 
 static const char system_prompt[] =
@@ -24,7 +24,7 @@ struct tools_agent {
     struct agent_run *run;
     struct turns turns;
     struct toolbox box;
-    const struct form *form;
+    const struct tool_format *format;
     enum tell_role role; /* that results are told in */
     bool is_framed;      /* the template writes what stands around a result */
 };
@@ -56,11 +56,11 @@ static void tell_result(const struct tools_agent *agent, const char *name,
     if (agent->is_framed)
         buffer_append(text, result->text, result->len - has_line);
     else
-        agent->form->tell(name, result, text);
+        agent->format->tell(name, result, text);
 }
 
 /* Whether calls go in circles, by what this one says and gave. */
-static enum step notice(struct tools_agent *agent, const struct form_call *call,
+static enum step notice(struct tools_agent *agent, const struct tool_format_call *call,
                         const struct tool_result *result, struct told *told)
 {
     AUTO_FREE char *text = json_dumps(call->arguments, JSON_COMPACT | JSON_SORT_KEYS);
@@ -72,11 +72,11 @@ static enum step notice(struct tools_agent *agent, const struct form_call *call,
     return step;
 }
 
-static int make_call(struct tools_agent *agent, const struct form_call *call, struct told *told,
+static int make_call(struct tools_agent *agent, const struct tool_format_call *call, struct told *told,
                      enum step *ret, struct fail *fail)
 {
     struct tool_result result;
-    int error = tool_calls_make(&agent->box, agent->run, agent->form, call, &result, fail);
+    int error = tool_calls_make(&agent->box, agent->run, agent->format, call, &result, fail);
     if (error < 0)
         return error;
     tell_result(agent, call->name, &result, told);
@@ -90,7 +90,7 @@ static int make_call(struct tools_agent *agent, const struct form_call *call, st
 }
 
 /* Makes the calls up to a final one; what they gave is added to `told`. */
-static int make_calls(struct tools_agent *agent, const struct form_reply *reply, struct told *told,
+static int make_calls(struct tools_agent *agent, const struct tool_reply *reply, struct told *told,
                       enum step *ret, struct fail *fail)
 {
     int error = 0;
@@ -114,11 +114,11 @@ static int tell(struct tools_agent *agent, const struct told *told, struct fail 
             return fail_set(fail, -ENOMEM, "out of memory");
         contents[i] = buffer_peek(&told->texts[i]);
     }
-    return dialogue_bridge(&agent->turns.dialogue, agent->role, contents, told->count,
+    return conversation_bridge(&agent->turns.conversation, agent->role, contents, told->count,
                            told->seconds, fail);
 }
 
-static int run_calls(struct tools_agent *agent, const struct form_reply *reply, enum step *ret,
+static int run_calls(struct tools_agent *agent, const struct tool_reply *reply, enum step *ret,
                      struct fail *fail)
 {
     struct told told = {0};
@@ -135,15 +135,15 @@ static int run_calls(struct tools_agent *agent, const struct form_reply *reply, 
 /* ---- turns ------------------------------------------------------------------------------- */
 
 /* What is wrong with the reply; NULL: nothing. */
-static const char *wrong_with(const struct tools_agent *agent, const struct form_reply *reply)
+static const char *wrong_with(const struct tools_agent *agent, const struct tool_reply *reply)
 {
-    if (agent->turns.dialogue.is_cut && (reply->wrong[0] || reply->is_open || reply->count == 0))
+    if (agent->turns.conversation.is_cut && (reply->wrong[0] || reply->is_open || reply->count == 0))
         return cut_words;
     return reply->wrong[0] ? reply->wrong : NULL;
 }
 
 /* Acts on what was read from the last reply. */
-static int act(struct tools_agent *agent, const struct form_reply *reply, enum step *ret,
+static int act(struct tools_agent *agent, const struct tool_reply *reply, enum step *ret,
                struct fail *fail)
 {
     const char *wrong = wrong_with(agent, reply);
@@ -151,17 +151,17 @@ static int act(struct tools_agent *agent, const struct form_reply *reply, enum s
         return run_calls(agent, reply, ret, fail);
     *ret = wrong ? turns_judge(&agent->turns, true) : STEP_DONE;
     return *ret == STEP_MORE && !agent->turns.is_last
-               ? dialogue_tell(&agent->turns.dialogue, slice_from_str(wrong), NULL, 0, 0, fail)
+               ? conversation_tell(&agent->turns.conversation, slice_from_str(wrong), NULL, 0, 0, fail)
                : 0;
 }
 
 static int take_step(void *arg, enum step *ret, struct fail *fail)
 {
     struct tools_agent *agent = arg;
-    struct form_reply reply;
-    form_read(agent->form, &agent->box, agent->run->answer, &reply);
+    struct tool_reply reply;
+    tool_format_read(agent->format, &agent->box, agent->run->answer, &reply);
     int error = act(agent, &reply, ret, fail);
-    form_reply_finish(&reply);
+    tool_reply_finish(&reply);
     return error;
 }
 
@@ -169,23 +169,23 @@ static int take_step(void *arg, enum step *ret, struct fail *fail)
 static int choose_form(struct tools_agent *agent, struct fail *fail)
 {
     struct engine_about about;
-    agent->form = form_find(agent->run->task->agent_form);
-    if (agent->form)
+    agent->format = tool_format_find(agent->run->task->agent_form);
+    if (agent->format)
         return 0;
-    agent->turns.dialogue = (struct dialogue){.run = agent->run, .call_start_ms = loop_now_ms()};
+    agent->turns.conversation = (struct conversation){.run = agent->run, .call_start_ms = loop_now_ms()};
     int error = engine_describe(agent->run->engine, &about, fail);
     if (error == 0)
-        agent->form = form_of_model(about.model);
+        agent->format = tool_format_of_model(about.model);
     return error;
 }
 
 /* That of the models: where their template has such turns and can be extended, tool. */
 static int choose_role(struct tools_agent *agent, struct fail *fail)
 {
-    const char *wanted = agent->run->task->agent_tool_role, *mark = agent->form->tool_mark;
+    const char *wanted = agent->run->task->agent_tool_role, *mark = agent->format->tool_mark;
     int error = 0;
     if (mark && strcmp(wanted, "user") != 0)
-        error = dialogue_marks_tools(&agent->turns.dialogue, mark, &agent->is_framed, fail);
+        error = conversation_marks_tools(&agent->turns.conversation, mark, &agent->is_framed, fail);
     agent->role = agent->is_framed || strcmp(wanted, "tool") == 0 ? TELL_TOOL : TELL_USER;
     return error;
 }
@@ -196,16 +196,16 @@ static enum outcome converse(struct tools_agent *agent)
     AUTO_BUFFER block = {0};
     int error = choose_form(agent, &fail);
     if (error < 0)
-        return dialogue_end(&agent->turns.dialogue, error, &fail);
-    if (!agent->form->describe(&agent->box, &block))
+        return conversation_end(&agent->turns.conversation, error, &fail);
+    if (!agent->format->describe(&agent->box, &block))
         return agent_end(agent->run, OUTCOME_INFRA, "out of memory");
     AUTO_FREE char *words = buffer_take_str(&block);
     if (!words)
         return agent_end(agent->run, OUTCOME_INFRA, "out of memory");
-    error = dialogue_open_with(&agent->turns.dialogue, agent->run, system_prompt, words, &fail);
+    error = conversation_open_with(&agent->turns.conversation, agent->run, system_prompt, words, &fail);
     if (error == 0)
         error = choose_role(agent, &fail);
-    return error < 0 ? dialogue_end(&agent->turns.dialogue, error, &fail)
+    return error < 0 ? conversation_end(&agent->turns.conversation, error, &fail)
                      : turns_take(&agent->turns, take_step, agent);
 }
 
@@ -216,7 +216,7 @@ static enum outcome tools_run(struct agent_run *run)
     if (tool_calls_open(&agent.box, run, &outcome) == 0)
         outcome = converse(&agent);
     toolbox_close(&agent.box);
-    dialogue_close(&agent.turns.dialogue);
+    conversation_close(&agent.turns.conversation);
     return outcome;
 }
 

@@ -40,7 +40,7 @@ void engine_connection_give_back(struct engine *engine, struct engine_connection
     TAILQ_INSERT_HEAD(&engine->idle, line, links);
     line->fiber = NULL;
     line->used_ms = loop_now_ms();
-    while ((last = TAILQ_LAST(&engine->idle, engine_lines)) != line &&
+    while ((last = TAILQ_LAST(&engine->idle, engine_connections)) != line &&
            line->used_ms - last->used_ms > LINE_IDLE_MS)
         line_destroy(&engine->idle, last);
 }

@@ -232,7 +232,7 @@ static int watch_cache(struct worker *worker, struct fail *fail)
     const char *trouble = worker->plan.trouble;
     struct slice fits = text_cut(trouble ? trouble : "", sizeof(worker->trouble) - 1);
     snprintf(worker->trouble, sizeof(worker->trouble), "%.*s", SLICE_ARG(fits));
-    text_tame(worker->trouble);
+    text_sanitize(worker->trouble);
     worker->trouble_until_ms = loop_now_ms() + TROUBLE_MS;
     worker->context.cache_watch = &worker->cache_watch;
     return cache_watch_open(&worker->cache_watch, worker->plan.cache, worker->plan.mount_point, fail);

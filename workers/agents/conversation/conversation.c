@@ -1,11 +1,11 @@
-#include "workers/agents/conversation/dialogue.h"
+#include "workers/agents/conversation/conversation.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
-#include "workers/engines/policy.h"
+#include "workers/engines/pause.h"
 #include "workers/runtime/fiber.h"
 #include "common/base/text.h"
 
@@ -15,11 +15,11 @@ enum { STALL_FACTOR = 4, STALL_SLACK_S = 1 };
 /* ---- who it began with ------------------------------------------------------------------- */
 
 /* What of it is another, for people. */
-static const char *what_changed(const struct dialogue *dialogue)
+static const char *what_changed(const struct conversation *conversation)
 {
-    const struct record *record = dialogue->run->record;
+    const struct record *record = conversation->run->record;
     struct engine_about now = {0};
-    if (!engine_recall(dialogue->run->engine, &now))
+    if (!engine_recall(conversation->run->engine, &now))
         return "it does not say what";
     if (strcmp(now.tokenizer_digest, record->tokenizer_digest) != 0)
         return "its tokenizer is another";
@@ -31,17 +31,17 @@ static const char *what_changed(const struct dialogue *dialogue)
  * `error` is what an engine's function returned last. What it told was told by who the engine's facts tell of now
  * (proving.h): ids and verdicts of another mean something else, and so do other log-probabilities.
  */
-static int refuse_another(const struct dialogue *dialogue, int error, struct fail *fail)
+static int refuse_another(const struct conversation *conversation, int error, struct fail *fail)
 {
-    const struct engine *engine = dialogue->run->engine;
+    const struct engine *engine = conversation->run->engine;
     const bool is_told = error == 0 || error == -EINVAL || error == -E2BIG || error == -ENOTSUP;
-    if (error == -ESTALE || (is_told && !engine_serves(engine, dialogue->identity)))
+    if (error == -ESTALE || (is_told && !engine_serves(engine, conversation->identity)))
         return fail_set(fail, -ESTALE, "%s serves another model than the rollout began with: %s",
-                        engine_url(engine), what_changed(dialogue));
-    if (is_told && strcmp(engine_logprobs_mode(engine), dialogue->run->record->logprobs_mode) != 0)
+                        engine_url(engine), what_changed(conversation));
+    if (is_told && strcmp(engine_logprobs_mode(engine), conversation->run->record->logprobs_mode) != 0)
         return fail_set(fail, -ESTALE, "%s gives log-probabilities of another kind (%s) than the rollout began with (%s)",
                         engine_url(engine), engine_logprobs_mode(engine),
-                        dialogue->run->record->logprobs_mode);
+                        conversation->run->record->logprobs_mode);
     return error;
 }
 
@@ -61,33 +61,33 @@ static int say_messages(struct record *record, const struct task_message *messag
     return 0;
 }
 
-static int describe(struct dialogue *dialogue, struct fail *fail)
+static int describe(struct conversation *conversation, struct fail *fail)
 {
-    struct agent_run *run = dialogue->run;
+    struct agent_run *run = conversation->run;
     struct record *record = run->record;
     struct engine_about about;
     int error = engine_describe(run->engine, &about, fail);
     if (error < 0)
         return error;
-    dialogue->context_tokens = about.context_tokens;
-    memcpy(dialogue->identity, about.identity, sizeof(dialogue->identity));
+    conversation->context_tokens = about.context_tokens;
+    memcpy(conversation->identity, about.identity, sizeof(conversation->identity));
     memcpy(record->template_digest, about.template_digest, sizeof(record->template_digest));
     memcpy(record->tokenizer_digest, about.tokenizer_digest, sizeof(record->tokenizer_digest));
     snprintf(record->logprobs_mode, sizeof(record->logprobs_mode), "%s",
              engine_logprobs_mode(run->engine));
     uint64_t limit = run->task->limits.context_tokens;
-    if (limit > 0 && limit < dialogue->context_tokens)
-        dialogue->context_tokens = limit;
+    if (limit > 0 && limit < conversation->context_tokens)
+        conversation->context_tokens = limit;
     return 0;
 }
 
-static int record_prompt(struct dialogue *dialogue, const char *reason, double seconds,
+static int record_prompt(struct conversation *conversation, const char *reason, double seconds,
                          struct fail *fail)
 {
     struct record_turn turn = {.role = "prompt", .seconds = seconds};
-    return record_start_trace(dialogue->run->record, reason) &&
-                   record_append(dialogue->run->record, &turn, dialogue->ids.ids, NULL,
-                                 dialogue->ids.count, false)
+    return record_start_trace(conversation->run->record, reason) &&
+                   record_append(conversation->run->record, &turn, conversation->ids.ids, NULL,
+                                 conversation->ids.count, false)
                ? 0
                : out_of_memory(fail);
 }
@@ -97,20 +97,20 @@ static bool has_system(const struct task *task)
     return task->message_count > 0 && strcmp(task->messages[0].role, "system") == 0;
 }
 
-static int open_with(struct dialogue *dialogue, const struct task_message *messages, size_t count,
+static int open_with(struct conversation *conversation, const struct task_message *messages, size_t count,
                      struct fail *fail)
 {
-    int error = say_messages(dialogue->run->record, messages, count, fail);
+    int error = say_messages(conversation->run->record, messages, count, fail);
     for (size_t i = 0; i < count && error == 0; i++)
-        if (!history_add(&dialogue->history, messages[i].role, slice_from_str(messages[i].content)))
+        if (!history_add(&conversation->history, messages[i].role, slice_from_str(messages[i].content)))
             error = out_of_memory(fail);
-    dialogue->history.text_from = count;
+    conversation->history.text_from = count;
     if (error == 0)
-        error = describe(dialogue, fail);
+        error = describe(conversation, fail);
     if (error == 0)
-        error = refuse_another(dialogue, engine_render(dialogue->run->engine, messages, count, count,
-                                                       &dialogue->ids, fail), fail);
-    return error < 0 ? error : record_prompt(dialogue, "", 0, fail);
+        error = refuse_another(conversation, engine_render(conversation->run->engine, messages, count, count,
+                                                       &conversation->ids, fail), fail);
+    return error < 0 ? error : record_prompt(conversation, "", 0, fail);
 }
 
 /* The system message as it is sent: its own words or `system`, then `block`; "" when all are none. */
@@ -125,10 +125,10 @@ static char *system_words(const struct task *task, const char *system, const cha
     return buffer_take_str(&words);
 }
 
-int dialogue_open_with(struct dialogue *dialogue, struct agent_run *run, const char *system,
+int conversation_open_with(struct conversation *conversation, struct agent_run *run, const char *system,
                        const char *block, struct fail *fail)
 {
-    *dialogue = (struct dialogue){.run = run, .call_start_ms = loop_now_ms()};
+    *conversation = (struct conversation){.run = run, .call_start_ms = loop_now_ms()};
     const struct task *task = run->task;
     snprintf(run->record->agent, sizeof(run->record->agent), "%s", task->agent_kind);
     const size_t own = has_system(task), rest = task->message_count - own;
@@ -140,45 +140,45 @@ int dialogue_open_with(struct dialogue *dialogue, struct agent_run *run, const c
     messages[0] = (struct task_message){(char *)"system", words};
     if (rest > 0)
         memcpy(messages + added, task->messages + own, rest * sizeof(*messages));
-    engine_stay(&dialogue->stay, run->engine, 0);
-    int error = open_with(dialogue, messages, rest + added, fail);
+    engine_stay(&conversation->stay, run->engine, 0);
+    int error = open_with(conversation, messages, rest + added, fail);
     if (error == 0)
-        dialogue->call_start_ms = 0;
-    engine_stay(&dialogue->stay, run->engine, dialogue->ids.count);
+        conversation->call_start_ms = 0;
+    engine_stay(&conversation->stay, run->engine, conversation->ids.count);
     return error;
 }
 
-int dialogue_open(struct dialogue *dialogue, struct agent_run *run, const char *system,
+int conversation_open(struct conversation *conversation, struct agent_run *run, const char *system,
                   struct fail *fail)
 {
-    return dialogue_open_with(dialogue, run, system, NULL, fail);
+    return conversation_open_with(conversation, run, system, NULL, fail);
 }
 
-void dialogue_close(struct dialogue *dialogue)
+void conversation_close(struct conversation *conversation)
 {
-    engine_stay(&dialogue->stay, NULL, 0);
-    tokens_finish(&dialogue->ids);
-    history_finish(&dialogue->history);
+    engine_stay(&conversation->stay, NULL, 0);
+    tokens_finish(&conversation->ids);
+    history_finish(&conversation->history);
 }
 
 /* ---- a turn ------------------------------------------------------------------------------ */
 
 /* The last trace must be the prompt, id for id; should it ever not be, a new one starts. */
-static int keep_in_step(struct dialogue *dialogue, struct fail *fail)
+static int keep_in_step(struct conversation *conversation, struct fail *fail)
 {
-    const struct record *record = dialogue->run->record;
+    const struct record *record = conversation->run->record;
     const struct record_trace *trace = &record->traces[record->trace_count - 1];
-    if (trace->token_count == dialogue->ids.count &&
-        memcmp(trace->token_ids, dialogue->ids.ids,
-               dialogue->ids.count * sizeof(*trace->token_ids)) == 0)
+    if (trace->token_count == conversation->ids.count &&
+        memcmp(trace->token_ids, conversation->ids.ids,
+               conversation->ids.count * sizeof(*trace->token_ids)) == 0)
         return 0;
-    return record_prompt(dialogue, "prompt: it did not extend the record", 0, fail);
+    return record_prompt(conversation, "prompt: it did not extend the record", 0, fail);
 }
 
-static int record_generation(struct dialogue *dialogue, const struct generation *generation,
+static int record_generation(struct conversation *conversation, const struct generation *generation,
                              struct fail *fail)
 {
-    struct agent_run *run = dialogue->run;
+    struct agent_run *run = conversation->run;
     struct record_turn turn = {.role = "assistant",
                                .prompt_tokens = generation->prompt_tokens,
                                .cached_tokens = generation->cached_tokens,
@@ -194,75 +194,75 @@ static int record_generation(struct dialogue *dialogue, const struct generation 
                          true) &&
                    record_say(run->record, "assistant", slice_from_str(generation->text), NULL,
                               0) &&
-                   history_add(&dialogue->history, "assistant",
+                   history_add(&conversation->history, "assistant",
                                slice_from_str(generation->text)) &&
-                   tokens_append(&dialogue->ids, sampled->ids, sampled->count)
+                   tokens_append(&conversation->ids, sampled->ids, sampled->count)
                ? 0
                : out_of_memory(fail);
 }
 
-static int generate(struct dialogue *dialogue, struct generation *ret, struct fail *fail)
+static int generate(struct conversation *conversation, struct generation *ret, struct fail *fail)
 {
-    struct agent_run *run = dialogue->run;
-    uint64_t count = dialogue->ids.count, max_tokens = run->task->sampling.max_tokens;
-    if (count >= dialogue->context_tokens)
+    struct agent_run *run = conversation->run;
+    uint64_t count = conversation->ids.count, max_tokens = run->task->sampling.max_tokens;
+    if (count >= conversation->context_tokens)
         return fail_set(fail, -E2BIG, "a prompt of %llu tokens leaves no room in %llu",
-                        (unsigned long long)count, (unsigned long long)dialogue->context_tokens);
-    uint64_t room = dialogue->context_tokens - count;
+                        (unsigned long long)count, (unsigned long long)conversation->context_tokens);
+    uint64_t room = conversation->context_tokens - count;
     const uint64_t limit = run->task->limits.sampled_tokens;
-    const uint64_t left = limit > dialogue->sampled ? limit - dialogue->sampled : 1;
+    const uint64_t left = limit > conversation->sampled ? limit - conversation->sampled : 1;
     if (limit > 0 && left < room)
         room = left;
-    int error = refuse_another(dialogue, 0, fail); /* it is known already, sometimes */
+    int error = refuse_another(conversation, 0, fail); /* it is known already, sometimes */
     if (error == 0)
-        error = age_check(&run->age, run->task, engine_policy_number(run->engine), fail);
+        error = staleness_check(&run->age, run->task, engine_policy_number(run->engine), fail);
     if (error == 0)
         error = refuse_another(
-            dialogue,
-            engine_generate(run->engine, &dialogue->ids, &run->task->sampling,
+            conversation,
+            engine_generate(run->engine, &conversation->ids, &run->task->sampling,
                             max_tokens < room ? max_tokens : room, run->sample, ret, fail),
             fail);
     if (error == 0) /* it may have waited for a new version */
-        error = age_check(&run->age, run->task, ret->policy_number, fail);
+        error = staleness_check(&run->age, run->task, ret->policy_number, fail);
     return error;
 }
 
-int dialogue_sample(struct dialogue *dialogue, struct fail *fail)
+int conversation_sample(struct conversation *conversation, struct fail *fail)
 {
-    struct agent_run *run = dialogue->run;
-    int error = keep_in_step(dialogue, fail);
+    struct agent_run *run = conversation->run;
+    int error = keep_in_step(conversation, fail);
     if (error < 0)
         return error;
     struct generation generation = {0};
-    dialogue->call_start_ms = loop_now_ms();
-    dialogue_move(dialogue);
-    error = generate(dialogue, &generation, fail);
+    conversation->call_start_ms = loop_now_ms();
+    conversation_move(conversation);
+    error = generate(conversation, &generation, fail);
     if (error == 0)
-        error = record_generation(dialogue, &generation, fail);
+        error = record_generation(conversation, &generation, fail);
     if (error == 0) {
-        dialogue->call_start_ms = 0;
-        dialogue->turns++;
-        age_take(&run->age, generation.policy_number);
-        dialogue->sampled += generation.sampled.count;
-        dialogue->is_cut = strcmp(generation.finish, "length") == 0;
-        if (generation.seconds > dialogue->longest_call_s)
-            dialogue->longest_call_s = generation.seconds;
+        conversation->call_start_ms = 0;
+        conversation->turns++;
+        staleness_take(&run->age, generation.policy_number);
+        conversation->sampled += generation.sampled.count;
+        conversation->is_cut = strcmp(generation.finish, "length") == 0;
+        if (generation.seconds > conversation->longest_call_s)
+            conversation->longest_call_s = generation.seconds;
         free(run->answer);
         run->answer = take_ptr(&generation.text);
     }
     generation_finish(&generation);
-    engine_stay(&dialogue->stay, run->engine, dialogue->ids.count);
+    engine_stay(&conversation->stay, run->engine, conversation->ids.count);
     return error;
 }
 
 /* ---- what is said to a reply --------------------------------------------------------------- */
 
 /* What one more trace would be beyond, if anything. */
-static int check_room(const struct dialogue *dialogue, const char *reason, size_t count,
+static int check_room(const struct conversation *conversation, const char *reason, size_t count,
                       struct fail *fail)
 {
-    const struct record *record = dialogue->run->record;
-    const uint64_t most = dialogue->run->task->max_traces;
+    const struct record *record = conversation->run->record;
+    const uint64_t most = conversation->run->task->max_traces;
     size_t tokens = count;
     for (size_t i = 0; i < record->trace_count; i++)
         tokens += record->traces[i].token_count;
@@ -275,94 +275,94 @@ static int check_room(const struct dialogue *dialogue, const char *reason, size_
                           RECORD_TOKENS_MAX);
 }
 
-static int start_trace(struct dialogue *dialogue, const char *reason, double seconds,
+static int start_trace(struct conversation *conversation, const char *reason, double seconds,
                        struct fail *fail)
 {
     struct tokens ids = {0};
-    const struct history *history = &dialogue->history;
+    const struct history *history = &conversation->history;
     char words[sizeof(((struct record_trace *)0)->reason)];
     const struct slice fits = text_cut(reason, sizeof(words) - 1);
     snprintf(words, sizeof(words), "%.*s", SLICE_ARG(fits));
-    int error = refuse_another(dialogue,
-                               engine_render(dialogue->run->engine, history->messages,
+    int error = refuse_another(conversation,
+                               engine_render(conversation->run->engine, history->messages,
                                              history->count, history->text_from, &ids, fail),
                                fail);
     if (error == 0)
-        error = check_room(dialogue, words, ids.count, fail);
+        error = check_room(conversation, words, ids.count, fail);
     if (error < 0) {
         tokens_finish(&ids);
         return error;
     }
-    tokens_finish(&dialogue->ids);
-    dialogue->ids = ids;
-    return record_prompt(dialogue, words, seconds, fail);
+    tokens_finish(&conversation->ids);
+    conversation->ids = ids;
+    return record_prompt(conversation, words, seconds, fail);
 }
 
-static int extend_trace(struct dialogue *dialogue, enum tell_role role, const struct tokens *bridge,
+static int extend_trace(struct conversation *conversation, enum tell_role role, const struct tokens *bridge,
                         double seconds, struct fail *fail)
 {
     struct record_turn turn = {.seconds = seconds};
     snprintf(turn.role, sizeof(turn.role), "%s", tell_role_word(role));
-    return record_append(dialogue->run->record, &turn, bridge->ids, NULL, bridge->count, false) &&
-                   tokens_append(&dialogue->ids, bridge->ids, bridge->count)
+    return record_append(conversation->run->record, &turn, bridge->ids, NULL, bridge->count, false) &&
+                   tokens_append(&conversation->ids, bridge->ids, bridge->count)
                ? 0
                : out_of_memory(fail);
 }
 
-static int go_on(struct dialogue *dialogue, const struct telling *telling, double seconds,
+static int go_on(struct conversation *conversation, const struct telling *telling, double seconds,
                  struct fail *fail)
 {
-    struct agent_run *run = dialogue->run;
+    struct agent_run *run = conversation->run;
     struct tokens bridge = {0};
-    int error = dialogue->is_cut
+    int error = conversation->is_cut
                     ? fail_set(fail, -ENOTSUP, "cut: the reply before ended by its length")
-                    : refuse_another(dialogue, engine_bridge(run->engine, telling, &bridge, fail), fail);
+                    : refuse_another(conversation, engine_bridge(run->engine, telling, &bridge, fail), fail);
     if (error == -ENOTSUP) {
         const struct fail why = *fail;
-        error = start_trace(dialogue, why.text, seconds, fail);
+        error = start_trace(conversation, why.text, seconds, fail);
     } else if (error == 0) {
-        error = extend_trace(dialogue, telling->role, &bridge, seconds, fail);
+        error = extend_trace(conversation, telling->role, &bridge, seconds, fail);
     }
     tokens_finish(&bridge);
     return error;
 }
 
-int dialogue_bridge(struct dialogue *dialogue, enum tell_role role, const struct slice *contents,
+int conversation_bridge(struct conversation *conversation, enum tell_role role, const struct slice *contents,
                     size_t count, double seconds, struct fail *fail)
 {
     AUTO_FREE const char **replies = NULL;
     struct telling telling = {.role = role,
-                              .last = dialogue->ids.ids[dialogue->ids.count - 1],
+                              .last = conversation->ids.ids[conversation->ids.count - 1],
                               .contents = contents,
                               .count = count};
-    if (!history_replies(&dialogue->history, tell_role_word(role), &replies, &telling.reply_count))
+    if (!history_replies(&conversation->history, tell_role_word(role), &replies, &telling.reply_count))
         return out_of_memory(fail);
     telling.replies = replies;
     for (size_t i = 0; i < count; i++)
-        if (!history_add(&dialogue->history, tell_role_word(role), contents[i]))
+        if (!history_add(&conversation->history, tell_role_word(role), contents[i]))
             return out_of_memory(fail);
-    dialogue->call_start_ms = loop_now_ms();
-    int error = go_on(dialogue, &telling, seconds, fail);
+    conversation->call_start_ms = loop_now_ms();
+    int error = go_on(conversation, &telling, seconds, fail);
     if (error == 0)
-        dialogue->call_start_ms = 0;
+        conversation->call_start_ms = 0;
     return error;
 }
 
-int dialogue_marks_tools(struct dialogue *dialogue, const char *mark, bool *ret, struct fail *fail)
+int conversation_marks_tools(struct conversation *conversation, const char *mark, bool *ret, struct fail *fail)
 {
-    dialogue->call_start_ms = loop_now_ms();
-    int error = refuse_another(dialogue, engine_marks_tools(dialogue->run->engine, mark, ret, fail), fail);
+    conversation->call_start_ms = loop_now_ms();
+    int error = refuse_another(conversation, engine_marks_tools(conversation->run->engine, mark, ret, fail), fail);
     if (error == 0)
-        dialogue->call_start_ms = 0;
+        conversation->call_start_ms = 0;
     return error;
 }
 
-int dialogue_tell(struct dialogue *dialogue, struct slice content, const char *tool,
+int conversation_tell(struct conversation *conversation, struct slice content, const char *tool,
                   int exit_status, double seconds, struct fail *fail)
 {
-    if (!record_say(dialogue->run->record, tool ? "tool" : "user", content, tool, exit_status))
+    if (!record_say(conversation->run->record, tool ? "tool" : "user", content, tool, exit_status))
         return out_of_memory(fail);
-    return dialogue_bridge(dialogue, TELL_USER, &content, 1, seconds, fail);
+    return conversation_bridge(conversation, TELL_USER, &content, 1, seconds, fail);
 }
 
 /* ---- the end ----------------------------------------------------------------------------- */
@@ -398,7 +398,7 @@ enum outcome agent_failed(struct agent_run *run, enum blame_who who, enum blame_
     case BLAME_CONTEXT:
         return agent_end(run, blame.outcome, "context: %s", fail->text);
     case BLAME_STALE:
-        return agent_end(run, age_outcome(run->task), STALE_MARK "%s", fail->text);
+        return agent_end(run, staleness_outcome(run->task), STALE_MARK "%s", fail->text);
     default:
         return agent_end(run, blame.outcome, "%s", fail->text);
     }
@@ -408,29 +408,29 @@ enum outcome agent_failed(struct agent_run *run, enum blame_who who, enum blame_
  * Out of time: the agent's own doing, unless the engine has been silent for much longer than
  * it ever was in this rollout. A dead engine must not look like a slow agent.
  */
-static bool is_stalled(const struct dialogue *dialogue, struct fail *ret)
+static bool is_stalled(const struct conversation *conversation, struct fail *ret)
 {
     double silent_s =
-        dialogue->call_start_ms > 0 ? (double)(loop_now_ms() - dialogue->call_start_ms) / 1000 : 0;
-    if (silent_s <= 0 || (dialogue->turns > 0 &&
-                          silent_s <= STALL_FACTOR * dialogue->longest_call_s + STALL_SLACK_S))
+        conversation->call_start_ms > 0 ? (double)(loop_now_ms() - conversation->call_start_ms) / 1000 : 0;
+    if (silent_s <= 0 || (conversation->turns > 0 &&
+                          silent_s <= STALL_FACTOR * conversation->longest_call_s + STALL_SLACK_S))
         return false;
     fail_set(ret, -ETIMEDOUT, "the engine gave no answer for the last %.1f s of the rollout's time",
              silent_s);
     return true;
 }
 
-enum outcome dialogue_end(const struct dialogue *dialogue, int error, const struct fail *fail)
+enum outcome conversation_end(const struct conversation *conversation, int error, const struct fail *fail)
 {
-    struct agent_run *run = dialogue->run;
+    struct agent_run *run = conversation->run;
     struct fail stalled;
     if (error == 0)
-        return agent_end(run, OUTCOME_OK, "ended after %zu turns", dialogue->turns);
+        return agent_end(run, OUTCOME_OK, "ended after %zu turns", conversation->turns);
     enum blame_what what = agent_what(run, error);
-    if (what == BLAME_TIME && is_stalled(dialogue, &stalled))
+    if (what == BLAME_TIME && is_stalled(conversation, &stalled))
         return agent_failed(run, BLAME_AGENT, BLAME_ENGINE, &stalled);
-    if (what == BLAME_SYSTEM && dialogue->call_start_ms > 0 && error != -ENOMEM)
+    if (what == BLAME_SYSTEM && conversation->call_start_ms > 0 && error != -ENOMEM)
         what = BLAME_ENGINE;
-    const bool is_first = what == BLAME_CONTEXT && dialogue->turns == 0;
+    const bool is_first = what == BLAME_CONTEXT && conversation->turns == 0;
     return agent_failed(run, is_first ? BLAME_TASK : BLAME_AGENT, what, fail);
 }

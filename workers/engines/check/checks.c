@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
-#include "workers/engines/template/framing.h"
-#include "workers/engines/knowing.h"
+#include "workers/engines/template/turn_template_learn.h"
+#include "workers/engines/discovery.h"
 
 enum {
     STOP_TRIES = 4,
@@ -50,15 +50,15 @@ static void check_dialect(struct check_run *run, struct check_result *ret)
     struct fail fail = {0};
     if (engine_learn(run->engine, &fail) < 0)
         return say_fail(ret, &fail);
-    const struct engine_facts *facts = &run->engine->facts;
+    const struct engine_info *info = &run->engine->info;
     say(ret, ENGINE_CHECK_PASS, "%s (%s%s%s)", run->engine->dialect->name, run->engine->dialect->doc,
-        facts->note[0] ? ", " : "", facts->note);
+        info->note[0] ? ", " : "", info->note);
 }
 
 static void check_context(struct check_run *run, struct check_result *ret)
 {
     say(ret, ENGINE_CHECK_PASS, "%llu tokens, prompt and sampled together",
-        (unsigned long long)run->engine->facts.context_tokens);
+        (unsigned long long)run->engine->info.context_tokens);
 }
 
 static const struct task_message question[] = {
@@ -66,14 +66,14 @@ static const struct task_message question[] = {
 
 static void check_template(struct check_run *run, struct check_result *ret)
 {
-    const struct engine_facts *facts = &run->engine->facts;
+    const struct engine_info *info = &run->engine->info;
     struct fail fail = {0};
     if (engine_render_once(run->engine, question, 1, &run->prompt, &fail) < 0)
         return say_fail(ret, &fail);
     if (run->prompt.count == 0)
         return say(ret, ENGINE_CHECK_FAIL, "a message is rendered as no token at all");
     say(ret, ENGINE_CHECK_PASS, "template %.23s..., tokenizer %.23s..., %zu tokens for one message",
-        facts->template_digest, facts->tokenizer_digest[0] ? facts->tokenizer_digest : "unknown",
+        info->template_digest, info->tokenizer_digest[0] ? info->tokenizer_digest : "unknown",
         run->prompt.count);
 }
 
@@ -145,16 +145,16 @@ static void check_specials(struct check_run *run, struct check_result *ret)
 static void check_bridge(struct check_run *run, struct check_result *ret)
 {
     struct fail fail = {0};
-    const struct frame *frame;
-    if (engine_learn_frame(run->engine, TELL_USER, &frame, &fail) < 0)
+    const struct turn_template *turn_template;
+    if (engine_learn_turn_template(run->engine, TELL_USER, &turn_template, &fail) < 0)
         return say_fail(ret, &fail);
-    if (frame->unfit.code < 0)
-        say_fail(ret, &frame->unfit);
+    if (turn_template->unfit.code < 0)
+        say_fail(ret, &turn_template->unfit);
     else
         say(ret, ENGINE_CHECK_PASS, "exact in %zu parts, on contents with blanks, tags, digits, other scripts "
                              "and special tokens' names",
-            frame->parts.count);
-    engine_leave_frame(run->engine, frame);
+            turn_template->parts.count);
+    engine_leave_turn_template(run->engine, turn_template);
 }
 
 /* ---- sampling ---------------------------------------------------------------------------- */
@@ -162,7 +162,7 @@ static void check_bridge(struct check_run *run, struct check_result *ret)
 static int sample(struct check_run *run, const struct tokens *prompt, uint64_t tokens,
                   uint64_t seed, struct generation *ret, struct fail *fail)
 {
-    uint64_t room = run->engine->facts.context_tokens;
+    uint64_t room = run->engine->info.context_tokens;
     room = room > prompt->count ? room - prompt->count : 0;
     return run->engine->dialect->generate(run->engine, prompt, &neutral,
                                           tokens < room ? tokens : room, seed, ret, fail);
@@ -205,7 +205,7 @@ static void check_text(struct check_run *run, struct check_result *ret)
 {
     if (run->sampled.count == 0)
         return say(ret, ENGINE_CHECK_FAIL, "no turn could be sampled");
-    if (run->engine->facts.drops_blanks)
+    if (run->engine->info.drops_blanks)
         return say(ret, ENGINE_CHECK_NOT_OFFERED,
                    "/detokenize drops blanks that were sampled, so texts are compared but for those; "
                    "a worker that is given the tokenizer (--tokenizer) compares all");
@@ -290,9 +290,9 @@ static void check_too_long(struct check_run *run, struct check_result *ret)
     struct tokens prompt = {0};
     struct generation got = {0};
     struct fail fail = {0};
-    uint64_t count = run->engine->facts.context_tokens + 8;
+    uint64_t count = run->engine->info.context_tokens + 8;
     for (uint64_t i = 0; i < count; i++)
-        if (!tokens_append(&prompt, &run->engine->facts.plain_id, 1)) {
+        if (!tokens_append(&prompt, &run->engine->info.plain_id, 1)) {
             tokens_finish(&prompt);
             return say(ret, ENGINE_CHECK_FAIL, "out of memory");
         }
@@ -302,7 +302,7 @@ static void check_too_long(struct check_run *run, struct check_result *ret)
     else if (error == 0)
         say(ret, ENGINE_CHECK_FAIL, "%llu tokens were taken, and so cut, where %llu are the limit",
             (unsigned long long)count,
-            (unsigned long long)run->engine->facts.context_tokens);
+            (unsigned long long)run->engine->info.context_tokens);
     else
         say(ret, ENGINE_CHECK_FAIL, "it is not refused as too long: %.400s", fail.text);
     tokens_finish(&prompt);
