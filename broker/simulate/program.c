@@ -48,8 +48,8 @@ static struct fleet fleet_of(const struct simulate_options *options)
         .slots = {options->init_slots, options->slots, options->eval_slots},
         .workers = {options->init_nodes, options->nodes, options->eval_nodes},
         .engines = options->engines,
-        .speed = {(double)options->tokens, (double)options->call_tokens, (double)options->prefill,
-                  options->calls, options->cache},
+        .speed = {(double)options->tokens_per_second, (double)options->call_tokens_per_second,
+                  (double)options->prefill_tokens_per_second, options->engine_calls, options->cache_tokens},
     };
 }
 
@@ -80,13 +80,10 @@ int simulate_main(int argc, char **argv)
 {
     struct simulate_options options;
     struct shape shape = {0};
-    int status = simulate_options_read(argc, argv, &options);
-    if (status == 0 && options.help) {
-        simulate_options_help();
-        return 0;
-    }
-    if (status == 0)
-        status = read_tasks(&shape, options.tasks);
+    int status = simulate_options_begin(argc - 1, argv + 1, &options);
+    if (status >= 0)
+        return status;
+    status = read_tasks(&shape, options.tasks);
     if (status == 0)
         status = simulate_it(&options, &shape);
     shape_finish(&shape);

@@ -2,25 +2,19 @@
 #ifndef SLUICE_BROKER_SIMULATE_PROGRAM_H
 #define SLUICE_BROKER_SIMULATE_PROGRAM_H
 
-#include <stdbool.h>
-
 #include "broker/simulate/simulate.h"
+#include "common/cmdline/option.h"
 
 enum { SIMULATE_FAILED = 1, SIMULATE_USAGE = 2 };
 
 struct simulate_options {
-#define NUMBER(name, word, argument, preset, least, most, doc) uint64_t name;
-#define TEXT(name, word, argument, preset, doc) const char *name;
-#define FLAG(name, word, doc) bool name;
+#define OPTION OPTION_FIELD
 #include "broker/simulate/options.def"
-#undef NUMBER
-#undef TEXT
-#undef FLAG
+#undef OPTION
 };
 
-/* 0, or SIMULATE_USAGE after a sentence on stderr. What follows from others is filled in. */
-int simulate_options_read(int argc, char **argv, struct simulate_options *ret);
-void simulate_options_help(void);
+/* -1 to go on, else the exit status to end with, after what was to be said. What follows from others is filled in. */
+int simulate_options_begin(int argc, char **argv, struct simulate_options *ret);
 /* The whole program; its exit status. */
 int simulate_main(int argc, char **argv);
 

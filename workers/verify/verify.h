@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 
+#include "common/cmdline/option.h"
 #include "schemas/trajectory/trajectory.h"
 #include "workers/engines/engine.h"
 
@@ -21,11 +22,10 @@ enum verify_status {
 };
 
 struct verify_options {
+#define OPTION OPTION_FIELD
+#include "workers/verify/options.def"
+#undef OPTION
     const char *path; /* "-": stdin */
-    const char *engine, *plot;
-    double tolerance, token_tolerance;
-    uint64_t parallel, tokens; /* tokens: of a trace; 0: all */
-    bool once, json, help;
 };
 
 /* ---- differences (histogram.c) ------------------------------------------------------------- */
