@@ -11,6 +11,7 @@
 #include "broker/ledger/ledger.h"
 #include "broker/ledger/lock.h"
 #include "broker/shell/shell.h"
+#include "broker/shell/turns.h"
 #include "broker/layer_gc/store.h"
 
 enum {
@@ -20,7 +21,7 @@ enum {
     EFFECTS_MAX = 1 << 18,          /* ... and what they may cause, beyond the last */
     LOADS_MAX = 16,                 /* ... and trajectories that they ask for, a range counting ... */
     RANGE_LOADS = 8,                /* ... for so many */
-    TURN_MS = 10,                   /* ... and the time that a socket's messages take, beyond the last */
+    TURN_US = 10000,                /* ... and the time that a socket's messages take, beyond the last */
     RANGE_BYTES_MAX = 8 << 20,      /* of one stream.fetch's answer, beyond the first */
     FRONT_HELD_MAX = 256 << 20,     /* trajectories that clients have asked for and not read */
     FEED_HELD_MAX = 128 << 20       /* trajectories published that a subscriber has not read */
@@ -55,7 +56,8 @@ struct shell {
     int64_t due_ms;  /* when the core wants to be called */
     bool stopping;
 
-    struct letter *letters;
+    struct turns *turns[2]; /* of FRONT and SINK, by their places: what was read and waits */
+    struct letter *letters; /* that were handled */
     size_t letter_count, letter_bytes;
     bool is_looking_back;    /* a cycle's looks into the ledger have begun */
     struct buffer out;       /* the message being made */
@@ -75,7 +77,7 @@ struct shell {
     struct store_view store_seen;
     int64_t store_look_ms;
 
-    struct complaint bad_worker_message, undeliverable;
+    struct complaint bad_worker_message, turned_away, undeliverable;
 };
 
 /* ---- shell/restore.c -------------------------------------------------------------------- */
@@ -93,9 +95,13 @@ void shell_unbind(struct shell *shell);
 
 /* ---- shell/intake.c --------------------------------------------------------------------- */
 
-/* Reads what is there, and lets the core handle it. */
+/* Reads what is there, and lets the core handle as much as a cycle may. */
 void shell_take_in(struct shell *shell, int64_t now_ms, int64_t wall_ms);
+/* Whether something was read that waits for its turn. */
+bool shell_has_waiting(const struct shell *shell);
 void shell_drop_letters(struct shell *shell);
+/* At the end. */
+void shell_drop_waiting(struct shell *shell);
 
 /* ---- shell/effects.c -------------------------------------------------------------------- */
 

@@ -3,9 +3,12 @@
 
 #include <msgpack.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+
+enum { ROOM_RETRY_MS = 1000 };
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
@@ -21,19 +24,36 @@ static bool drain_rest(void *socket, zmq_msg_t *last)
     return alone;
 }
 
-/* False when nothing is there. *ret_alone: the body is one frame. */
-static bool read_letter(void *socket, bool has_sender, struct letter *letter, bool *ret_alone)
+/* A message that waits for its turn. */
+struct waiting {
+    struct turn_letter turn;
+    zmq_msg_t from, body;
+    bool alone; /* the body is one frame */
+};
+
+static void drop_waiting(struct waiting *waiting)
 {
-    zmq_msg_init(&letter->from);
-    zmq_msg_init(&letter->body);
-    bool got = !has_sender || zmq_msg_recv(&letter->from, socket, ZMQ_DONTWAIT) >= 0;
-    if (got && zmq_msg_recv(&letter->body, socket, ZMQ_DONTWAIT) >= 0) {
-        *ret_alone = drain_rest(socket, &letter->body);
-        return true;
+    zmq_msg_close(&waiting->from);
+    zmq_msg_close(&waiting->body);
+    free(waiting);
+}
+
+/* NULL when nothing is there, or no memory, which then may be there in the next cycle. */
+static struct waiting *read_one(void *socket, bool has_sender)
+{
+    struct waiting *waiting = calloc(1, sizeof(*waiting));
+    if (!waiting)
+        return NULL;
+    zmq_msg_init(&waiting->from);
+    zmq_msg_init(&waiting->body);
+    bool got = !has_sender || zmq_msg_recv(&waiting->from, socket, ZMQ_DONTWAIT) >= 0;
+    if (!got || zmq_msg_recv(&waiting->body, socket, ZMQ_DONTWAIT) < 0) {
+        drop_waiting(waiting);
+        return NULL;
     }
-    zmq_msg_close(&letter->from);
-    zmq_msg_close(&letter->body);
-    return false;
+    waiting->alone = drain_rest(socket, &waiting->body);
+    waiting->turn.bytes = zmq_msg_size(&waiting->body);
+    return waiting;
 }
 
 static void drop_letter(struct letter *letter)
@@ -47,6 +67,16 @@ void shell_drop_letters(struct shell *shell)
     for (size_t i = 0; i < shell->letter_count; i++)
         drop_letter(&shell->letters[i]);
     shell->letter_count = shell->letter_bytes = 0;
+}
+
+void shell_drop_waiting(struct shell *shell)
+{
+    for (int place = 0; place < PLACE_FEED; place++) {
+        struct turn_letter *turn;
+        while (shell->turns[place] && (turn = turns_take(shell->turns[place], INT64_MAX)))
+            drop_waiting(container_of(turn, struct waiting, turn));
+        turns_destroy(&shell->turns[place]);
+    }
 }
 
 /* ---- refusing ------------------------------------------------------------------------------ */
@@ -77,25 +107,27 @@ static uint64_t peek_tag(struct slice bytes)
     return tag;
 }
 
-static void refuse_client(struct shell *shell, struct letter *letter, const char *request,
+static void refuse_client(struct shell *shell, zmq_msg_t *from, zmq_msg_t *body, const char *request,
                           const struct refusal *no)
 {
-    struct msg_refused refused = {.tag = peek_tag(frame_peek(&letter->body)),
+    struct msg_refused refused = {.tag = peek_tag(frame_peek(body)),
                                   .request = slice_from_str(request),
                                   .reason = slice_from_str(refusal_wire(no->reason)),
                                   .field = slice_from_str(no->field),
                                   .has_field = no->field[0] != '\0',
-                                  .text = slice_from_str(no->text)};
+                                  .text = slice_from_str(no->text),
+                                  .has_retry_after_ms = no->reason == REFUSAL_QUEUE_FULL,
+                                  .retry_after_ms = ROOM_RETRY_MS};
     buffer_clear(&shell->out);
     struct refusal ours;
     if (!message_encode(MSG_refused, &refused, &shell->out, &ours)) {
         log_event(LOG_ERROR, "broker.refusal-unsendable", "reason=%s", ours.text);
         return;
     }
-    zmq_msg_t body;
-    if (frame_send_copy(shell->front, frame_peek(&letter->from), ZMQ_SNDMORE) &&
-        frame_init(&body, &shell->out, NULL))
-        frame_send(shell->front, &body, 0);
+    zmq_msg_t answer;
+    if (frame_send_copy(shell->front, frame_peek(from), ZMQ_SNDMORE) &&
+        frame_init(&answer, &shell->out, NULL))
+        frame_send(shell->front, &answer, 0);
 }
 
 void shell_complain(struct complaint *complaint, const char *id, const char *text)
@@ -114,7 +146,7 @@ static void refuse_letter(struct shell *shell, struct letter *letter, const char
                           const struct refusal *no, bool is_client)
 {
     if (is_client) {
-        refuse_client(shell, letter, request, no);
+        refuse_client(shell, &letter->from, &letter->body, request, no);
         return;
     }
     shell_complain(&shell->bad_worker_message, "broker.bad-worker-message", no->text);
@@ -200,62 +232,145 @@ static bool handle_letter(struct shell *shell, struct letter *letter, bool alone
     return true;
 }
 
-/* ---- turns --------------------------------------------------------------------------------------
- *
- * libzmq gives the messages of a socket's peers in turn, one each. A cycle ends when they have cost as much as a
- * cycle may, and begins again with whose turn it is: so nobody waits longer for its own turn than one message of
- * each other peer takes, and each message has a bound (TASK_VALUES_MAX, RANGE_BYTES_MAX).
- */
+/* ---- a round of reading ----------------------------------------------------------------------- */
 
-struct turn {
-    size_t bytes_end, effects_seen, loads;
-    int64_t end_ms;
-};
-
-/* Trajectories that were asked for since it was last looked. */
-static void count_loads(const struct shell *shell, struct turn *turn)
+/* Who is one to us, whatever connections it has: a key; without keys an address, and on ipc a process. */
+static struct slice peer_of(const struct shell *shell, zmq_msg_t *body)
 {
-    struct effects effects = core_effects(shell->core);
-    for (; turn->effects_seen < effects.count; turn->effects_seen++) {
-        enum effect_kind kind = effects.items[turn->effects_seen].kind;
-        turn->loads += kind == SEND_RANGE ? RANGE_LOADS : kind == SEND_TRAJECTORY;
-    }
+    const char *name = zmq_msg_gets(body, shell->gate.trust ? "User-Id" : "Peer-Address");
+    return slice_from_str(name ? name : "");
 }
 
-static bool is_over(const struct shell *shell, struct turn *turn)
+static bool is_beat(struct waiting *waiting)
 {
-    count_loads(shell, turn);
-    return shell->letter_bytes >= turn->bytes_end || turn->loads >= LOADS_MAX ||
-           turn->effects_seen >= EFFECTS_MAX || clock_ms() >= turn->end_ms;
+    enum message_id id;
+    struct refusal no;
+    return message_peek(frame_peek(&waiting->body), &id, &no) && id == MSG_worker_beat;
+}
+
+/* As much of its peer waits as may. A client is told; a worker's next beat says all that this one does. */
+static void turn_away(struct shell *shell, struct waiting *waiting, bool is_client)
+{
+    enum message_id id;
+    struct refusal no;
+    bool is_named = message_peek(frame_peek(&waiting->body), &id, &no);
+    refuse(&no, REFUSAL_QUEUE_FULL, "", "%d messages of yours, or %d MiB, wait to be read", PEER_WAITING_MAX,
+           PEER_WAITING_BYTES >> 20);
+    if (is_client)
+        refuse_client(shell, &waiting->from, &waiting->body, is_named ? message_get(id)->wire : "", &no);
+    char text[160];
+    snprintf(text, sizeof(text), "%.*s sends more than is read: %s", SLICE_ARG(peer_of(shell, &waiting->body)),
+             is_client ? "refused, queue-full" : "beat dropped");
+    shell_complain(&shell->turned_away, "broker.peer-floods", text);
+    drop_waiting(waiting);
 }
 
 /* False when there may be more to read. */
-static bool drain_socket(struct shell *shell, void *socket, bool is_client, int64_t now_ms, int64_t wall_ms)
+static bool read_round(struct shell *shell, struct turns *turns, void *socket, bool is_client)
 {
-    struct turn turn = {.bytes_end = shell->letter_bytes + LETTERS_BYTES_MAX / 2,
-                        .effects_seen = core_effects(shell->core).count,
-                        .end_ms = clock_ms() + TURN_MS};
-    for (size_t taken = 0; taken < LETTERS_MAX / 2 && !is_over(shell, &turn); taken++) {
-        struct letter *letter = &shell->letters[shell->letter_count];
-        bool alone;
-        if (!read_letter(socket, is_client, letter, &alone))
+    if (!turns_begin(turns, clock_us()))
+        return false;
+    while (turns_want(turns)) {
+        struct waiting *waiting = read_one(socket, is_client);
+        if (!waiting)
             return true;
-        crowd_heard(shell->crowd, &letter->body);
-        if (handle_letter(shell, letter, alone, is_client, now_ms, wall_ms)) {
-            shell->letter_count++;
-            shell->letter_bytes += zmq_msg_size(&letter->body);
-        } else {
-            drop_letter(letter);
-        }
+        crowd_heard(shell->crowd, &waiting->body);
+        struct slice peer = peer_of(shell, &waiting->body);
+        int fd = zmq_msg_get(&waiting->body, ZMQ_SRCFD);
+        if (!turns_add(turns, peer, fd, &waiting->turn, !is_client && !is_beat(waiting)))
+            turn_away(shell, waiting, is_client);
     }
     return false;
 }
 
+/* ---- a cycle's part ---------------------------------------------------------------------------
+ *
+ * A cycle ends when its messages have cost as much as a cycle may, or before a message of somebody whose last one took
+ * longer than that, so that answers are sent first; the next one begins with whose turn it is (turns.h). So nobody waits
+ * for more than a few messages of each other peer, and each message has a bound (TASK_VALUES_MAX, RANGE_BYTES_MAX).
+ */
+
+struct part {
+    size_t bytes_end, effects_seen, loads;
+    int64_t end_us;
+};
+
+/* Trajectories that were asked for since it was last looked. */
+static size_t count_loads(const struct shell *shell, struct part *part)
+{
+    struct effects effects = core_effects(shell->core);
+    size_t before = part->loads;
+    for (; part->effects_seen < effects.count; part->effects_seen++) {
+        enum effect_kind kind = effects.items[part->effects_seen].kind;
+        part->loads += kind == SEND_RANGE ? RANGE_LOADS : kind == SEND_TRAJECTORY;
+    }
+    return part->loads - before;
+}
+
+static bool is_over(const struct shell *shell, const struct part *part)
+{
+    return shell->letter_bytes >= part->bytes_end || part->loads >= LOADS_MAX ||
+           part->effects_seen >= EFFECTS_MAX || clock_us() >= part->end_us;
+}
+
+/* What it cost in time; what will be stored or loaded for it counts as its part of what a cycle may. */
+static int64_t take_one(struct shell *shell, struct waiting *waiting, bool is_client, struct part *part,
+                        int64_t now_ms, int64_t wall_ms)
+{
+    struct letter *letter = &shell->letters[shell->letter_count];
+    int64_t begun_us = clock_us();
+    size_t bytes = waiting->turn.bytes;
+    zmq_msg_init(&letter->from);
+    zmq_msg_init(&letter->body);
+    zmq_msg_move(&letter->from, &waiting->from);
+    zmq_msg_move(&letter->body, &waiting->body);
+    bool is_kept = handle_letter(shell, letter, waiting->alone, is_client, now_ms, wall_ms);
+    drop_waiting(waiting);
+    if (is_kept) {
+        shell->letter_count++;
+        shell->letter_bytes += bytes;
+    } else {
+        drop_letter(letter);
+    }
+    size_t loads = count_loads(shell, part);
+    return clock_us() - begun_us + (int64_t)(loads * TURN_US / LOADS_MAX + bytes * TURN_US / LETTERS_BYTES_MAX);
+}
+
+/* False when there may be more to read. */
+static bool take_part(struct shell *shell, int place, int64_t now_ms, int64_t wall_ms)
+{
+    bool is_client = place == PLACE_FRONT;
+    void *socket = is_client ? shell->front : shell->sink;
+    struct turns *turns = shell->turns[place];
+    struct part part = {.bytes_end = shell->letter_bytes + LETTERS_BYTES_MAX / 2,
+                        .effects_seen = core_effects(shell->core).count,
+                        .end_us = clock_us() + TURN_US};
+    bool is_drained = read_round(shell, turns, socket, is_client);
+    for (size_t taken = 0; !taken || (taken < LETTERS_MAX / 2 && !is_over(shell, &part));) {
+        struct turn_letter *turn = turns_take(turns, taken ? TURN_US : INT64_MAX);
+        if (turn) {
+            struct waiting *waiting = container_of(turn, struct waiting, turn);
+            turns_charge(turns, take_one(shell, waiting, is_client, &part, now_ms, wall_ms));
+            taken++;
+        } else if (is_drained || turns_count(turns)) {
+            break;
+        } else {
+            is_drained = read_round(shell, turns, socket, is_client);
+        }
+    }
+    return is_drained;
+}
+
 void shell_take_in(struct shell *shell, int64_t now_ms, int64_t wall_ms)
 {
-    shell->is_drained[PLACE_SINK] = drain_socket(shell, shell->sink, false, now_ms, wall_ms);
-    shell->is_drained[PLACE_FRONT] = drain_socket(shell, shell->front, true, now_ms, wall_ms);
+    shell->is_drained[PLACE_SINK] = take_part(shell, PLACE_SINK, now_ms, wall_ms);
+    shell->is_drained[PLACE_FRONT] = take_part(shell, PLACE_FRONT, now_ms, wall_ms);
     if (shell->is_looking_back)
         ledger_read_end(shell->ledger, NULL);
     shell->is_looking_back = false;
+}
+
+bool shell_has_waiting(const struct shell *shell)
+{
+    return turns_count(shell->turns[PLACE_FRONT]) || turns_count(shell->turns[PLACE_SINK]);
 }

@@ -82,7 +82,10 @@ int shell_open(struct shell **ret, const struct shell_options *options, struct f
     shell->signal_fd = -1;
     shell->ipc_lock = lock_none();
     shell->letters = calloc(LETTERS_MAX, sizeof(*shell->letters));
-    int code = shell->letters ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+    shell->turns[PLACE_FRONT] = turns_create();
+    shell->turns[PLACE_SINK] = turns_create();
+    bool has_memory = shell->letters && shell->turns[PLACE_FRONT] && shell->turns[PLACE_SINK];
+    int code = has_memory ? 0 : fail_set(fail, -ENOMEM, "out of memory");
     if (code == 0)
         code = open_signals(shell, fail);
     if (code == 0)
@@ -109,6 +112,7 @@ void shell_close(struct shell **closing)
     shell_cancel_backup(shell);
     store_stop(&shell->store);
     lanes_destroy(&shell->lanes);
+    shell_drop_waiting(shell);
     shell_unbind(shell);
     gate_close(&shell->gate);
     crowd_destroy(&shell->crowd);
@@ -175,13 +179,14 @@ static bool await(struct shell *shell, bool *ret_backup_ended)
                               {NULL, shell->backup ? backup_fd(shell->backup) : -1, ZMQ_POLLIN, 0}};
     int64_t wait_ms = shell->due_ms - clock_ms();
     wait_ms = wait_ms < 0 ? 0 : wait_ms > POLL_MAX_MS ? POLL_MAX_MS : wait_ms;
-    if (ledger_has_chores(shell->ledger))
+    bool has_waiting = shell_has_waiting(shell);
+    if (ledger_has_chores(shell->ledger) || has_waiting)
         wait_ms = 0;
     int ready = zmq_poll(items, shell->backup ? BACKUP + 1 : BACKUP, wait_ms);
     if (items[SIGNALS].revents)
         take_signals(shell);
     *ret_backup_ended = shell->backup && items[BACKUP].revents;
-    return ready != 0;
+    return ready != 0 || has_waiting;
 }
 
 /* Stopped, swapped out, held up by its disk: it was to be at work long ago. */

@@ -186,6 +186,91 @@ static void a_flood_of_fetches_leaves_others_their_turns(void **state)
     others_are_served_in_a_flood_of(world, MSG_stream_fetch);
 }
 
+/* ---- more of a peer than may wait ---------------------------------------------------------------- */
+
+enum { LINES = 8 };
+
+struct line {
+    void *socket;
+    uint64_t sent, answered, accepted; /* the last one that was accepted */
+};
+
+/* Long, and slow to read: escapes. */
+static char *slow_task(void)
+{
+    static const char head[] = "{\"task\":\"a\",\"kind\":\"noop\",\"metadata\":{\"x\":\"", tail[] = "\"}}";
+    char *task = malloc(TASK_BYTES_MAX);
+    assert_non_null(task);
+    strcpy(task, head);
+    size_t len = sizeof(head) - 1;
+    for (; len + 2 + sizeof(tail) < TASK_BYTES_MAX; len += 2)
+        memcpy(task + len, "\\n", 2);
+    memcpy(task + len, tail, sizeof(tail));
+    return task;
+}
+
+static void send_one(struct world *world, struct line *line, const char *task)
+{
+    char group[64];
+    snprintf(group, sizeof(group), "g-%p-%llu", line->socket, (unsigned long long)line->sent + 1);
+    struct msg_group_submit submit = {.tag = line->sent + 1, .group = S(group), .stream = S("flood"),
+                                      .samples = 1, .task = S(task)};
+    struct refusal no;
+    buffer_clear(&world->out);
+    assert_true(message_encode(MSG_group_submit, &submit, &world->out, &no));
+    if (zmq_send(line->socket, world->out.data, world->out.len, ZMQ_DONTWAIT) >= 0)
+        line->sent++;
+}
+
+/* How many were refused; those that were accepted must come in the order they were sent. */
+static size_t read_answers(struct line *line)
+{
+    size_t refusals = 0;
+    zmq_msg_t frame;
+    for (zmq_msg_init(&frame); zmq_msg_recv(&frame, line->socket, ZMQ_DONTWAIT) >= 0; line->answered++) {
+        struct msg_group_accepted accepted;
+        struct msg_refused refused;
+        if (world_decode(&frame, MSG_group_accepted, &accepted)) {
+            assert_true(accepted.tag > line->accepted);
+            line->accepted = accepted.tag;
+            continue;
+        }
+        assert_true(world_decode(&frame, MSG_refused, &refused));
+        assert_true(slice_is(refused.reason, "queue-full") && refused.has_retry_after_ms);
+        assert_true(slice_is(refused.request, "group.submit"));
+        assert_true(refused.tag > 0 && refused.tag <= line->sent);
+        refusals++;
+    }
+    zmq_msg_close(&frame);
+    return refusals;
+}
+
+static void a_flood_of_many_connections_is_refused_by_name_and_each_message_is_answered(void **state)
+{
+    struct world *world = *state;
+    struct line lines[LINES] = {0};
+    AUTO_FREE char *task = slow_task();
+    size_t refusals = 0, open = 0;
+    for (int i = 0; i < LINES; i++)
+        lines[i].socket = world_socket(world, ZMQ_DEALER, world->front, false);
+    for (int64_t until_ms = clock_ms() + 4 * WAIT_MS; !refusals || open;) {
+        zmq_pollitem_t items[LINES];
+        for (int i = 0; i < LINES; i++)
+            items[i] = (zmq_pollitem_t){lines[i].socket, 0, ZMQ_POLLIN, 0};
+        zmq_poll(items, LINES, 10);
+        assert_true(clock_ms() < until_ms);
+        open = 0;
+        for (int i = 0; i < LINES; i++) {
+            refusals += read_answers(&lines[i]);
+            if (!refusals && lines[i].sent < lines[i].answered + 12)
+                send_one(world, &lines[i], task);
+            open += lines[i].sent != lines[i].answered;
+        }
+    }
+    for (int i = 0; i < LINES; i++)
+        zmq_close(lines[i].socket);
+}
+
 static void a_task_of_too_many_values_is_refused_unread(void **state)
 {
     struct world *world = *state;
@@ -211,6 +296,7 @@ int main(int argc, char **argv)
         TEST(a_flood_of_submits_leaves_others_their_turns),
         TEST(a_flood_of_beats_leaves_others_their_turns),
         TEST(a_flood_of_fetches_leaves_others_their_turns),
+        TEST(a_flood_of_many_connections_is_refused_by_name_and_each_message_is_answered),
         TEST(a_task_of_too_many_values_is_refused_unread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,209 @@
+#include "broker/shell/turns.h"
+
+#include <stdlib.h>
+
+#include "broker/core/table.h"
+#include "common/base/cleanup.h"
+
+enum { CONNECTIONS_MAX = 65536, NAME_MAX_BYTES = 64 };
+
+struct peer {
+    struct list link, letters; /* by place */
+    uint64_t number;           /* of no other peer, ever */
+    uint64_t place;            /* of the letter of it that was taken last */
+    size_t count, bytes;
+    int64_t used_us, last_us;  /* what it cost in all, and what its last letter did */
+    uint64_t round;            /* in which something of it was read last */
+    const struct connection *last; /* by which it was */
+    bool gave_two;             /* several connections gave something in that round */
+    uint32_t len;
+    uint8_t name[NAME_MAX_BYTES];
+};
+
+/* By descriptor, which another connection, of another peer, may have had before. */
+struct connection {
+    uint64_t peer, next_place, round;
+};
+
+struct turns {
+    struct table by_name;
+    struct list peers;
+    struct peer nobody, *taken; /* `nobody`: for whom there was no memory; whose letter was taken last, or NULL */
+    size_t count, bytes, heavy; /* letters; peers of which half as much waits as may */
+    uint64_t numbers, round;
+    bool round_has_ended;
+    int64_t round_us; /* when it began */
+    int64_t least_us; /* what the peer had cost whose turn it was last */
+    struct connection connections[CONNECTIONS_MAX];
+};
+
+static void begin_peer(struct turns *turns, struct peer *peer)
+{
+    peer->number = ++turns->numbers;
+    list_init(&peer->letters);
+    list_push_back(&turns->peers, &peer->link);
+}
+
+struct turns *turns_create(void)
+{
+    struct turns *turns = calloc(1, sizeof(*turns));
+    if (!turns)
+        return NULL;
+    list_init(&turns->peers);
+    begin_peer(turns, &turns->nobody);
+    return turns;
+}
+
+static void forget(struct turns *turns, struct peer *peer)
+{
+    if (peer == &turns->nobody) {
+        peer->used_us = peer->last_us = 0;
+        return;
+    }
+    list_remove(&peer->link);
+    table_take(&turns->by_name, slice_of(peer->name, peer->len));
+    free(peer);
+}
+
+void turns_destroy(struct turns **destroying)
+{
+    struct turns *turns = take_ptr(destroying);
+    struct peer *peer;
+    if (!turns)
+        return;
+    LIST_EACH(peer, &turns->peers, link)
+        forget(turns, peer);
+    table_finish(&turns->by_name);
+    free(turns);
+}
+
+size_t turns_count(const struct turns *turns) { return turns->count; }
+
+/* ---- reading ---------------------------------------------------------------------------------- */
+
+bool turns_begin(struct turns *turns, int64_t now_us)
+{
+    if (turns->heavy && now_us - turns->round_us < ROUND_US)
+        return false;
+    turns->round++;
+    turns->round_has_ended = false;
+    turns->round_us = now_us;
+    return true;
+}
+
+bool turns_want(const struct turns *turns)
+{
+    return !turns->round_has_ended && turns->count < WAITING_MAX && turns->bytes < WAITING_BYTES;
+}
+
+static struct peer *find_peer(struct turns *turns, struct slice name)
+{
+    if (name.len > NAME_MAX_BYTES)
+        name.len = NAME_MAX_BYTES;
+    struct peer *peer = table_find(&turns->by_name, name);
+    if (peer)
+        return peer;
+    peer = calloc(1, sizeof(*peer));
+    if (!peer)
+        return &turns->nobody;
+    peer->len = (uint32_t)name.len;
+    if (name.len)
+        memcpy(peer->name, name.data, name.len);
+    if (!table_put(&turns->by_name, slice_of(peer->name, peer->len), peer)) {
+        free(peer);
+        return &turns->nobody;
+    }
+    begin_peer(turns, peer);
+    return peer;
+}
+
+/*
+ * A round ends when a connection comes a second time. Where that is the only one of its peer, it counts as its letter of
+ * the next round: it gives one in each.
+ */
+static void note_round(struct turns *turns, struct peer *peer, struct connection *connection)
+{
+    bool is_second = connection->round == turns->round;
+    peer->gave_two = peer->round == turns->round && (peer->gave_two || peer->last != connection);
+    peer->round = turns->round;
+    peer->last = connection;
+    turns->round_has_ended |= is_second;
+    connection->round = turns->round + (is_second && !peer->gave_two);
+}
+
+/* A share of what may wait, of two halves. */
+static bool has_filled(const struct peer *peer, size_t halves)
+{
+    return peer->count >= halves * (PEER_WAITING_MAX / 2) || peer->bytes >= halves * (PEER_WAITING_BYTES / 2);
+}
+
+/* Behind those of the same place: connections that have as much waiting have their turn in the order they came. */
+static void queue_letter(struct peer *peer, struct turn_letter *letter)
+{
+    struct list *at = peer->letters.prev;
+    while (at != &peer->letters && container_of(at, struct turn_letter, link)->place > letter->place)
+        at = at->prev;
+    list_insert(&letter->link, at, at->next);
+}
+
+bool turns_add(struct turns *turns, struct slice name, int fd, struct turn_letter *letter, bool anyway)
+{
+    struct connection *connection = &turns->connections[fd >= 0 && fd < CONNECTIONS_MAX ? fd : 0];
+    struct peer *peer = find_peer(turns, name);
+    bool was_heavy = has_filled(peer, 1);
+    note_round(turns, peer, connection);
+    if (has_filled(peer, 2) && !anyway)
+        return false;
+    if (connection->peer != peer->number)
+        *connection = (struct connection){.peer = peer->number, .round = connection->round};
+    letter->place = connection->next_place > peer->place ? connection->next_place : peer->place;
+    connection->next_place = letter->place + 1;
+    if (!peer->count && peer->used_us < turns->least_us)
+        peer->used_us = turns->least_us;
+    queue_letter(peer, letter);
+    peer->count++, peer->bytes += letter->bytes;
+    turns->count++, turns->bytes += letter->bytes;
+    turns->heavy += !was_heavy && has_filled(peer, 1);
+    return true;
+}
+
+/* ---- taking ----------------------------------------------------------------------------------- */
+
+/* Whose turn it is, or NULL. Accounts that no longer matter go: they are where the least is, or nothing waits. */
+static struct peer *find_next(struct turns *turns)
+{
+    struct peer *next = NULL, *peer;
+    LIST_EACH(peer, &turns->peers, link) {
+        if (peer->count && (!next || peer->used_us < next->used_us))
+            next = peer;
+        else if (!peer->count && (!turns->count || peer->used_us <= turns->least_us))
+            forget(turns, peer);
+    }
+    return next;
+}
+
+struct turn_letter *turns_take(struct turns *turns, int64_t most_us)
+{
+    turns->taken = NULL; /* it may be forgotten */
+    struct peer *next = find_next(turns);
+    if (!next || next->last_us > most_us)
+        return NULL;
+    struct turn_letter *letter = container_of(next->letters.next, struct turn_letter, link);
+    bool was_heavy = has_filled(next, 1);
+    list_remove(&letter->link);
+    turns->least_us = next->used_us;
+    next->place = letter->place;
+    next->count--, next->bytes -= letter->bytes;
+    turns->count--, turns->bytes -= letter->bytes;
+    turns->heavy -= was_heavy && !has_filled(next, 1);
+    turns->taken = next;
+    return letter;
+}
+
+void turns_charge(struct turns *turns, int64_t cost_us)
+{
+    if (!turns->taken)
+        return;
+    turns->taken->used_us += cost_us;
+    turns->taken->last_us = cost_us;
+}
