@@ -203,13 +203,12 @@ FIBER_TEST(an_agent_that_holds_every_terminal_is_told_and_keeps_its_shell)
             BASH("echo $x"), 2, "kept");
 }
 
-FIBER_TEST(a_jupyter_kernels_file_is_the_workers_whoever_made_it_before)
+FIBER_TEST(an_agent_that_breaks_what_a_jupyter_kernel_needs_is_told)
 {
     struct sandbox_plan plan = host_plan();
-    goes_on(&plan, BASH("for i in {1..9}; do echo {} > /run/sluice/out/jupyter$i.json; done; chmod 0 /run/sluice/out/*.json; "
-            "ln -sf /etc/passwd /run/sluice/out/jupyter3.json") "," CELL(", 'kernel': 'python3'"), 1, "42");
-    goes_on(&plan, BASH("mkdir /run/sluice/out/jupyter{1..9}.json") "," CELL(", 'kernel': 'python3'") "," VIEW, 1,
-            "No kernel starts: the connection file");
+    goes_on(&plan, BASH("echo x > kept") "," CELL(", 'kernel': 'python3'"), 1, "42");
+    goes_on(&plan, BASH("d=.local/share/jupyter/kernels/python3; mkdir -p $d; echo { > $d/kernel.json") ","
+            CELL(", 'kernel': 'python3'") "," VIEW, 1, "No kernel starts: the Jupyter kernel python3 does not start");
 }
 
 /* ---- the agent with a shell ---------------------------------------------------------------- */
@@ -302,7 +301,7 @@ static int group(void)
         TEST(what_an_image_lacks_before_the_agent_acted_is_the_tasks),
         TEST(an_agent_that_fills_the_tools_directory_is_told_when_a_kernel_cannot_start),
         TEST(an_agent_that_holds_every_terminal_is_told_and_keeps_its_shell),
-        TEST(a_jupyter_kernels_file_is_the_workers_whoever_made_it_before),
+        TEST(an_agent_that_breaks_what_a_jupyter_kernel_needs_is_told),
         TEST(the_agent_with_a_shell_is_told_of_the_bash_it_broke),
         TEST(the_agent_with_a_shell_in_an_image_without_bash_ends_as_the_tasks),
         TEST(a_disk_of_ours_that_fails_is_not_blamed_on_the_image),

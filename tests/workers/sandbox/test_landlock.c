@@ -67,6 +67,9 @@ FIBER_TEST(a_kernel_of_python_runs)
     assert_false(kernel->is_forked);
     assert_int_equal(kernel_kill(kernel, &fail), 0);
     kernel_finish(kernel);
+    kernel_init_jupyter(kernel, sandbox, "python3"); /* there are no sockets for one */
+    assert_int_equal(kernel_start(kernel, &fail), -ENOEXEC);
+    kernel_finish(kernel);
     free(kernel);
     sandbox_close(&sandbox);
 }

@@ -1,307 +1,275 @@
-/* A real Jupyter kernel over ZeroMQ on Unix sockets, driven from C. */
-#include "tests/workers/sandbox/sandbox_fixture.h"
+/* Jupyter kernels and the driver beside them in the sandbox: a real one of Python, and some that misbehave. */
+#include "tests/workers/tools/shell_world.h"
 
-#include <sys/socket.h>
-#include <zmq.h>
+#include "workers/tools/ipython/ipython.h"
 
-#include "common/base/cleanup.h"
-#include "common/base/clock.h"
-#include "workers/tools/ipython/jupyter.h"
-#include "workers/tools/ipython/jupyter_wire.h"
+enum { CELL_MS = 30000, OUTPUT_MAX = 65536 };
 
-enum { CELL_MS = 30000, OUTPUT_MAX = 65536, JUPYTER_MAX = 1 << 20 };
-
-static struct jupyter *jupyter;
+static struct sandbox *sandbox;
+static struct shell *shell; /* a command of the sandbox itself would end all others */
+static struct ipython *kernel;
 
 static struct ipython_result run_for(const char *code, int64_t timeout_ms)
 {
     struct ipython_result result;
     struct fail fail = {0};
-    if (jupyter_run(jupyter, code, timeout_ms, OUTPUT_MAX, &result, &fail) < 0)
+    if (ipython_run(kernel, code, timeout_ms, OUTPUT_MAX, &result, &fail) < 0)
         fail_msg("%s: %s", code, fail.text);
     return result;
 }
 
-static void says(const char *code, const char *words)
+static void says_within(const char *code, int64_t timeout_ms, const char *words)
 {
-    struct ipython_result result = run_for(code, CELL_MS);
+    struct ipython_result result = run_for(code, timeout_ms);
     if (!strstr(result.text, words))
         fail_msg("%s: %s", code, result.text);
     assert_null(strchr(result.text, '\033'));
     free(result.text);
 }
 
-static struct sandbox *open_kernel(void)
+static void says(const char *code, const char *words) { says_within(code, CELL_MS, words); }
+
+static void open_kernel(const char *spec)
 {
-    struct sandbox *sandbox = open_host();
     struct fail fail = {0};
-    if (jupyter_open(sandbox, "python3", &jupyter, &fail) < 0)
-        fail_msg("jupyter_open: %s", fail.text);
-    return sandbox;
+    if (ipython_open_jupyter(sandbox, spec, &kernel, &fail) < 0)
+        fail_msg("%s: %s", spec, fail.text);
 }
+
+static void open_with_shell(void)
+{
+    sandbox = open_host();
+    shell = open_shell(sandbox);
+}
+
+static void close_all(void)
+{
+    ipython_close(&kernel);
+    shell_close(&shell);
+    sandbox_close(&sandbox);
+}
+
+static void is_refused(const char *spec, const char *words)
+{
+    struct fail fail = {0};
+    assert_int_equal(ipython_open_jupyter(sandbox, spec, &kernel, &fail), -ENOEXEC);
+    if (strcmp(fail.text, words) != 0 && !(words[0] == '*' && strstr(fail.text, words + 1)))
+        fail_msg("%s: %s", spec, fail.text);
+}
+
+/* ---- a kernel that behaves ------------------------------------------------------------------ */
 
 FIBER_TEST(cells_run_in_a_jupyter_kernel_and_keep_its_variables)
 {
-    struct sandbox *sandbox = open_kernel();
+    open_with_shell();
+    open_kernel("python3");
     says("x = 20\nprint('first')", "first\n");
     says("2 * x + 2", "42\n");
     says("1 / 0", "ZeroDivisionError: division by zero");
     says("import sys; print('err', file=sys.stderr)", "err\n");
-    struct ipython_result result = run_for(
-        "from IPython.display import Image\nImage(data=b'\\x89PNG\\r\\n\\x1a\\n', format='png')", CELL_MS);
-    assert_int_equal(result.images, 1);
-    assert_int_equal(result.count, 5);
-    assert_string_equal(result.text, "[image/png, 8 bytes: /workspace/.sluice/jupyter1-1.png]\n");
+    says("input()", "StdinNotImplementedError");
+    struct ipython_result result = run_for("None", CELL_MS);
+    assert_true(!result.failed && !result.is_new);
+    assert_int_equal(result.count, 6);
+    assert_string_equal(result.text, "");
     free(result.text);
-    says("from IPython.display import display\ndisplay({'text/html': 'x' * 9_000_000}, raw=True)",
-         "[left out, as too large or broken: 1 of the kernel's messages]\n");
-    says("display({'text/html': [[]] * 300_000}, raw=True)",
-         "[left out, as too large or broken: 1 of the kernel's messages]\n");
     result = run_for("print('x' * 1_000_000)", CELL_MS);
     assert_int_equal(result.total, 1000001);
     assert_true(result.len < OUTPUT_MAX + 100);
     free(result.text);
-    jupyter_close(&jupyter);
-    sandbox_close(&sandbox);
+    result = run_for("for i in range(2000): display(i)", CELL_MS); /* none is lost on the way */
+    assert_int_equal(result.total, 10 + 2 * 90 + 3 * 900 + 4 * 1000 + 2000);
+    free(result.text);
+    close_all();
 }
 
 FIBER_TEST(pictures_are_saved_as_files_that_the_text_names)
 {
-    struct sandbox *sandbox = open_kernel();
+    open_with_shell();
+    open_kernel("python3");
     says("from IPython.display import SVG, display\nimport os\n"
-         "def show(data, text='x'): display({'image/png': data, 'text/plain': text}, raw=True)\n"
-         "os.mkdir('.sluice'); os.symlink('/workspace/taken', '.sluice/jupyter1-1.svg'); print('ready')", "ready\n");
-    says("SVG('<svg xmlns=\"http://www.w3.org/2000/svg\"/>')", "/workspace/.sluice/jupyter1-2.svg]");
-    says("show('aGVs\\nbG8=\\n')", "x\n[image/png, 5 bytes: /workspace/.sluice/jupyter1-3.png]\n");
-    says("show('no base64!')", "[image/png, 0 bytes: not saved: its bytes are no base64]");
-    says("show('AAAA' * (5 << 20 >> 2))", "[image/png, 3932160 bytes: /workspace/.sluice/jupyter1-4.png]");
-    says("show('AAAA' * (6 << 20 >> 2))", "[image/png, 4718592 bytes: not saved, more than 4 MiB]");
-    says("it = os.stat('.sluice/jupyter1-3.png')\n"
-         "print(open('.sluice/jupyter1-3.png').read(), 'svg' in open('.sluice/jupyter1-2.svg').read(),\n"
-         "      oct(it.st_mode), it.st_uid, os.path.exists('taken'))", "hello True 0o100644 1000 False\n");
-    says("os.chmod('.sluice', 0o500)\nshow('aGVsbG8=')", "[image/png, 5 bytes: not saved: Permission denied]");
-    struct ipython_result result = run_for("os.chmod('.sluice', 0o700)\nfor i in range(64): show('AAAA')", CELL_MS);
-    assert_int_equal(result.images, 64);
-    assert_non_null(strstr(result.text, "[image/png, 3 bytes: not saved, this kernel has saved its 64 files or 16 MiB]"));
+         "def show(data, text='x'): display({'image/png': data, 'text/plain': text}, raw=True)", "");
+    struct ipython_result result = run_for("SVG('<svg xmlns=\"http://www.w3.org/2000/svg\"/>')", CELL_MS);
+    assert_int_equal(result.images, 1);
+    assert_string_equal(result.text, "[image/svg+xml, 41 bytes: /workspace/.sluice/1.svg]\n");
     free(result.text);
-    says("print(len(os.listdir('.sluice')))", "65\n"); /* with the link */
-    jupyter_close(&jupyter);
-    sandbox_close(&sandbox);
+    says("show('aGVs\\nbG8=\\n')", "x\n[image/png, 5 bytes: /workspace/.sluice/2.png]\n");
+    says("show('AAA')", "[image/png: not saved: Incorrect padding]");
+    says("show('AAAA' * (6 << 20 >> 2))", "[image/png, 4718592 bytes: not saved, more than 4 MiB]");
+    says("display({'text/html': 'x' * 9_000_000}, raw=True)", "[text/html, 9000000 bytes: not saved, more than 4 MiB]");
+    says("display({'text/plain': [1]}, raw=True)", "[left out, as broken: 1 of the kernel's messages]\n");
+    says("print(open('.sluice/2.png').read(), os.stat('.sluice/2.png').st_uid)", "hello 1000\n");
+    says("import shutil; shutil.rmtree('.sluice'); open('.sluice', 'w').close(); show('AAAA')", "[image/png: not saved: ");
+    close_all();
 }
 
-FIBER_TEST(a_cell_past_its_time_is_interrupted_and_one_that_dies_is_told)
+FIBER_TEST(a_cell_past_its_time_is_interrupted)
 {
-    struct sandbox *sandbox = open_kernel();
+    open_with_shell();
+    open_kernel("python3");
     says("x = 1", "");
     struct ipython_result result = run_for("import time; time.sleep(1000)", 300);
-    assert_true(result.timed_out && !result.is_new);
-    assert_non_null(strstr(result.text, "[interrupted; variables are kept]"));
+    assert_true(result.timed_out && result.failed && !result.is_new);
+    assert_non_null(strstr(result.text, "[interrupted after 0.3 seconds; variables are kept]"));
     free(result.text);
     says("x", "1\n");
-    result = run_for("import os; os._exit(1)", CELL_MS);
-    assert_true(result.failed && result.is_new);
-    assert_non_null(strstr(result.text, "[the kernel ended; all variables are gone]"));
-    free(result.text);
-    jupyter_close(&jupyter);
-    sandbox_close(&sandbox);
+    close_all();
 }
 
-FIBER_TEST(a_kernel_that_is_not_there_is_refused)
+/* ---- kernels that do not -------------------------------------------------------------------- */
+
+FIBER_TEST(a_kernel_or_driver_that_dies_or_hangs_is_replaced)
+{
+    open_with_shell();
+    open_kernel("python3");
+    struct ipython_result result = run_for("import os; os._exit(3)", CELL_MS);
+    assert_true(result.failed && result.is_new);
+    assert_string_equal(result.text, "[the kernel ended with status 3; a new one runs, and all variables are gone]\n");
+    free(result.text);
+    says("import os; os.kill(os.getpid(), 9)", "[the kernel ended with status 137; a new one runs");
+    says("import os; os.kill(os.getppid(), 9)", "[the kernel was killed by signal 9; a new one runs");
+    says_within("import os; os.kill(os.getppid(), 19)", 300, "[the kernel did not stop when interrupted and was killed; a new one runs");
+    says_within("import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass", 300,
+                "[the kernel did not stop when interrupted and was killed; a new one runs");
+    says("6 * 7", "42\n");
+    says("import os; open('pid', 'w').write(str(os.getpid()))", "");
+    expect(shell, "kill -9 $(cat pid)", 0, "");
+    says("1", "[the kernel ended with status 137; a new one runs");
+    says("6 * 7", "42\n");
+    close_all();
+}
+
+/* Nothing of it is left; what it writes ends with the last of its processes. */
+FIBER_TEST(a_kernel_that_is_closed_ends_with_its_driver)
+{
+    open_with_shell();
+    open_kernel("python3");
+    expect(shell, "mkfifo alive", 0, "");
+    says("import os; held = os.open('alive', os.O_RDWR)", "");
+    ipython_close(&kernel);
+    expect(shell, "exec 3<>alive; echo x >&3; exec 4<alive; exec 3>&-; cat <&4; exec 4<&-", 0, "x\n");
+    close_all();
+}
+
+#define SPEC(name, json) "d=.local/share/jupyter/kernels/" name "; mkdir -p $d; cat >$d/kernel.json <<'.'\n" json "\n.\n"
+
+FIBER_TEST(a_kernel_that_cannot_be_had_is_refused_by_name)
 {
     static const struct {
         const char *spec, *words;
     } cases[] = {
         {"ir", "there is no Jupyter kernel \"ir\" in the image"},
         {"../../etc", "there is no Jupyter kernel \"../../etc\" in the image"},
-        {"broken", "there is no Jupyter kernel \"broken\" in the image"},
-        {"deep", "there is no Jupyter kernel \"deep\" in the image"},
-        {"odd", "the kernelspec odd is not understood"},
-        {"false", "the Jupyter kernel false does not start"},
+        {"broken", "*the Jupyter kernel broken does not start: "},
+        {"odd", "*the Jupyter kernel odd does not start: "},
+        {"absent", "*the Jupyter kernel absent does not start: FileNotFoundError"},
+        {"false", "the Jupyter kernel false does not start: it ended with 1"},
     };
-    struct sandbox *sandbox = open_host();
-    expect_status(sandbox, "cd /workspace; d=.local/share/jupyter/kernels; mkdir -p $d/broken $d/deep $d/odd $d/false;"
-                           "printf '{\"argv\": [\"true\"], \"a\": %s%s}' $(printf '[%.0s' $(seq 1000)) $(printf ']%.0s' $(seq 1000)) >$d/deep/kernel.json;"
-                           "echo '{' >$d/broken/kernel.json; echo '{\"argv\": [1]}' >$d/odd/kernel.json;"
-                           "echo '{\"argv\": [\"false\"]}' >$d/false/kernel.json", 0);
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        struct fail fail = {0};
-        assert_int_equal(jupyter_open(sandbox, cases[i].spec, &jupyter, &fail), -EINVAL);
-        assert_string_equal(fail.text, cases[i].words);
-    }
-    sandbox_close(&sandbox);
+    open_with_shell();
+    expect(shell, SPEC("broken", "{") SPEC("odd", "{\"argv\": [1]}") SPEC("absent", "{\"argv\": [\"/nothing\"]}")
+                  SPEC("false", "{\"argv\": [\"false\"], \"display_name\": \"\", \"language\": \"\"}"), 0, "");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+        is_refused(cases[i].spec, cases[i].words);
+    close_all();
 }
 
-/* A name among the outputs that leads out of the sandbox is not followed. */
-FIBER_TEST(a_link_in_the_place_of_a_socket_is_not_followed)
+FIBER_TEST(a_kernel_that_never_answers_is_given_up_with_all_that_it_started)
 {
-    struct sandbox *sandbox = open_host();
     struct fail fail = {0};
-    char link[1024];
-    snprintf(link, sizeof(link),
-             "d=.local/share/jupyter/kernels/liar; mkdir -p $d; cat >$d/kernel.json <<'.'\n"
-             "{\"argv\": [\"sh\", \"-c\", \"for n in 1 2 4; do ln -s %s/s /run/sluice/out/jupyter1-$n; done; exec sleep 1000\"]}\n"
-             ".\n", directory);
-    expect_status(sandbox, link, 0);
-    void *context = zmq_ctx_new(), *trap = zmq_socket(context, ZMQ_ROUTER);
-    snprintf(link, sizeof(link), "ipc://%s/s", directory);
-    assert_int_equal(zmq_bind(trap, link), 0);
-    fiber_push_deadline(clock_ms() + 1000);
-    assert_int_equal(jupyter_open(sandbox, "liar", &jupyter, &fail), -ETIMEDOUT);
+    open_with_shell();
+    expect(shell, SPEC("mute", "{\"argv\": [\"sh\", \"-c\", \"exec sleep 1000 3<>alive\"], \"display_name\": \"\", \"language\": \"\"}")
+                  "mkfifo alive", 0, "");
+    fiber_push_deadline(loop_now_ms() + 1000);
+    assert_int_equal(ipython_open_jupyter(sandbox, "mute", &kernel, &fail), -ETIMEDOUT);
     fiber_pop_deadline();
-    char byte;
-    assert_int_equal(zmq_recv(trap, &byte, 1, ZMQ_DONTWAIT), -1);
-    zmq_close(trap);
-    zmq_ctx_term(context);
-    sandbox_close(&sandbox);
+    expect(shell, "exec 3<>alive; echo x >&3; exec 4<alive; exec 3>&-; cat <&4; exec 4<&-", 0, "x\n");
+    close_all();
 }
 
-/* ---- the wire ------------------------------------------------------------------------------- */
-
-static struct jupyter_link ours, theirs;
-
-static void open_links(void)
+/* In the agent's own packages, before those of the image. */
+static void put_module(const char *name, const char *body)
 {
-    int ends[2];
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
-    jupyter_link_init(&ours, JUPYTER_MAX);
-    jupyter_link_init(&theirs, JUPYTER_MAX);
-    ours.fd = ends[0];
-    theirs.fd = ends[1];
+    char command[1024];
+    snprintf(command, sizeof(command),
+             "d=$(python3 -m site --user-site); mkdir -p $d; cat >$d/%s.py <<'.'\n"
+             "import os, struct, sys\n%s\n.\n", name, body);
+    expect(shell, command, 0, "");
 }
 
-static void close_links(void)
+FIBER_TEST(a_driver_that_the_agent_has_made_its_own_is_refused)
 {
-    jupyter_link_finish(&ours);
-    jupyter_link_finish(&theirs);
+    open_with_shell();
+    put_module("usercustomize", "sys.modules['zmq'] = None");
+    is_refused("python3", "*no Python of the image has pyzmq, which Jupyter kernels need here; tried: /");
+    expect(shell, "rm $(python3 -m site --user-site)/*.py", 0, "");
+    put_module("zmq", "while True: os.write(200, b'\\xff' * 65536)");
+    is_refused("python3", "the Jupyter kernel python3 does not become ready");
+    put_module("zmq", "d = b'[' * 60000; os.write(200, struct.pack('<I', len(d)) + d); sys.stdin.read()");
+    is_refused("python3", "the Jupyter kernel python3 does not become ready");
+    put_module("zmq", "os.write(200, b'\\2\\0\\0\\0{}'); os.write(1, b'\\0\\xff' * 99999); os.read(200, 9); os.write(200, b'\\2\\0\\0\\0{}' * 9999)");
+    open_kernel("python3");
+    struct ipython_result result = run_for("1", CELL_MS);
+    assert_true(result.failed && result.is_new);
+    assert_non_null(strstr(result.text, "[the kernel said what nobody understands and was killed; a new one runs"));
+    free(result.text);
+    close_all();
 }
 
-static void send_frames(const char *const *frames)
-{
-    struct slice slices[10];
-    size_t count = 0;
-    for (; frames[count]; count++)
-        slices[count] = slice_from_str(frames[count]);
-    assert_true(jupyter_link_send(&theirs, slices, count));
-}
+/* A kernel of another language that is interrupted by a message: a signal would have ended it. */
+static const char polite[] =
+    "cat >polite.py <<'.'\n"
+    "import signal, threading\n"
+    "from ipykernel.kernelapp import IPKernelApp\n"
+    "from ipykernel.kernelbase import Kernel\n"
+    "told = threading.Event()\n"
+    "class Polite(Kernel):\n"
+    "    implementation = language = 'polite'; banner = ''; implementation_version = '1'\n"
+    "    language_info = {'name': 'polite', 'mimetype': 'text/plain', 'file_extension': '.p'}\n"
+    "    def pre_handler_hook(self): pass\n"
+    "    post_handler_hook = pre_handler_hook\n"
+    "    def do_execute(self, code, silent, store_history=True, user_expressions=None, allow_stdin=False, **more):\n"
+    "        def say(text): self.send_response(self.iopub_socket, 'stream', {'name': 'stdout', 'text': text})\n"
+    "        say('\\x1b[31mhears \\x1b[0m' + code + '\\n')\n"
+    "        if code == 'wait':\n"
+    "            told.wait()\n"
+    "            say(signal.getsignal(signal.SIGINT).name + '\\n')\n"
+    "        return {'status': 'ok', 'execution_count': self.execution_count, 'payload': [], 'user_expressions': {}}\n"
+    "    async def interrupt_request(self, stream, ident, parent):\n"
+    "        told.set()\n"
+    "class App(IPKernelApp):\n"
+    "    def init_signal(self): pass\n"
+    "App.launch_instance(kernel_class=Polite)\n"
+    ".\n"
+    SPEC("polite", "{\"argv\": [\"python3\", \"/workspace/polite.py\", \"-f\", \"{connection_file}\"], \"display_name\": \"\","
+                   "\"language\": \"polite\", \"interrupt_mode\": \"message\", \"env\": {\"X\": \"y\"}}");
 
-static int hear(struct jupyter_message *ret)
+FIBER_TEST(a_kernel_of_another_language_is_interrupted_as_its_spec_says)
 {
-    size_t budget = 1 << 20;
-    return jupyter_receive(&ours, "key", &budget, ret);
-}
-
-/* Objects in objects, to this depth. */
-static json_t *make_deep(size_t depth)
-{
-    json_t *deep = json_object();
-    while (depth-- > 1)
-        deep = json_pack("{s:o}", "a", deep);
-    return deep;
-}
-
-static void send_content(const char *key, json_t *content)
-{
-    char id[JUPYTER_KEY_SIZE];
-    assert_true(jupyter_send(&theirs, key, "session", "execute_request", content, id));
-    json_decref(content);
-}
-
-FIBER_TEST(only_what_is_signed_whole_shallow_and_an_object_is_heard)
-{
-    const char *const bad[][10] = {
-        {"", NULL},
-        {"<IDS|MSG>", NULL},
-        {"<IDS|MSG>", "0000000000000000000000000000000000000000000000000000000000000000", "{}", "{}", "{}", "{}", NULL},
-        {"<IDS|MSG>", "", "{}", "{}", "{}", "{}", NULL},
-    };
-    struct jupyter_message message;
-    char id[JUPYTER_KEY_SIZE];
-    open_links();
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
-        send_frames(bad[i]);
-    assert_int_equal(hear(&message), 0);
-    send_content("other", json_pack("{s:s}", "code", "1"));
-    send_content("key", json_array());
-    send_content("key", make_deep(100));
-    assert_int_equal(hear(&message), 0);
-    json_t *content = make_deep(10);
-    assert_true(jupyter_send(&theirs, "key", "session", "execute_request", content, id));
-    assert_int_equal(hear(&message), 1);
-    assert_string_equal(jupyter_type(&message), "execute_request");
-    assert_string_equal(json_string_value(json_object_get(message.header, "msg_id")), id);
-    assert_true(json_equal(message.content, content));
-    assert_false(jupyter_answers(&message, id));
-    jupyter_message_finish(&message);
-    json_decref(content);
-    close_links();
-    assert_int_equal(hear(&message), -EPIPE);
-}
-
-static void write_bytes(const void *data, size_t len)
-{
-    assert_int_equal(send(theirs.fd, data, len, 0), len);
-}
-
-/* In frames of 1 KiB; more is to come after each but the last. */
-static void send_long(size_t frames, size_t *budget)
-{
-    uint8_t frame[9 + 1024] = {3, [7] = 4};
-    for (size_t i = 0; i < frames; i++) {
-        frame[0] = i + 1 < frames ? 3 : 2;
-        write_bytes(frame, sizeof(frame));
-        *budget = sizeof(frame);
-        if (i + 1 < frames)
-            assert_int_equal(jupyter_link_receive(&ours, budget), 0);
-        assert_true(ours.bytes.capacity <= 4 * JUPYTER_MAX);
-    }
-}
-
-FIBER_TEST(messages_come_in_any_pieces_and_one_too_long_is_passed_over_and_counted)
-{
-    static const char pieces[] = "\4\3abc" /* a command: no message */
-                                 "\1\2ab" "\3\0\0\0\0\0\0\0\3cde" "\0\0";
-    size_t budget = 0;
-    open_links();
-    for (size_t i = 0; i + 1 < sizeof(pieces); i++) {
-        write_bytes(pieces + i, 1);
-        budget = 1;
-        assert_int_equal(jupyter_link_receive(&ours, &budget), i + 2 == sizeof(pieces));
-    }
-    assert_true(slice_is(jupyter_link_frame(&ours, 0), "ab"));
-    assert_true(slice_is(jupyter_link_frame(&ours, 1), "cde"));
-    assert_int_equal(jupyter_link_frame(&ours, 2).len, 0);
-    assert_int_equal(ours.frame_count, 3);
-    send_long(JUPYTER_FRAMES_MAX, &budget);
-    assert_int_equal(jupyter_link_receive(&ours, &budget), 1);
-    send_long(JUPYTER_FRAMES_MAX + 1, &budget);
-    assert_int_equal(jupyter_link_receive(&ours, &budget), 0);
-    assert_int_equal(ours.passed_over, 1);
-    write_bytes("\0\1a\0\1b", 6);
-    budget = 3;
-    assert_int_equal(jupyter_link_receive(&ours, &budget), 1);
-    assert_int_equal(jupyter_link_receive(&ours, &budget), 0); /* not in this turn */
-    budget = 3;
-    assert_int_equal(jupyter_link_receive(&ours, &budget), 1);
-    assert_true(slice_is(jupyter_link_frame(&ours, 0), "b"));
-    const uint8_t endless[9] = {2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
-    write_bytes(endless, sizeof(endless));
-    budget = sizeof(endless);
-    assert_int_equal(jupyter_link_receive(&ours, &budget), 0);
-    assert_true(ours.is_too_long);
-    close_links();
+    open_with_shell();
+    expect(shell, polite, 0, "");
+    open_kernel("polite");
+    says("bonjour", "hears bonjour\n");
+    struct ipython_result result = run_for("wait", 300);
+    assert_true(result.timed_out && !result.is_new);
+    assert_string_equal(result.text, "hears wait\nSIG_IGN\n[interrupted after 0.3 seconds; variables are kept]\n");
+    free(result.text);
+    says("encore", "hears encore\n");
+    close_all();
 }
 
 static int group(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(only_what_is_signed_whole_shallow_and_an_object_is_heard),
-        TEST(messages_come_in_any_pieces_and_one_too_long_is_passed_over_and_counted),
         TEST(cells_run_in_a_jupyter_kernel_and_keep_its_variables),
         TEST(pictures_are_saved_as_files_that_the_text_names),
-        TEST(a_cell_past_its_time_is_interrupted_and_one_that_dies_is_told),
-        TEST(a_kernel_that_is_not_there_is_refused),
-        TEST(a_link_in_the_place_of_a_socket_is_not_followed),
+        TEST(a_cell_past_its_time_is_interrupted),
+        TEST(a_kernel_or_driver_that_dies_or_hangs_is_replaced),
+        TEST(a_kernel_that_is_closed_ends_with_its_driver),
+        TEST(a_kernel_that_cannot_be_had_is_refused_by_name),
+        TEST(a_kernel_that_never_answers_is_given_up_with_all_that_it_started),
+        TEST(a_driver_that_the_agent_has_made_its_own_is_refused),
+        TEST(a_kernel_of_another_language_is_interrupted_as_its_spec_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,18 +33,32 @@ struct ending {
 
 /* ---- life --------------------------------------------------------------------------- */
 
-int ipython_open(struct sandbox *sandbox, struct ipython **ret, struct fail *fail)
+/* spec: NULL, or a Jupyter kernel's. */
+static int open_kernel(struct sandbox *sandbox, const char *spec, struct ipython **ret, struct fail *fail)
 {
     struct ipython *ipython = calloc(1, sizeof(*ipython));
     if (!ipython)
         return fail_set(fail, -ENOMEM, "out of memory");
-    kernel_init(&ipython->kernel, sandbox);
+    if (spec)
+        kernel_init_jupyter(&ipython->kernel, sandbox, spec);
+    else
+        kernel_init(&ipython->kernel, sandbox);
     int code = kernel_start(&ipython->kernel, fail);
     if (code < 0)
         ipython_close(&ipython);
     else
         *ret = ipython;
     return code;
+}
+
+int ipython_open(struct sandbox *sandbox, struct ipython **ret, struct fail *fail)
+{
+    return open_kernel(sandbox, NULL, ret, fail);
+}
+
+int ipython_open_jupyter(struct sandbox *sandbox, const char *spec, struct ipython **ret, struct fail *fail)
+{
+    return open_kernel(sandbox, spec, ret, fail);
 }
 
 void ipython_close(struct ipython **ipython)
@@ -62,6 +76,7 @@ int ipython_restart(struct ipython *ipython, struct fail *fail)
 }
 
 const char *ipython_about(const struct ipython *ipython) { return ipython->kernel.about; }
+const char *ipython_jupyter(const struct ipython *ipython) { return ipython->kernel.jupyter; }
 
 /* ---- a cell ------------------------------------------------------------------------- */
 

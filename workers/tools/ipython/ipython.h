@@ -3,6 +3,9 @@
  * about 0.3 ms a cell. IPython where the image has it, plain Python where not. What prints, C code
  * and child processes write comes in its true order; results follow as IPython shows them, pictures
  * as files that the text names.
+ *
+ * Or a Jupyter kernel of the image, of whatever language, with a driver of ours beside it in the
+ * sandbox (jupyter_driver.py).
  */
 #ifndef SLUICE_WORKERS_TOOLS_IPYTHON_IPYTHON_H
 #define SLUICE_WORKERS_TOOLS_IPYTHON_IPYTHON_H
@@ -25,6 +28,9 @@ struct ipython_result {
 
 /* The sandbox must outlive it. -ENOEXEC: the image has no python3, or one that does not run. */
 int ipython_open(struct sandbox *sandbox, struct ipython **ret, struct fail *fail);
+/* The Jupyter kernel of this kernelspec. -ENOEXEC: there is none, it does not start, or the
+ * image has no pyzmq. */
+int ipython_open_jupyter(struct sandbox *sandbox, const char *spec, struct ipython **ret, struct fail *fail);
 void ipython_close(struct ipython **ipython); /* NULL-safe */
 
 /*
@@ -38,5 +44,7 @@ int ipython_run(struct ipython *ipython, const char *code, int64_t timeout_ms, s
 int ipython_restart(struct ipython *ipython, struct fail *fail);
 /* "Python 3.11.2, IPython 8.5.0"; borrowed. */
 const char *ipython_about(const struct ipython *ipython);
+/* The kernelspec of a Jupyter kernel; borrowed. */
+const char *ipython_jupyter(const struct ipython *ipython);
 
 #endif

@@ -7,7 +7,7 @@ We say once who we are; then each {"id", "code"} is answered, when the cell has 
 "ok" | "error" | "interrupted", "count", "images"}. What the cell wrote is in descriptors 1 and 2: one file, opened
 for appending, so that prints, C code and child processes come in their true order.
 
-Imported by ipython_zygote.py, which calls serve() in a fork instead of main().
+Imported by ipython_zygote.py, which calls serve() in a fork instead of main(), and by jupyter_driver.py, for cells of another kind.
 """
 import base64
 import builtins
@@ -181,7 +181,12 @@ def make_ipython():
             sys.stderr = said
 
 
-class IPythonCells:
+class Cells:
+    def end(self):
+        """Before our own; all that they are ends with us."""
+
+
+class IPythonCells(Cells):
     def __init__(self, shell):
         import IPython
         self.shell = shell
@@ -203,7 +208,7 @@ class IPythonCells:
 # ---- plain Python --------------------------------------------------------------------------
 
 
-class PlainCells:
+class PlainCells(Cells):
     """A cell as a module's body whose last expression is shown; no magics, no await."""
 
     name = None
@@ -292,6 +297,7 @@ class Driver:
         while len(data) < size:
             more = self.channel.recv(size - len(data))
             if not more:
+                self.cells.end()
                 os._exit(0)
             data += more
         return data

@@ -1,24 +1,23 @@
 /* ipython_tool.c - the tool `ipython`: one kernel (ipython.h) a rollout, kept from call to call, and
- * beside it one Jupyter kernel (jupyter.h) where a call names one. */
+ * beside it one Jupyter kernel where a call names one. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "workers/tools/ipython/ipython.h"
-#include "workers/tools/ipython/jupyter.h"
 #include "workers/tools/tools.h"
 
 struct kernels {
     struct sandbox *sandbox;
     struct ipython *ipython;
-    struct jupyter *jupyter; /* NULL: none, or none any more */
+    struct ipython *jupyter; /* NULL: none */
 };
 
 static void close_kernels(void *state)
 {
     struct kernels *kernels = state;
     ipython_close(&kernels->ipython);
-    jupyter_close(&kernels->jupyter);
+    ipython_close(&kernels->jupyter);
     free(kernels);
 }
 
@@ -39,9 +38,9 @@ static int open_kernels(struct toolbox *box, void **ret_state, struct fail *fail
 /* The Jupyter kernel `name`, a new one if that is not the one that runs. */
 static int have_jupyter(struct kernels *kernels, const char *name, bool anew, struct fail *fail)
 {
-    if (kernels->jupyter && (anew || strcmp(jupyter_name(kernels->jupyter), name) != 0))
-        jupyter_close(&kernels->jupyter);
-    return kernels->jupyter ? 0 : jupyter_open(kernels->sandbox, name, &kernels->jupyter, fail);
+    if (kernels->jupyter && (anew || strcmp(ipython_jupyter(kernels->jupyter), name) != 0))
+        ipython_close(&kernels->jupyter);
+    return kernels->jupyter ? 0 : ipython_open_jupyter(kernels->sandbox, name, &kernels->jupyter, fail);
 }
 
 static int tell(const struct ipython_result *cell, struct tool_result *ret, struct fail *fail)
@@ -54,8 +53,8 @@ static int tell(const struct ipython_result *cell, struct tool_result *ret, stru
     return tool_say(ret, fail, "%s", cell->len ? cell->text : "(no output)");
 }
 
-static int run_cell(struct toolbox *box, struct kernels *kernels, const json_t *arguments,
-                    bool by_jupyter, struct tool_result *ret, struct fail *fail)
+static int run_cell(struct toolbox *box, struct ipython *kernel, const json_t *arguments,
+                    struct tool_result *ret, struct fail *fail)
 {
     struct ipython_result cell = {0};
     const char *text = tool_string(arguments, "code");
@@ -63,10 +62,7 @@ static int run_cell(struct toolbox *box, struct kernels *kernels, const json_t *
     int64_t timeout_s = tool_integer(arguments, "timeout_s", limit_s);
     int64_t timeout_ms = (timeout_s < limit_s ? timeout_s : limit_s) * 1000;
     size_t most = box->limits->output_bytes;
-    int code = by_jupyter ? jupyter_run(kernels->jupyter, text, timeout_ms, most, &cell, fail)
-                          : ipython_run(kernels->ipython, text, timeout_ms, most, &cell, fail);
-    if (by_jupyter && (code < 0 || cell.is_new))
-        jupyter_close(&kernels->jupyter); /* the next call starts another */
+    int code = ipython_run(kernel, text, timeout_ms, most, &cell, fail);
     if (code == 0) {
         struct sandbox_output counted = {.total = cell.total, .timed_out = cell.timed_out};
         sandbox_count_command(box->sandbox, &counted, most);
@@ -89,12 +85,12 @@ static int call(struct toolbox *box, void *state, const json_t *arguments,
         result = have_jupyter(kernels, name, restart, fail);
     else if (restart)
         result = ipython_restart(kernels->ipython, fail);
-    if (result == -EINVAL || result == -ENOEXEC) /* there is none of that name, or the agent has broken what it needs */
+    if (result == -ENOEXEC) /* there is none of that name, or the agent has broken what it needs */
         return tool_refuse(ret, fail, "No kernel starts: %.300s", fail->text);
     if (result < 0)
         return result;
     if (code)
-        return run_cell(box, kernels, arguments, name != NULL, ret, fail);
+        return run_cell(box, name ? kernels->jupyter : kernels->ipython, arguments, ret, fail);
     return tool_say(ret, fail, "A new kernel runs (%s).",
                     name ? name : ipython_about(kernels->ipython));
 }

@@ -25,7 +25,12 @@ enum {
     PAGE = 4096,
 };
 
-static const char driver_name[] = "ipython_driver.py";
+static const struct program {
+    const char *name;
+    const unsigned char *bytes;
+    const size_t *len;
+} ipython_driver = {"ipython_driver.py", ipython_driver_py, &ipython_driver_py_len},
+  jupyter_driver = {"jupyter_driver.py", jupyter_driver_py, &jupyter_driver_py_len};
 static const char *const interpreters[] = {"/usr/local/bin/python3", "/usr/bin/python3",
                                            "/bin/python3", "/opt/conda/bin/python3"};
 
@@ -34,6 +39,12 @@ static const char *const interpreters[] = {"/usr/local/bin/python3", "/usr/bin/p
 void kernel_init(struct kernel *kernel, struct sandbox *sandbox)
 {
     *kernel = (struct kernel){.sandbox = sandbox, .socket = -1, .output = -1};
+}
+
+void kernel_init_jupyter(struct kernel *kernel, struct sandbox *sandbox, const char *spec)
+{
+    kernel_init(kernel, sandbox);
+    snprintf(kernel->jupyter, sizeof(kernel->jupyter), "%.64s", spec);
 }
 
 void kernel_finish(struct kernel *kernel)
@@ -47,14 +58,13 @@ void kernel_finish(struct kernel *kernel)
     kernel->pid = 0;
 }
 
-/* Its program, among the files that the sandbox can only read. */
-static int install_driver(const struct sandbox *sandbox, struct fail *fail)
+/* Among the files that the sandbox can only read. */
+static int install(const struct sandbox *sandbox, const struct program *program, struct fail *fail)
 {
-    AUTO_CLOSE int fd = openat(sandbox_commands_dir(sandbox), driver_name,
+    AUTO_CLOSE int fd = openat(sandbox_commands_dir(sandbox), program->name,
                                O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (fd < 0 || write(fd, ipython_driver_py, ipython_driver_py_len) !=
-                      (ssize_t)ipython_driver_py_len)
-        return fail_set(fail, fd < 0 ? -errno : -EIO, "%s: %s", driver_name, strerror(errno));
+    if (fd < 0 || write(fd, program->bytes, *program->len) != (ssize_t)*program->len)
+        return fail_set(fail, fd < 0 ? -errno : -EIO, "%s: %s", program->name, strerror(errno));
     return 0;
 }
 
@@ -78,11 +88,16 @@ static int make_ends(struct kernel *kernel, int *ret, struct fail *fail)
 static int execute(struct kernel *kernel, int its_end, struct fail *fail)
 {
     char number[16], driver_path[PATH_MAX];
-    int code = install_driver(kernel->sandbox, fail);
-    snprintf(driver_path, sizeof(driver_path), "%s/%s", sandbox_run_path(kernel->sandbox), driver_name);
+    const bool is_jupyter = *kernel->jupyter != '\0';
+    const struct program *driver = is_jupyter ? &jupyter_driver : &ipython_driver;
+    int code = install(kernel->sandbox, &ipython_driver, fail); /* the other one imports it */
+    if (code == 0 && is_jupyter)
+        code = install(kernel->sandbox, driver, fail);
+    snprintf(driver_path, sizeof(driver_path), "%s/%s", sandbox_run_path(kernel->sandbox), driver->name);
     snprintf(number, sizeof(number), "%d", CHANNEL_FD);
     for (size_t i = 0; code == 0 && i < sizeof(interpreters) / sizeof(*interpreters); i++) {
-        const char *argv[] = {interpreters[i], driver_path, number, NULL};
+        const char *argv[] = {interpreters[i], driver_path, is_jupyter ? kernel->jupyter : number,
+                              is_jupyter ? number : NULL, NULL};
         struct sandbox_exec exec = {.argv = argv,
                                     .fds = (int[]){kernel->output, kernel->output, its_end},
                                     .targets = (int[]){1, 2, CHANNEL_FD},
@@ -262,6 +277,8 @@ static int explain_end(struct kernel *kernel, int status, struct fail *fail)
     AUTO_FREE char *text = output_take(&said, &len);
     if (text)
         text_repair(text);
+    if (*kernel->jupyter && text && len > 0) /* it says itself why */
+        return fail_set(fail, -ENOEXEC, "%.*s", (int)strcspn(text, "\n"), text);
     return fail_set(fail, -ENOEXEC, "python3 does not run: it ended with %d: %s", status,
                     text ? text : "");
 }
@@ -278,7 +295,9 @@ static int await_ready(struct kernel *kernel, struct fail *fail)
     }
     if (news == KERNEL_ENDED)
         return explain_end(kernel, status, fail);
-    return news < 0 ? news : fail_set(fail, -ENOEXEC, "python3 does not become ready");
+    return news < 0 ? news
+                    : fail_set(fail, -ENOEXEC, "%s%s does not become ready",
+                               *kernel->jupyter ? "the Jupyter kernel " : "python3", kernel->jupyter);
 }
 
 /* By the fork server: 1 when it is ready; 0: it must be started the other way; negative errno. */
@@ -315,6 +334,8 @@ int kernel_start_here(struct kernel *kernel, struct fail *fail)
     its_end = -1;
     if (code == 0)
         code = await_ready(kernel, fail);
+    if (code < 0 && kernel->pid > 0)
+        sandbox_kill_tree_later(kernel->sandbox, kernel->pid);
     if (code < 0)
         kernel_finish(kernel);
     return code;
@@ -323,7 +344,7 @@ int kernel_start_here(struct kernel *kernel, struct fail *fail)
 int kernel_start(struct kernel *kernel, struct fail *fail)
 {
     kernel_finish(kernel);
-    int code = fork_one(kernel, fail);
+    int code = *kernel->jupyter ? 0 : fork_one(kernel, fail);
     if (code == 0)
         return kernel_start_here(kernel, fail);
     if (code < 0)

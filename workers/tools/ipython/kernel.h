@@ -1,6 +1,7 @@
 /*
- * kernel.h - one process that runs cells in a sandbox (ipython_driver.py), and the wire to it: a
- * socket pair of which it alone has the other end, and a file without a name for what it writes.
+ * kernel.h - one process that runs cells in a sandbox (ipython_driver.py), or has a Jupyter kernel
+ * run them (jupyter_driver.py), and the wire to it: a socket pair of which it alone has the other
+ * end, and a file without a name for what it writes.
  * What comes back was in the agent's hands: frames are bounded, and a broken one ends the kernel.
  */
 #ifndef SLUICE_WORKERS_TOOLS_IPYTHON_KERNEL_H
@@ -15,6 +16,7 @@ enum { KERNEL_FRAME_MAX = 65536 };
 
 struct kernel {
     struct sandbox *sandbox; /* must outlive it */
+    char jupyter[65];        /* the kernelspec of the Jupyter kernel; "": it runs cells itself */
     pid_t pid;               /* 0: none is running */
     int socket, output;
     uint64_t seen;     /* of the output */
@@ -27,12 +29,14 @@ struct kernel {
 
 /* A kernel without a process. */
 void kernel_init(struct kernel *kernel, struct sandbox *sandbox);
+/* The same, of the Jupyter kernel with this kernelspec; a name too long is as good as any that there is not. */
+void kernel_init_jupyter(struct kernel *kernel, struct sandbox *sandbox, const char *spec);
 /* Lets go of the process without waiting: it reads the end of its socket and ends. Idempotent. */
 void kernel_finish(struct kernel *kernel);
 
 /*
- * Starts one and awaits that it is ready. 0; -ENOEXEC: there is no python3, or it does not run
- * (words say what it wrote); other negative errno: the sandbox failed, late, cancelled.
+ * Starts one and awaits that it is ready. 0; -ENOEXEC: there is no python3, it does not run, or has no
+ * such Jupyter kernel (words say what it wrote); other negative errno: the sandbox failed, late, cancelled.
  */
 int kernel_start(struct kernel *kernel, struct fail *fail);
 /* The same without the fork server of the image, which kernel_start tries first. */
