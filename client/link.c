@@ -22,7 +22,7 @@ static void take_key(struct link *link, const char *path)
                                  key_role_name(link->key.role));
     snprintf(link->key_path, sizeof(link->key_path), "%s", path);
     if (link->bad_key)
-        snprintf(link->trouble, sizeof(link->trouble), "%s", fail.text);
+        snprintf(link->error, sizeof(link->error), "%s", fail.text);
 }
 
 void link_init(struct link *link)
@@ -41,11 +41,11 @@ int sluice_set_key(struct sluice_client *client, const char *path)
     if (client->front)
         return client_fail(client, -EBUSY, "%s is connected already: a client's key comes before "
                            "its first request", client->front_url);
-    link->trouble[0] = link->key_path[0] = '\0';
+    link->error[0] = link->key_path[0] = '\0';
     link->bad_key = 0;
     if (path && *path)
         take_key(link, path);
-    return link->bad_key ? client_fail(client, link->bad_key, "%s", link->trouble) : 0;
+    return link->bad_key ? client_fail(client, link->bad_key, "%s", link->error) : 0;
 }
 
 void sluice_allow_plaintext(struct sluice_client *client) { client->link.allow_plaintext = true; }
@@ -54,7 +54,7 @@ int link_arm(struct sluice_client *client, void *socket, const char *url)
 {
     struct link *link = &client->link;
     if (link->bad_key)
-        return client_fail(client, link->bad_key, "%s", link->trouble);
+        return client_fail(client, link->bad_key, "%s", link->error);
     if (link->key_path[0]) {
         int code = curve_use(socket, &link->key);
         return code ? client_fail(client, code, "libzmq takes no keys: %s", zmq_strerror(-code)) : 0;
@@ -91,23 +91,23 @@ static void explain(struct sluice_client *client, enum handshake news)
 {
     struct link *link = &client->link;
     const char *url = client->front_url;
-    char *trouble = link->trouble;
-    size_t size = sizeof(link->trouble);
+    char *error = link->error;
+    size_t size = sizeof(link->error);
     bool has_key = link->key_path[0];
     if (news == HANDSHAKE_REFUSED)
-        snprintf(trouble, size, "the broker at %s refuses the key of %s (%.300s): its operator "
+        snprintf(error, size, "the broker at %s refuses the key of %s (%.300s): its operator "
                  "removed it, or never knew it", url, link->key.name, link->key_path);
     else if (news == HANDSHAKE_MISMATCH && has_key)
-        snprintf(trouble, size, "the broker at %s speaks plaintext: connect without a key, or start "
+        snprintf(error, size, "the broker at %s speaks plaintext: connect without a key, or start "
                  "it with --keys", url);
     else if (news == HANDSHAKE_MISMATCH)
-        snprintf(trouble, size, "the broker at %s wants a key: name one with --key or SLUICE_KEY",
+        snprintf(error, size, "the broker at %s wants a key: name one with --key or SLUICE_KEY",
                  url);
-    else if (!trouble[0] && has_key)
-        snprintf(trouble, size, "the broker at %s broke off the handshake: its key is another than "
+    else if (!error[0] && has_key)
+        snprintf(error, size, "the broker at %s broke off the handshake: its key is another than "
                  "%.300s names, or it speaks plaintext", url, link->key_path);
-    else if (!trouble[0])
-        snprintf(trouble, size, "the broker at %s broke off the handshake: does it want a key?", url);
+    else if (!error[0])
+        snprintf(error, size, "the broker at %s broke off the handshake: does it want a key?", url);
 }
 
 void link_mend(struct sluice_client *client, int64_t now_ms)
@@ -115,7 +115,7 @@ void link_mend(struct sluice_client *client, int64_t now_ms)
     struct link *link = &client->link;
     for (enum handshake news; (news = handshakes_next(&link->handshakes)) != HANDSHAKE_NONE;) {
         if (news == HANDSHAKE_DONE)
-            link->trouble[0] = '\0';
+            link->error[0] = '\0';
         else if (news != HANDSHAKE_LOST)
             explain(client, news);
         if (news != HANDSHAKE_DONE && news != HANDSHAKE_LOST && news != HANDSHAKE_BROKEN) {
@@ -140,7 +140,7 @@ void link_mend(struct sluice_client *client, int64_t now_ms)
 
 int link_fail(struct sluice_client *client)
 {
-    if (client->link.trouble[0])
-        return client_fail(client, -EACCES, "%s", client->link.trouble);
+    if (client->link.error[0])
+        return client_fail(client, -EACCES, "%s", client->link.error);
     return client_fail(client, -ETIMEDOUT, "no broker answers at %s", client->front_url);
 }

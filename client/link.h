@@ -20,7 +20,7 @@ struct link {
     char key_path[512]; /* "" without a key */
     bool allow_plaintext, is_refused;
     int bad_key; /* what reading the key failed with, and its sentence */
-    char trouble[1200]; /* why there is no connection, "" if nothing is known */
+    char error[1200]; /* why there is no connection, "" if nothing is known */
     struct handshakes handshakes; /* of FRONT */
     int64_t again_ms;
     uint64_t made; /* how often FRONT was made: FEED, which was refused with it, is made as often */

@@ -13,8 +13,8 @@ MUTANTS = [
     ("worker hung, beats go on", "broker/core/workers/workers.c", "if (core->now_ms - worker->progress_ms <", "if (true || core->now_ms - worker->progress_ms <", "system/faults_workers: test_a_worker_that_hangs_while_its_beats_go_on_loses_its_jobs"),
     ("a job message lost on the way", "broker/core/workers/workers.c", "core->now_ms - job->since_ms > core->settings.hold_grace_ms", "false", "broker/test_core_workers: a_job_that_never_arrived_is_handed_out_again_after_the_grace"),
     ("a result lost on the way", "workers/service/outbox.c", "if (entry->due_ms > now_ms)", "if (true || entry->due_ms > now_ms)", "workers/test_outbox: without_an_acknowledgement_it_is_sent_again_later_and_later"),
-    ("poison task that kills workers", "broker/core/queue/trouble.c", "if (trouble->blames < core->settings.blame_budget) {", "if (true) {", "broker/test_core_suspects: a_poison_job_is_set_aside_and_no_innocent_is"),
-    ("poison task that kills workers", "broker/core/queue/jobs.c", "job_trouble(job)->deaths >= 2 ? PLACE_SOLO : PLACE_QUEUED", "PLACE_QUEUED", "system/faults_workers: test_a_task_that_kills_its_workers_is_set_aside_alone"),
+    ("poison task that kills workers", "broker/core/queue/failures.c", "if (failures->blames < core->settings.blame_budget) {", "if (true) {", "broker/test_core_suspects: a_poison_job_is_set_aside_and_no_innocent_is"),
+    ("poison task that kills workers", "broker/core/queue/jobs.c", "job_failures(job)->deaths >= 2 ? PLACE_SOLO : PLACE_QUEUED", "PLACE_QUEUED", "system/faults_workers: test_a_task_that_kills_its_workers_is_set_aside_alone"),
     ("a job's time is over", "broker/core/queue/jobs.c", "if (job->place == PLACE_LEASED)\n            overdue(core, job);", "if (job->place == PLACE_LEASED)\n            set_timer(core, job, core->now_ms + 3600000);", "broker/test_core_results: a_deadline_takes_the_job_away_and_counts_as_infra"),
     ("sockets of killed workers", "workers/service/lane.c", "lane_sweep(broker->directory);", "", "system/faults_workers: test_the_sockets_that_killed_workers_left_are_swept_by_later_ones"),
     # the broker
@@ -26,7 +26,7 @@ MUTANTS = [
     ("a result nobody asked for", "broker/core/queue/issued.c", "while (issued && issued->token != token)", "while (false && token)", "broker/test_core_results: a_result_of_a_dispatch_that_never_was_changes_nothing_whatever_it_says"),
     ("a result nobody asked for", "broker/core/workers/workers.c", "return waits && issued && !issued->is_spent && !runs_elsewhere(job, token);", "return waits;", "broker/test_core_results: a_beat_adopts_no_dispatch_that_never_was"),
     ("a worker that speaks of another's job", "broker/core/queue/issued.c", "slice_equal(key_of(issued), key) && slice_equal(id_of(issued), id)", "key.len + id.len", "broker/test_core_issued: a_token_that_was_issued_to_another_worker_ends_nothing"),
-    ("a run's layer gone", "broker/core/queue/trouble.c", "    issued_clear(job);\n", "", "broker/test_core_issued: a_late_reward_of_the_first_run_is_not_the_seconds"),
+    ("a run's layer gone", "broker/core/queue/failures.c", "    issued_clear(job);\n", "", "broker/test_core_issued: a_late_reward_of_the_first_run_is_not_the_seconds"),
     ("clock stepped", "broker/core/queue/expiry.c", "if (group->work->ends_ms <= core->now_ms)", "if (core->wall_ms > 2 * core->now_ms + 10000000000000)", "broker/test_core_expiry: what_is_queued_ends_when_its_total_time_is_over"),
     ("clock stepped", "common/base/clock.h", "clock_gettime(CLOCK_MONOTONIC, &t);", "clock_gettime(CLOCK_REALTIME, &t);", "system/faults_broker: test_a_wall_clock_that_jumps_ends_nothing_early_and_nothing_late"),
     # trainers and clients
@@ -63,7 +63,7 @@ MUTANTS = [
     ("engine becomes another at any moment, behind the same connection", "workers/engines/identity.c", "if (line && http_line_requests(line->http) != line->proof.requests)", "if (false && line)", "workers/test_engine_identity: whenever_llamas_vocabulary_changes_nothing_is_mixed"),
     ("engine's template becomes another under the same name", "workers/engines/discovery.c", "single_flight_reset(&engine->learning_turns[role]);", ";", "workers/test_engine_identity: whenever_vllms_template_changes_in_one_role_nothing_is_mixed"),
     ("evaluator broken", "workers/evaluators/command.c", "if (verdict.is_broken)", "if (false)", "system/faults_disks: test_an_evaluator_that_breaks_gives_no_reward_whatever_way_it_breaks"),
-    ("engine answers 500 for good", "broker/core/queue/trouble.c", "if (*count >= (is_task ? core->settings.task_budget : core->settings.infra_budget)) {", "if (false) {", "broker/test_core_groups: infra_is_tried_again_with_back_off_up_to_its_budget"),
+    ("engine answers 500 for good", "broker/core/queue/failures.c", "if (*count >= (is_task ? core->settings.task_budget : core->settings.infra_budget)) {", "if (false) {", "broker/test_core_groups: infra_is_tried_again_with_back_off_up_to_its_budget"),
     ("a layer or the image goes away under a sandbox", "workers/stages/stage_confirm.c", "if (code == 0 || code == -ECANCELED)", "if (true)", "workers/test_whole: a_verdict_over_layers_that_were_removed_is_none"),
     ("files go from a layer or a prepared image in the cache", "workers/files/tree_index.c", "if (now.s == mark->s && now.ns == mark->ns && now.size == mark->size)", "if (true)", "workers/test_whole: a_verdict_over_a_layer_that_a_file_went_from_is_none_and_the_next_has_it_again"),
     ("files go from a layer or a prepared image in the cache", "workers/layers/dir.c", "locked_dir_set_aside(dir->lock, holder);", ";", "workers/test_layer_cache: what_was_changed_is_taken_out_of_the_cache_and_unpacked_anew"),

@@ -118,10 +118,10 @@ enum effect_kind {
     PERSIST_ACK,      /* stream acknowledged up to seq */
     PERSIST_ENGINE,   /* engine url is as `row` says (present true) or removed (false) */
     PERSIST_POLICY,   /* `policy` serves that (present true), or is no more (false) */
-    PERSIST_TROUBLE,  /* what has gone wrong with a job so far: everything of `trouble` */
+    PERSIST_FAILURES,  /* what has gone wrong with a job so far: everything of `failures` */
     PERSIST_LEASE,    /* a job was handed out, or is held again: everything of `lease`, in the place of the
                          rollout's (or, for init, the group's) earlier one, whatever its stage */
-    PERSIST_AGAIN,    /* rollout's run is to be done again: what PERSIST_RUN, _TROUBLE and _LEASE told of it has gone */
+    PERSIST_AGAIN,    /* rollout's run is to be done again: what PERSIST_RUN, _FAILURES and _LEASE told of it has gone */
     PERSIST_TOMB,     /* `job` (a group's or rollout's name) of `client` is cancelled ahead of its submit
                          (present true) or no more (false); clock_ms in end: when, by the ledger's clock */
     PERSIST_EPOCH,    /* this start's epoch */
@@ -157,7 +157,7 @@ struct core_end {
  * A job's failures, kept so that budgets outlive the broker. `job` is its name ("run:add-17/3");
  * a row replaces the rollout's (or, for init, the group's) earlier one, whatever its stage.
  */
-struct core_trouble {
+struct core_failures {
     struct slice job;
     uint64_t attempt, infras, faults, blames, deaths;
     struct slice history; /* sentences, oldest first, bounded */
@@ -184,7 +184,7 @@ struct effect {
     bool present;
     struct slice detail, layer_digest, layer, answer, record; /* borrowed from the message in hand */
     struct core_end end;   /* PERSIST_END */
-    struct core_trouble trouble; /* PERSIST_TROUBLE */
+    struct core_failures failures; /* PERSIST_FAILURES */
     struct core_lease lease;     /* PERSIST_LEASE */
     struct core_engine row;      /* PERSIST_ENGINE, present */
     struct core_policy policy;   /* PERSIST_POLICY */
@@ -245,7 +245,7 @@ bool core_restore_engine(struct core *core, const struct core_engine *row);
 bool core_restore_group(struct core *core, const struct core_group_row *row);
 bool core_restore_rollout(struct core *core, const struct core_rollout_row *row);
 /* After the rollouts. Of a job whose stage is over: nothing is done, true. */
-bool core_restore_trouble(struct core *core, const struct core_trouble *trouble);
+bool core_restore_failures(struct core *core, const struct core_failures *failures);
 /* After the rollouts, too. Of a job of another stage than the one at hand: nothing is done, true. */
 bool core_restore_lease(struct core *core, const struct core_lease *lease);
 bool core_restore_tomb(struct core *core, struct slice name, struct slice owner, uint64_t clock_ms);
@@ -289,7 +289,7 @@ struct core_store {
     const char *state;                  /* a word that lasts: "off", "silent", "refused" or "tended" */
     uint64_t layers, bytes;             /* there, at the last look */
     uint64_t freed_layers, freed_bytes; /* since the start */
-    char trouble[256];                  /* why the last look failed, or "" */
+    char error[256];                  /* why the last look failed, or "" */
 };
 void core_tell_store(struct core *core, const struct core_store *store);
 

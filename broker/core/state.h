@@ -5,7 +5,7 @@
  *   core/effects.c   the list of effects and the memory they point into
  *   core/queue/jobs.c      a job's places: entering, leaving, leases
  *   core/queue/issued.c    which dispatches may speak for a job
- *   core/queue/trouble.c   what went wrong with a job: budgets, back-offs, its history
+ *   core/queue/failures.c   what went wrong with a job: budgets, back-offs, its history
  *   core/engines/breaker.c   circuit breakers: what is set aside, and its trials
  *   core/engines/images.c    images, their faults, and what waits for them
  *   core/queue/expiry.c    the ends of a group's total time and of its trainer's lease
@@ -48,7 +48,7 @@
 #include "broker/core/engines/engines.h"
 #include "broker/core/queue/jobs.h"
 #include "broker/core/clients/streams.h"
-#include "broker/core/queue/trouble.h"
+#include "broker/core/queue/failures.h"
 #include "broker/core/workers/workers.h"
 #include "broker/core/table.h"
 

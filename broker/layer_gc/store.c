@@ -99,7 +99,7 @@ static void look(struct store *store)
         view->layers = sweep.layers - sweep.freed_layers;
         view->bytes = sweep.bytes - sweep.freed_bytes;
         view->looks++;
-        view->trouble = code ? fail : (struct fail){0};
+        view->error = code ? fail : (struct fail){0};
     }
     view->freed_layers += sweep.freed_layers;
     view->freed_bytes += sweep.freed_bytes;
@@ -112,7 +112,7 @@ static void claim(struct store *store)
     struct fail fail = {0};
     int code = store_files_claim(store->dir, store->data_dir, &fail);
     pthread_mutex_lock(&store->lock);
-    store->view.trouble = code ? fail : (struct fail){0};
+    store->view.error = code ? fail : (struct fail){0};
     if (code == 0 || code == -EBUSY)
         store->view.state = code ? STORE_REFUSED : STORE_TENDED;
     pthread_cond_broadcast(&store->changed);
@@ -196,7 +196,7 @@ int store_start(struct store **ret, const struct store_options *options, struct 
     pthread_mutex_unlock(&store->lock);
     if (view.state == STORE_REFUSED) {
         store_stop(&store);
-        return fail_set(fail, -EBUSY, "%s", view.trouble.text);
+        return fail_set(fail, -EBUSY, "%s", view.error.text);
     }
     *ret = store;
     return 0;

@@ -33,7 +33,7 @@ struct store_view {
     uint64_t layers, bytes;             /* there, at the end of the last look */
     uint64_t freed_layers, freed_bytes; /* since the start */
     uint64_t looks;
-    struct fail trouble; /* of the last look, or why it is refused; code 0: none */
+    struct fail error; /* of the last look, or why it is refused; code 0: none */
 };
 
 /* Begins, and gives the store a moment to say whose it is. -EBUSY: another broker's. */

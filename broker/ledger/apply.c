@@ -101,8 +101,8 @@ static int apply_again(struct ledger *ledger, const struct effect *effect, struc
     if (code == 0)
         code = ledger_do(ledger, LEDGER_RUN_AGAIN, fail, NUMBER(rollout));
     if (code == 0)
-        code = ledger_do(ledger, LEDGER_DROP_TROUBLE, fail, NUMBER(trouble_of_rollout(rollout)));
-    return code ? code : ledger_do(ledger, LEDGER_DROP_LEASE, fail, NUMBER(trouble_of_rollout(rollout)));
+        code = ledger_do(ledger, LEDGER_DROP_FAILURES, fail, NUMBER(failures_of_rollout(rollout)));
+    return code ? code : ledger_do(ledger, LEDGER_DROP_LEASE, fail, NUMBER(failures_of_rollout(rollout)));
 }
 
 static int apply_end(struct ledger *ledger, const struct effect *effect, struct fail *fail)
@@ -175,21 +175,21 @@ static int find_job(struct ledger *ledger, struct slice job, int64_t *ret, struc
     int code = is_init ? ledger_find_group(ledger, name, &group, fail)
                        : ledger_find_rollout(ledger, name, ret, fail);
     if (code == 0)
-        *ret = is_init ? trouble_of_init(group->number) : trouble_of_rollout(*ret);
+        *ret = is_init ? failures_of_init(group->number) : failures_of_rollout(*ret);
     return code;
 }
 
-static int apply_trouble(struct ledger *ledger, const struct effect *effect, struct fail *fail)
+static int apply_failures(struct ledger *ledger, const struct effect *effect, struct fail *fail)
 {
-    const struct core_trouble *trouble = &effect->trouble;
+    const struct core_failures *failures = &effect->failures;
     struct slice stage;
     int64_t job;
-    int code = find_job(ledger, trouble->job, &job, &stage, fail);
-    return code ? code : ledger_do(ledger, LEDGER_SET_TROUBLE, fail, NUMBER(job), TEXT(stage),
-                                   NUMBER(trouble->attempt), NUMBER(trouble->infras),
-                                   NUMBER(trouble->faults), NUMBER(trouble->blames),
-                                   NUMBER(trouble->deaths), TEXT(trouble->history),
-                                   NUMBER(trouble->spent));
+    int code = find_job(ledger, failures->job, &job, &stage, fail);
+    return code ? code : ledger_do(ledger, LEDGER_SET_FAILURES, fail, NUMBER(job), TEXT(stage),
+                                   NUMBER(failures->attempt), NUMBER(failures->infras),
+                                   NUMBER(failures->faults), NUMBER(failures->blames),
+                                   NUMBER(failures->deaths), TEXT(failures->history),
+                                   NUMBER(failures->spent));
 }
 
 static int apply_lease(struct ledger *ledger, const struct effect *effect, struct fail *fail)
@@ -222,7 +222,7 @@ int ledger_apply(struct ledger *ledger, const struct effect *effect, struct fail
         [PERSIST_RUN] = apply_run,     [PERSIST_END] = apply_end,
         [PERSIST_ACK] = apply_ack,     [PERSIST_ENGINE] = apply_engine,
         [PERSIST_POLICY] = apply_policy,
-        [PERSIST_TROUBLE] = apply_trouble, [PERSIST_TOMB] = apply_tomb,
+        [PERSIST_FAILURES] = apply_failures, [PERSIST_TOMB] = apply_tomb,
         [PERSIST_LEASE] = apply_lease, [PERSIST_AGAIN] = apply_again,
         [PERSIST_EPOCH] = apply_epoch,
     };

@@ -168,8 +168,8 @@ int ledger_find_rollout(struct ledger *ledger, struct slice rollout, int64_t *re
                         struct fail *fail);
 
 /* Keys of `troubles` and `leases`: after a rollout's comes the next one's, after the last the init's. */
-static inline int64_t trouble_of_rollout(int64_t rollout) { return 2 * rollout; }
-static inline int64_t trouble_of_init(int64_t group)
+static inline int64_t failures_of_rollout(int64_t rollout) { return 2 * rollout; }
+static inline int64_t failures_of_init(int64_t group)
 {
     return 2 * (group * ROLLOUTS_PER_GROUP + ROLLOUTS_PER_GROUP - 1) + 1;
 }

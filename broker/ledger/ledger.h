@@ -62,7 +62,7 @@ int ledger_get_versions(struct ledger *ledger, uint64_t *ret, struct fail *fail)
 /*
  * Tells a reader all there is: streams, policies, engines, groups, each group's rollouts after
  * it and then what went wrong with them, tombs. Rollouts that have not ended, or ended and
- * are kept, are told; a group of which no rollout is told is forgotten; troubles of what has
+ * are kept, are told; a group of which no rollout is told is forgotten; failures of what has
  * ended are not told. Tombs older than `tombs_since_ms` are dropped. Slices are good during
  * the call. A callback's false ends it with -ENOMEM.
  */
@@ -74,7 +74,7 @@ struct ledger_reader {
     bool (*engine)(void *context, const struct core_engine *row);
     bool (*group)(void *context, const struct core_group_row *row);
     bool (*rollout)(void *context, const struct core_rollout_row *row);
-    bool (*trouble)(void *context, const struct core_trouble *trouble);
+    bool (*failures)(void *context, const struct core_failures *failures);
     bool (*lease)(void *context, const struct core_lease *lease);
     bool (*tomb)(void *context, struct slice name, struct slice owner, uint64_t clock_ms);
     bool (*policy)(void *context, const struct core_policy *row); /* before the engines; NULL: not wanted */

@@ -1,5 +1,5 @@
 /*
- * Telling a reader all there is. Groups, ends, troubles and leases are four cursors in the order of
+ * Telling a reader all there is. Groups, ends, failures and leases are four cursors in the order of
  * rollout numbers, walked side by side: one pass, and memory for one row of each. Runs are
  * asked for one by one where there can be one, so that no kept record's page is read.
  */
@@ -180,14 +180,14 @@ static void read_end(struct ledger *ledger, struct core_rollout_row *row)
     row->ended_ms = (uint64_t)ledger_number(ledger, LEDGER_ALL_ENDS, 5);
 }
 
-static bool tell_trouble(struct ledger *ledger, const struct ledger_reader *reader,
+static bool tell_failures(struct ledger *ledger, const struct ledger_reader *reader,
                          struct slice name)
 {
-    enum ledger_statement all = LEDGER_ALL_TROUBLES;
+    enum ledger_statement all = LEDGER_ALL_FAILURES;
     char job[JOB_NAME_SIZE];
     snprintf(job, sizeof(job), "%.*s:%.*s", SLICE_ARG(ledger_slice(ledger, all, 1)),
              SLICE_ARG(name));
-    struct core_trouble trouble = {.job = slice_from_str(job),
+    struct core_failures failures = {.job = slice_from_str(job),
                                    .attempt = (uint64_t)ledger_number(ledger, all, 2),
                                    .infras = (uint64_t)ledger_number(ledger, all, 3),
                                    .faults = (uint64_t)ledger_number(ledger, all, 4),
@@ -195,7 +195,7 @@ static bool tell_trouble(struct ledger *ledger, const struct ledger_reader *read
                                    .deaths = (uint64_t)ledger_number(ledger, all, 6),
                                    .history = ledger_slice(ledger, all, 7),
                                    .spent = (uint64_t)ledger_number(ledger, all, 8)};
-    return reader->trouble(reader->context, &trouble);
+    return reader->failures(reader->context, &failures);
 }
 
 static bool tell_lease(struct ledger *ledger, const struct ledger_reader *reader, struct slice name)
@@ -211,19 +211,19 @@ static bool tell_lease(struct ledger *ledger, const struct ledger_reader *reader
 }
 
 struct cursors {
-    struct cursor ends, troubles, leases;
+    struct cursor ends, failures, leases;
 };
 
 /* What went wrong with the job of this key, a rollout's or an init's, and who has it. */
 static int tell_job(struct ledger *ledger, const struct ledger_reader *reader, struct cursors *at,
                     int64_t key, struct slice name, struct fail *fail)
 {
-    int code = advance(ledger, &at->troubles, key, fail);
+    int code = advance(ledger, &at->failures, key, fail);
     if (code == 0)
         code = advance(ledger, &at->leases, key, fail);
     if (code)
         return code;
-    bool took = !stands_at(ledger, &at->troubles, key) || tell_trouble(ledger, reader, name);
+    bool took = !stands_at(ledger, &at->failures, key) || tell_failures(ledger, reader, name);
     if (took && stands_at(ledger, &at->leases, key))
         took = tell_lease(ledger, reader, name);
     return took ? 0 : out_of_memory(fail);
@@ -257,7 +257,7 @@ static int tell_rollout(struct ledger *ledger, const struct ledger_reader *reade
     ledger_reset(ledger, LEDGER_GET_RUN);
     if (!took)
         return out_of_memory(fail);
-    return is_ended ? 0 : tell_job(ledger, reader, at, trouble_of_rollout(number), row.rollout, fail);
+    return is_ended ? 0 : tell_job(ledger, reader, at, failures_of_rollout(number), row.rollout, fail);
 }
 
 /* The group under ALL_GROUPS, its rollouts, and what there is of its init. */
@@ -275,14 +275,14 @@ static int tell_whole_group(struct ledger *ledger, const struct ledger_reader *r
     for (int64_t number = first; code == 0 && number < first + samples; number++)
         code = tell_rollout(ledger, reader, at, number, fail);
     struct slice name = ledger_slice(ledger, LEDGER_ALL_GROUPS, 1);
-    return code ? code : tell_job(ledger, reader, at, trouble_of_init(group), name, fail);
+    return code ? code : tell_job(ledger, reader, at, failures_of_init(group), name, fail);
 }
 
 static int tell_groups(struct ledger *ledger, const struct ledger_reader *reader,
                        struct fail *fail)
 {
-    struct cursors at = {{LEDGER_ALL_ENDS, 0}, {LEDGER_ALL_TROUBLES, 0}, {LEDGER_ALL_LEASES, 0}};
-    struct cursor *const cursors[] = {&at.ends, &at.troubles, &at.leases};
+    struct cursors at = {{LEDGER_ALL_ENDS, 0}, {LEDGER_ALL_FAILURES, 0}, {LEDGER_ALL_LEASES, 0}};
+    struct cursor *const cursors[] = {&at.ends, &at.failures, &at.leases};
     for (size_t i = 0; i < sizeof(cursors) / sizeof(*cursors); i++) {
         cursors[i]->state = ledger_ask(ledger, cursors[i]->statement, NULL, 0, fail);
         if (cursors[i]->state < 0)

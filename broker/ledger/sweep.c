@@ -20,9 +20,9 @@ static int forget_group(struct ledger *ledger, int64_t number, struct fail *fail
     if (code == 0)
         code = ledger_do(ledger, LEDGER_DROP_INIT, fail, NUMBER(number));
     if (code == 0)
-        code = ledger_do(ledger, LEDGER_DROP_TROUBLE, fail, NUMBER(trouble_of_init(number)));
+        code = ledger_do(ledger, LEDGER_DROP_FAILURES, fail, NUMBER(failures_of_init(number)));
     if (code == 0)
-        code = ledger_do(ledger, LEDGER_DROP_LEASE, fail, NUMBER(trouble_of_init(number)));
+        code = ledger_do(ledger, LEDGER_DROP_LEASE, fail, NUMBER(failures_of_init(number)));
     if (code == 0)
         code = ledger_do(ledger, LEDGER_DROP_FORGOTTEN, fail, NUMBER(number));
     if (code == 0)
@@ -37,9 +37,9 @@ static int forget_rollout(struct ledger *ledger, int64_t stream, int64_t seq, in
     if (code == 0)
         code = ledger_do(ledger, LEDGER_DROP_RUN, fail, NUMBER(rollout));
     if (code == 0)
-        code = ledger_do(ledger, LEDGER_DROP_TROUBLE, fail, NUMBER(trouble_of_rollout(rollout)));
+        code = ledger_do(ledger, LEDGER_DROP_FAILURES, fail, NUMBER(failures_of_rollout(rollout)));
     if (code == 0)
-        code = ledger_do(ledger, LEDGER_DROP_LEASE, fail, NUMBER(trouble_of_rollout(rollout)));
+        code = ledger_do(ledger, LEDGER_DROP_LEASE, fail, NUMBER(failures_of_rollout(rollout)));
     if (code == 0)
         code = ledger_do(ledger, LEDGER_FORGET, fail, NUMBER(rollout));
     return code ? code : forget_group(ledger, rollout / ROLLOUTS_PER_GROUP, fail);

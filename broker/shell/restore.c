@@ -31,9 +31,9 @@ static bool tell_rollout(void *core, const struct core_rollout_row *row)
     return core_restore_rollout(core, row);
 }
 
-static bool tell_trouble(void *core, const struct core_trouble *trouble)
+static bool tell_failures(void *core, const struct core_failures *failures)
 {
-    return core_restore_trouble(core, trouble);
+    return core_restore_failures(core, failures);
 }
 
 static bool tell_lease(void *core, const struct core_lease *lease)
@@ -72,7 +72,7 @@ int shell_restore(struct shell *shell, const struct shell_options *options, stru
         .engine = tell_engine,
         .group = tell_group,
         .rollout = tell_rollout,
-        .trouble = tell_trouble,
+        .failures = tell_failures,
         .lease = tell_lease,
         .tomb = tell_tomb,
         .policy = tell_policy};

@@ -30,9 +30,9 @@ static void say(const struct store_view *before, const struct store_view *now)
                   (unsigned long long)(now->freed_layers - before->freed_layers),
                   (unsigned long long)(now->freed_bytes - before->freed_bytes),
                   (unsigned long long)now->layers);
-    if (now->trouble.code != before->trouble.code && now->trouble.code)
-        log_event(LOG_WARN, "broker.store-trouble", "text=\"%s\" action=tries-again",
-                  now->trouble.text);
+    if (now->error.code != before->error.code && now->error.code)
+        log_event(LOG_WARN, "broker.store-error", "text=\"%s\" action=tries-again",
+                  now->error.text);
 }
 
 void shell_watch_store(struct shell *shell, int64_t now_ms)
@@ -51,6 +51,6 @@ void shell_watch_store(struct shell *shell, int64_t now_ms)
                               .bytes = view.bytes,
                               .freed_layers = view.freed_layers,
                               .freed_bytes = view.freed_bytes};
-    snprintf(told.trouble, sizeof(told.trouble), "%.255s", view.trouble.text);
+    snprintf(told.error, sizeof(told.error), "%.255s", view.error.text);
     core_tell_store(shell->core, &told);
 }

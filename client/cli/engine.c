@@ -50,11 +50,11 @@ static enum verdict judge(const json_t *status, const char *base)
             continue;
         if (strcmp(text_in(engine, "state"), "other") == 0) {
             cli_say("%s gets no rollouts: %s; remove it, or say that it is another policy's: "
-                    "sluice engine add %s --policy NAME", base, text_in(engine, "trouble"), base);
+                    "sluice engine add %s --policy NAME", base, text_in(engine, "error"), base);
             return VERDICT_OTHER;
         }
         bool is_known = *text_in(engine, "template_digest"), is_met = json_is_true(json_object_get(engine, "is_met"));
-        bool is_away = *text_in(engine, "trouble") || strcmp(text_in(engine, "state"), "paused") == 0;
+        bool is_away = *text_in(engine, "error") || strcmp(text_in(engine, "state"), "paused") == 0;
         bool has_workers = json_integer_value(json_object_get(runs, "workers")) > 0;
         return is_known || is_met || is_away || !has_workers ? VERDICT_GOOD : VERDICT_WAIT;
     }
@@ -144,7 +144,7 @@ static void print_engine(const json_t *engine)
 {
     const char *name = json_string_value(json_object_get(engine, "url"));
     const char *word = json_string_value(json_object_get(engine, "state"));
-    const char *trouble = json_string_value(json_object_get(engine, "trouble"));
+    const char *error = json_string_value(json_object_get(engine, "error"));
     const char *policy = json_string_value(json_object_get(engine, "policy"));
     sanitize_print(stdout, "%s  %lld rollouts", name ? name : "?", number(engine, "live"));
     if (number(engine, "limit"))

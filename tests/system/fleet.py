@@ -19,7 +19,7 @@ from harness import (BROKER, PYTHON, SCRIPTED_ENGINE, SLUICE, SOURCE, WORKER, en
 
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None)
-TROUBLE = re.compile(r"AddressSanitizer|LeakSanitizer|ThreadSanitizer|runtime error:|Assertion .* failed|stack smashing")
+SANITIZER_REPORT = re.compile(r"AddressSanitizer|LeakSanitizer|ThreadSanitizer|runtime error:|Assertion .* failed|stack smashing")
 
 
 def before_exec():
@@ -244,7 +244,7 @@ class Fleet:
         assert not self.surprises, "\n".join(self.surprises)
         for member in self.members.values():
             if member.starts:
-                found = TROUBLE.search(member.said(whole=True))
+                found = SANITIZER_REPORT.search(member.said(whole=True))
                 assert not found, f"{member.name}: {member.said(whole=True)[found.start() - 200:][:4000]}"
         wait_until(lambda: not self.processes(), 15, f"no process left: {self.processes()}")
         left = os.listdir(self.tmp) + os.listdir(self.sockets)

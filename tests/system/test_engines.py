@@ -26,7 +26,7 @@ class Engines(Case):
         victim, other = fleet["engine-0"], fleet["engine-1"]
         victim.kill()
         engine = self.wait_state(fleet, victim.url, "silent")
-        self.assertIn(victim.url + "/health", engine["trouble"])
+        self.assertIn(victim.url + "/health", engine["error"])
         self.assertIn("1 of 2 engines do not answer", fleet.run("status", check=False).stdout)
         self.assertIn("silent: " + victim.url, fleet.run("engine", "list").stdout)
         client.submit([chat(k) for k in range(8)], stream="s")
@@ -49,7 +49,7 @@ class Engines(Case):
     def test_an_engine_that_still_loads_its_model_is_waited_for(self):
         loading = {"path": "/health", "fault": "503", "times": 4}
         fleet, client = self.start(1, script(0, loading))
-        self.assertIn("503", self.wait_state(fleet, fleet["engine-0"].url, "silent")["trouble"])
+        self.assertIn("503", self.wait_state(fleet, fleet["engine-0"].url, "silent")["error"])
         client.submit([chat(0)], stream="s")
         self.assert_all(self.read(client, "s", 1))
 

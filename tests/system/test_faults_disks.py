@@ -166,7 +166,7 @@ class Cache(Case):
             shutil.rmtree(cache, ignore_errors=True)
         self.assert_all(self.read(client, "s", 12))
         status = fleet.wait_for(
-            lambda s: len([w for w in s["workers"] if w.get("trouble") and w["state"] == "ready"]) == len(caches) and s,
+            lambda s: len([w for w in s["workers"] if w.get("node_error") and w["state"] == "ready"]) == len(caches) and s,
             30, "all have begun anew")
         self.assertEqual(status["health"], "degraded")
         self.assertTrue(any("cache" in reason and "was removed" in reason for reason in status["reasons"]), status["reasons"])

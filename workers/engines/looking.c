@@ -72,9 +72,9 @@ static void take_health(void *arg, struct http_reply *reply, const struct fail *
     look->answers = why ? why->code == -EMSGSIZE : reply->status < 500; /* whatever it has to say */
     look->has_cache = false;
     if (why)
-        snprintf(look->trouble, sizeof(look->trouble), "%.256s", why->text);
+        snprintf(look->error, sizeof(look->error), "%.256s", why->text);
     else if (!look->answers)
-        snprintf(look->trouble, sizeof(look->trouble), "%.200s/health: status %ld", engine->url,
+        snprintf(look->error, sizeof(look->error), "%.200s/health: status %ld", engine->url,
                  reply->status);
     if (!look->answers || loop_now_ms() < look->metrics_ms ||
         !ask(engine, "/metrics", LOOK_METRICS_MAX, take_metrics))

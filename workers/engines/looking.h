@@ -26,7 +26,7 @@ struct engine_look {
     bool is_busy;   /* under way */
     bool is_new;    /* not told to the broker yet */
     bool answers;   /* any answer but one of 500 and above: a server is there, and not loading */
-    char trouble[257]; /* why not */
+    char error[257]; /* why not */
     bool has_cache;
     unsigned cache_permille;
     int64_t metrics_ms; /* when to ask for it again; 0: always */

@@ -20,7 +20,7 @@
 enum { BEGINS_ANEW = 256 }; /* no exit status */
 
 /* From who begins anew to who does it, in the environment. */
-#define TROUBLE_VARIABLE "SLUICE_WORKER_TROUBLE"
+#define NODE_ERROR_VARIABLE "SLUICE_WORKER_NODE_ERROR"
 
 static int complain(int status, const struct fail *fail)
 {
@@ -58,7 +58,7 @@ static int work(const struct worker_plan *plan, struct spawner *spawner, bool *r
         [WORKER_STOPPED] = 0, [WORKER_BROKEN] = END_NO_SPAWNER, [WORKER_TO_BEGIN_ANEW] = BEGINS_ANEW};
     enum worker_end end = worker_run(worker);
     if (end == WORKER_TO_BEGIN_ANEW)
-        setenv(TROUBLE_VARIABLE, worker_trouble(worker), 1);
+        setenv(NODE_ERROR_VARIABLE, worker_node_error(worker), 1);
     *ret_clean = worker_destroy(&worker);
     return statuses[end];
 }
@@ -132,7 +132,7 @@ static int run(struct options *options, const struct cgroups *cgroups)
 {
     struct fail fail;
     bool is_clean = true;
-    options->plan.trouble = getenv(TROUBLE_VARIABLE);
+    options->plan.node_error = getenv(NODE_ERROR_VARIABLE);
     if (options_make_directories(options, &fail) < 0)
         return complain(END_NO_DIRECTORY, &fail);
     enum tier tier;

@@ -117,7 +117,7 @@ void worker_watch_cache(struct worker *worker)
     worker->trouble_until_ms = INT64_MAX;
     const bool is_ending = worker->state != WORKER_WORKING;
     worker->end = is_ending ? WORKER_STOPPED : WORKER_TO_BEGIN_ANEW;
-    log_event(LOG_ERROR, "cache.gone", "why=\"%s\" action=%s", worker->trouble, is_ending ? "leaving" : "begins-anew");
+    log_event(LOG_ERROR, "cache.gone", "why=\"%s\" action=%s", worker->node_error, is_ending ? "leaving" : "begins-anew");
     leave(worker, LEAVE_MS);
 }
 

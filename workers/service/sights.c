@@ -9,8 +9,8 @@ static void put_look(struct msg_engine_sight *sight, const struct engine_look *l
 {
     sight->has_answers = true;
     sight->answers = look->answers;
-    sight->trouble = look->answers ? slice_of(NULL, 0) : slice_from_str(look->trouble);
-    sight->has_trouble = sight->trouble.len > 0;
+    sight->error = look->answers ? slice_of(NULL, 0) : slice_from_str(look->error);
+    sight->has_error = sight->error.len > 0;
     sight->has_cache_permille = look->has_cache;
     sight->cache_permille = look->has_cache ? look->cache_permille : 0;
 }

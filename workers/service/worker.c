@@ -20,7 +20,7 @@ enum {
     MESSAGES_A_TURN = 256,
     LINGER_MS = 2000, /* for the last beat and results to leave */
     CONNECTIONS_MIN = 16,
-    TROUBLE_MS = 600000 /* it is told for so long after it is over */
+    NODE_ERROR_MS = 600000 /* it is told for so long after it is over */
 };
 
 /* ---- the beat --------------------------------------------------------------------------- */
@@ -374,9 +374,9 @@ const char *worker_lane(const struct worker *worker)
     return worker->lane.endpoint;
 }
 
-const char *worker_trouble(const struct worker *worker)
+const char *worker_node_error(const struct worker *worker)
 {
-    return worker->trouble;
+    return worker->node_error;
 }
 
 enum worker_end worker_run(struct worker *worker)

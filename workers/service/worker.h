@@ -38,7 +38,7 @@ struct worker_plan {
     unsigned port_first, port_last;
     const char *store, *cache; /* existing directories, absolute */
     const char *mount_point;   /* in the cache; NULL: none */
-    const char *trouble;       /* what ended the one whose place this one took, to be told for a while; NULL: nothing */
+    const char *node_error;    /* what ended the one whose place this one took, to be told for a while; NULL: nothing */
     uint64_t cache_bytes;      /* what unpacked layers may take; 0: no limit */
     struct image_list images;  /* which ones tasks may name */
     struct grants grants;      /* what tasks may reach */
@@ -67,10 +67,10 @@ const char *worker_lane(const struct worker *worker);
 
 /*
  * How it came to an end: stopped by a signal or the broker; it can do no more work, as the spawner died; or the cache is
- * not what it was, all jobs were given back, and a new worker is to make one anew (worker_trouble says what happened).
+ * not what it was, all jobs were given back, and a new worker is to make one anew (worker_node_error says what happened).
  */
 enum worker_end { WORKER_STOPPED, WORKER_BROKEN, WORKER_TO_BEGIN_ANEW };
 enum worker_end worker_run(struct worker *worker);
-const char *worker_trouble(const struct worker *worker);
+const char *worker_node_error(const struct worker *worker);
 
 #endif

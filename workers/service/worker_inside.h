@@ -20,8 +20,8 @@ struct worker {
     enum worker_state state;
     enum worker_end end;
     struct cache_watch cache_watch;
-    char trouble[256]; /* told with the beat until then */
-    int64_t trouble_until_ms;
+    char node_error[256]; /* told with the beat until then */
+    int64_t node_error_until_ms;
     char id[128], host[65];
     struct utsname node;
     uint64_t epoch, engines_heard; /* the newest lane.engine */

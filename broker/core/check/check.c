@@ -32,7 +32,7 @@ static verdict check_job(const struct job *job, struct census *census)
     if (job->place == PLACE_PARKED && !job_needs_engine(job) &&
         (job->stage != STAGE_INIT || !job->group->work->image))
         return "a job is parked that needs neither an engine nor an image";
-    if (job->place == PLACE_SOLO && job_trouble(job)->deaths < 2)
+    if (job->place == PLACE_SOLO && job_failures(job)->deaths < 2)
         return "a job waits to run alone that is no suspect";
     return NULL;
 }

@@ -1,4 +1,4 @@
-/* The invariants of troubles, breakers, images, deadlines, leases and tombs. */
+/* The invariants of failures, breakers, images, deadlines, leases and tombs. */
 #include "broker/core/state.h"
 
 typedef const char *verdict; /* NULL, or what is broken */
@@ -8,19 +8,19 @@ struct tally {
     uint64_t with_image; /* live groups */
 };
 
-/* ---- troubles and deadlines -------------------------------------------------------- */
+/* ---- failures and deadlines -------------------------------------------------------- */
 
-static verdict check_trouble(const struct core *core, const struct job *job, bool is_over)
+static verdict check_failures(const struct core *core, const struct job *job, bool is_over)
 {
-    const struct trouble *trouble = job_trouble(job);
+    const struct job_failures *failures = job_failures(job);
     if (is_over)
-        return job->trouble ? "a stage is over and its trouble is still known" : NULL;
-    if (trouble->infras >= core->settings.infra_budget ||
-        trouble->tasks >= core->settings.task_budget ||
-        trouble->blames >= core->settings.blame_budget)
+        return job->failures ? "a stage is over and its failures are still known" : NULL;
+    if (failures->infras >= core->settings.infra_budget ||
+        failures->tasks >= core->settings.task_budget ||
+        failures->blames >= core->settings.blame_budget)
         return "a job goes on that has used up a budget";
-    if (trouble->blames > trouble->deaths || trouble->len > HISTORY_MAX)
-        return "a job's trouble is out of bounds";
+    if (failures->blames > failures->deaths || failures->len > HISTORY_MAX)
+        return "a job's failures are out of bounds";
     return NULL;
 }
 
@@ -28,7 +28,7 @@ static verdict check_work(const struct core *core, const struct group *group)
 {
     const struct group_work *work = group->work;
     int64_t lease_ms = group->stream->renewed_ms + work->lease_ms;
-    verdict bad = check_trouble(core, &work->init, work->init_done);
+    verdict bad = check_failures(core, &work->init, work->init_done);
     if (work->image && table_find(&core->images, image_name(work->image)) != work->image)
         return "a group has an image that is not known";
     if (!work->expiry.place)
@@ -38,7 +38,7 @@ static verdict check_work(const struct core *core, const struct group *group)
     if (work->lease_ms && work->expiry.key > lease_ms)
         return "a group's deadline is beyond its lease";
     for (uint32_t k = 0; !bad && k < group->samples; k++)
-        bad = check_trouble(core, &work->rollouts[k].job, work->rollouts[k].ended);
+        bad = check_failures(core, &work->rollouts[k].job, work->rollouts[k].ended);
     return bad;
 }
 

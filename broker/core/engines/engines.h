@@ -37,13 +37,13 @@ struct sight {
     uint64_t runs, tokens, calls;
 };
 
-enum { VERSION_MAX = 30, CALLS_MAX = 16, TROUBLE_MAX = 256, PAUSE_MAX_MS = 3600000 }; /* as in messages.def */
+enum { VERSION_MAX = 30, CALLS_MAX = 16, ERROR_MAX = 256, PAUSE_MAX_MS = 3600000 }; /* as in messages.def */
 
 /* What run workers find who ask it how it is (core/engines/looks.c). */
 struct look {
     struct heap_node timer; /* in core->looks while it is looked at: when the next is due */
     uint32_t unanswered;    /* in a row */
-    char trouble[TROUBLE_MAX + 1]; /* of the last of them */
+    char error[ERROR_MAX + 1]; /* of the last of them */
 };
 
 enum { DIGEST_MAX = 80 }; /* as in messages.def */

@@ -159,7 +159,7 @@ static bool blames_image(struct core *core, struct job *job, const struct failur
 
 /*
  * A rollout that fails there twice running, with nobody else between, may itself be what breaks
- * the engine: it is not excused, so that its own budget ends it.
+ * the engine: it is not left uncounted, so that its own budget ends it.
  */
 static bool blames_engine(struct core *core, const struct job *job, struct engine *engine)
 {

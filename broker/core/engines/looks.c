@@ -57,16 +57,16 @@ void engine_works(struct core *core, struct engine *engine)
 {
     bool was_silent = engine_is_silent(engine);
     engine->look.unanswered = 0;
-    engine->look.trouble[0] = '\0';
+    engine->look.error[0] = '\0';
     breaker_close(core, &engine->breaker);
     if (was_silent)
         dispatch_unpark(core, SIZE_MAX);
 }
 
-static void note_silence(struct core *core, struct engine *engine, struct slice trouble)
+static void note_silence(struct core *core, struct engine *engine, struct slice error)
 {
     struct look *look = &engine->look;
-    snprintf(look->trouble, sizeof(look->trouble), "%.*s", SLICE_ARG(trouble));
+    snprintf(look->error, sizeof(look->error), "%.*s", SLICE_ARG(error));
     if (look->unanswered == LOOKS_SILENT)
         return;
     look->unanswered++;
@@ -88,7 +88,7 @@ void looks_take(struct core *core, struct engine *engine, const struct msg_engin
             dispatch_unpark(core, SIZE_MAX);
     }
     if (!in->answers)
-        note_silence(core, engine, in->trouble);
+        note_silence(core, engine, in->error);
     else if (engine_is_silent(engine))
         engine_works(core, engine);
     else

@@ -75,7 +75,7 @@ static void expire_rollout(struct core *core, struct rollout *rollout)
         (long long)(core->now_ms - job->since_ms) / 1000);
     core->counters.overtime++;
     rollout_end(core, rollout, &(struct ending){.outcome = OUTCOME_INFRA,
-                                                .detail = job_epitaph(core, job, words)});
+                                                .detail = failure_summary(core, job, words)});
 }
 
 static void expire(struct core *core, struct group *group)

@@ -94,6 +94,6 @@ bool core_restore_lease(struct core *core, const struct core_lease *lease)
         return true;
     remember(core, job, lease->token, lease->key, lease->worker);
     claims_note(core, lease->worker, lease->key);
-    issued_spend(job, job_trouble(job)->spent);
+    issued_spend(job, job_failures(job)->spent);
     return !core->failed;
 }

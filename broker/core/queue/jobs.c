@@ -131,7 +131,7 @@ void job_withdraw(struct core *core, struct job *job)
 void job_queue(struct core *core, struct job *job, bool front)
 {
     job_leave(core, job);
-    enter(core, job, job_trouble(job)->deaths >= 2 ? PLACE_SOLO : PLACE_QUEUED, front);
+    enter(core, job, job_failures(job)->deaths >= 2 ? PLACE_SOLO : PLACE_QUEUED, front);
 }
 
 void job_park(struct core *core, struct job *job)

@@ -20,7 +20,7 @@ struct policy;
 struct image;
 struct issued;
 struct stream;
-struct trouble;
+struct job_failures;
 struct worker;
 
 /* ---- jobs -------------------------------------------------------------------------- */
@@ -52,7 +52,7 @@ struct job {
     uint64_t token;          /* of its last dispatch, 0 before the first */
     struct issued *issued;   /* the dispatches of this stage that may speak for it, the newest first */
     int64_t since_ms;        /* in this place since */
-    struct trouble *trouble; /* of this stage, NULL while nothing failed */
+    struct job_failures *failures; /* of this stage, NULL while nothing failed */
     uint32_t attempt;
     uint16_t sample;
     uint8_t stage, place;

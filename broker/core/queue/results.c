@@ -120,7 +120,7 @@ static void infra_fault(struct core *core, struct job *job, const struct msg_job
     if (failure.fault == FAULT_STALE && job->stage == STAGE_RUN)
         job_refresh(core, job);
     else if (job_blames(core, job, &failure))
-        job_excuse(core, job, &failure);
+        job_fail_uncounted(core, job, &failure);
     else
         job_fail(core, job, &failure);
 }

@@ -31,12 +31,12 @@ static bool is_silent(const struct core *core, const struct engine *engine)
 }
 
 /* How many workers say that something is wrong on their nodes; the first of them. */
-static size_t count_troubled(const struct core *core, const struct worker **ret_first)
+static size_t count_node_errors(const struct core *core, const struct worker **ret_first)
 {
     size_t count = 0;
     const struct worker *worker;
     LIST_EACH(worker, &core->workers, link) {
-        if (!worker->trouble || !*worker->trouble)
+        if (!worker->node_error || !*worker->node_error)
             continue;
         if (count++ == 0)
             *ret_first = worker;
@@ -105,7 +105,7 @@ static void note_shortages(const struct core *core, json_t *reasons)
     const struct worker *worker = NULL;
     size_t aside = count_engines(core, is_aside, &first);
     size_t silent = count_engines(core, is_silent, &first);
-    size_t troubled = count_troubled(core, &worker);
+    size_t failing = count_node_errors(core, &worker);
     size_t others = count_engines(core, is_other, &first);
     size_t parked = core->queues[PLACE_PARKED][STAGE_RUN].count;
     if (aside)
@@ -113,16 +113,16 @@ static void note_shortages(const struct core *core, json_t *reasons)
             core->engines_registered);
     if (silent)
         say(reasons, "%zu of %zu engines do not answer", silent, core->engines_registered);
-    if (troubled)
-        say(reasons, "%zu of the workers report trouble on their nodes, %s among them: %s", troubled,
-            worker->host, worker->trouble);
+    if (failing)
+        say(reasons, "%zu of the workers report an error on their nodes, %s among them: %s", failing,
+            worker->host, worker->node_error);
     if (others)
         say(reasons, "%zu of %zu engines serve another tokenizer or chat template than their policy", others,
             core->engines_registered);
     if (parked && !core->engines_registered)
         say(reasons, "%zu run jobs wait for an engine, and none is registered", parked);
-    if (core->store.trouble[0])
-        say(reasons, "the store of layers is not tended: %s", core->store.trouble);
+    if (core->store.error[0])
+        say(reasons, "the store of layers is not tended: %s", core->store.error);
     if (core->is_disk_low)
         say(reasons, "the disk of the broker's data directory is nearly full");
     for (enum limit limit = 0; limit < LIMIT_COUNT; limit++)
@@ -177,7 +177,7 @@ static void advise_silence(const struct core *core, json_t *advice)
     size_t silent = count_engines(core, is_silent, &first);
     if (silent)
         say(advice, "%zu of %zu engines do not answer, and no rollout goes there until they do: %.200s",
-            silent, core->engines_registered, first->look.trouble);
+            silent, core->engines_registered, first->look.error);
 }
 
 static void advise_others(const struct core *core, json_t *advice)
@@ -264,11 +264,11 @@ static void advise_sandboxes(const struct core *core, json_t *advice)
             first->sandbox ? first->sandbox : "none", first->sandbox_why);
 }
 
-static void advise_trouble(const struct core *core, json_t *advice)
+static void advise_node_error(const struct core *core, json_t *advice)
 {
     const struct worker *first = NULL;
-    if (count_troubled(core, &first))
-        say(advice, "%s on %s says: %s: see who does that there, and its log", first->id, first->host, first->trouble);
+    if (count_node_errors(core, &first))
+        say(advice, "%s on %s says: %s: see who does that there, and its log", first->id, first->host, first->node_error);
 }
 
 json_t *status_advice(struct view view)
@@ -293,6 +293,6 @@ json_t *status_advice(struct view view)
     advise_unreached(core, advice);
     advise_versions(core, advice);
     advise_sandboxes(core, advice);
-    advise_trouble(core, advice);
+    advise_node_error(core, advice);
     return advice;
 }

@@ -12,7 +12,7 @@ static void add_node(json_t *part, const struct worker *worker)
     } facts[] = {{"sandbox", worker->sandbox},
                  {"sandbox_why", worker->sandbox_why},
                  {"kernel", worker->kernel},
-                 {"trouble", worker->trouble}};
+                 {"node_error", worker->node_error}};
     for (size_t i = 0; i < sizeof(facts) / sizeof(*facts); i++)
         if (facts[i].text && *facts[i].text)
             json_object_set_new(part, facts[i].name, status_text(slice_from_str(facts[i].text)));
@@ -124,9 +124,9 @@ static json_t *describe_engine(const struct core *core, const struct engine *eng
         json_object_set_new(part, "template_digest", json_string(engine->identity.template));
     }
     if (engine->is_other)
-        json_object_set_new(part, "trouble", status_text(engine_difference(&(struct core_text){0}, engine)));
+        json_object_set_new(part, "error", status_text(engine_difference(&(struct core_text){0}, engine)));
     else if (engine_is_silent(engine))
-        json_object_set_new(part, "trouble", status_text(slice_from_str(engine->look.trouble)));
+        json_object_set_new(part, "error", status_text(slice_from_str(engine->look.error)));
     if (engine_is_paused(engine))
         json_object_set_new(part, "resume_in_ms", json_integer(engine->resume_ms - core->now_ms));
     return part;

@@ -121,8 +121,8 @@ static json_t *store(const struct core_store *store)
     json_object_set_new(object, "bytes", status_number(store->bytes));
     json_object_set_new(object, "freed_layers", status_number(store->freed_layers));
     json_object_set_new(object, "freed_bytes", status_number(store->freed_bytes));
-    if (store->trouble[0])
-        json_object_set_new(object, "trouble", json_string(store->trouble));
+    if (store->error[0])
+        json_object_set_new(object, "error", json_string(store->error));
     return object;
 }
 

@@ -150,7 +150,7 @@ void worker_destroy(struct core *core, struct worker *worker)
     free(worker->sandbox);
     free(worker->sandbox_why);
     free(worker->kernel);
-    free(worker->trouble);
+    free(worker->node_error);
     sights_forget_worker(worker);
     free(worker);
 }
@@ -167,7 +167,7 @@ static void take_jobs(struct core *core, struct worker *worker)
     bool alone = worker->jobs.count == 1 && worker->solo;
     while (!list_is_empty(&worker->jobs.jobs)) {
         struct job *job = container_of(worker->jobs.jobs.prev, struct job, link);
-        job_outlive(core, job, worker_id(worker), alone);
+        job_lose_worker(core, job, worker_id(worker), alone);
     }
 }
 
@@ -304,7 +304,7 @@ static void reconcile(struct core *core, struct worker *worker, const struct msg
         if (job->seen != worker->beat &&
             core->now_ms - job->since_ms > core->settings.hold_grace_ms) {
             job_withdraw(core, job);
-            job_vanish(core, job);
+            job_go_missing(core, job);
         }
 }
 
@@ -338,7 +338,7 @@ static void note_beat(struct core *core, struct worker *worker, const struct msg
     set_text(core, &worker->sandbox, in->sandbox);
     set_text(core, &worker->sandbox_why, in->sandbox_why);
     set_text(core, &worker->kernel, in->kernel);
-    set_text(core, &worker->trouble, in->trouble);
+    set_text(core, &worker->node_error, in->node_error);
     worker->sandboxes = (uint32_t)in->sandboxes;
 }
 

@@ -96,7 +96,7 @@ struct worker {
     char *lane, *host;
     char *unreached;       /* why its lane does not lead to it yet, or NULL ... */
     bool is_refused;       /* ... as it is not connected to, as things are */
-    char *sandbox, *sandbox_why, *kernel, *trouble; /* of its node, as it says; each may be NULL */
+    char *sandbox, *sandbox_why, *kernel, *node_error; /* of its node, as it says; each may be NULL */
     uint32_t sandboxes;
     enum stage stage;
     uint32_t slots;        /* never below what it holds */

@@ -77,7 +77,7 @@ class Link:
             raise NotLetIn(f"{url} is not on this machine and there is no key: name one with key= or "
                            "SLUICE_KEY, or set SLUICE_ALLOW_PLAINTEXT=1 if you trust the whole network")
         self.socket = self.monitor = None
-        self.trouble = ""    # why there is no connection
+        self.error = ""    # why there is no connection
         self.again = None    # when to make the socket anew
         self.made = 0        # how often it was: FEED, which was refused with it, is made as often
 
@@ -117,24 +117,24 @@ class Link:
 
     def silence(self):
         """No answer came: why."""
-        return NotLetIn(self.trouble) if self.trouble else BrokerSilent(f"no broker answers at {self.url}")
+        return NotLetIn(self.error) if self.error else BrokerSilent(f"no broker answers at {self.url}")
 
     def _hear(self, news):
         event, value = news["event"], int(news["value"])
         if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
-            self.trouble = ""
+            self.error = ""
         elif event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
-            self.trouble = (f"the broker at {self.url} refuses the key of {self.key['name']} "
+            self.error = (f"the broker at {self.url} refuses the key of {self.key['name']} "
                             f"({self.key_path}): its operator removed it, or never knew it")
         elif event == zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL and value == MISMATCH and self.key:
-            self.trouble = (f"the broker at {self.url} speaks plaintext: connect without a key, or start "
+            self.error = (f"the broker at {self.url} speaks plaintext: connect without a key, or start "
                             "it with --keys")
         elif event == zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL and value == MISMATCH:
-            self.trouble = f"the broker at {self.url} wants a key: name one with key= or SLUICE_KEY"
-        elif not self.trouble and self.key:
-            self.trouble = (f"the broker at {self.url} broke off the handshake: its key is another than "
+            self.error = f"the broker at {self.url} wants a key: name one with key= or SLUICE_KEY"
+        elif not self.error and self.key:
+            self.error = (f"the broker at {self.url} broke off the handshake: its key is another than "
                             f"{self.key_path} names, or it speaks plaintext")
-        elif not self.trouble:
-            self.trouble = f"the broker at {self.url} broke off the handshake: does it want a key?"
+        elif not self.error:
+            self.error = f"the broker at {self.url} broke off the handshake: does it want a key?"
         if event in (zmq.EVENT_HANDSHAKE_FAILED_AUTH, zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL):
             self.again = time.monotonic() + AGAIN

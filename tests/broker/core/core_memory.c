@@ -136,7 +136,7 @@ static void restore(struct core *core)
         {.rollout = TEXT("old/1"), .group = TEXT("old"), .sample = 1, .run_done = true,
          .run_detail = TEXT("3 turns"), .engine = TEXT("http://gone:1")},
         {.rollout = TEXT("old/2"), .group = TEXT("old"), .sample = 2, .ended = true, .seq = 1}};
-    struct core_trouble trouble = {.job = TEXT("eval:old/1"), .attempt = 2, .infras = 1,
+    struct core_failures failures = {.job = TEXT("eval:old/1"), .attempt = 2, .infras = 1,
                                    .history = TEXT("+0 s infra on e7\n+3 s infra on e8")};
     struct core_lease lease = {.job = TEXT("eval:old/1"), .token = 5, .worker = TEXT("e8"), .key = TEXT("node1")};
     bool whole = true;
@@ -147,7 +147,7 @@ static void restore(struct core *core)
     for (size_t i = 0; whole && i < 3; i++)
         GUARDED(whole = core_restore_rollout(core, &rows[i]));
     if (whole)
-        GUARDED(whole = core_restore_trouble(core, &trouble) && core_restore_lease(core, &lease) &&
+        GUARDED(whole = core_restore_failures(core, &failures) && core_restore_lease(core, &lease) &&
                         core_restore_tomb(core, TEXT("h/1"), slice_of(NULL, 0), 1));
     assert_int_equal(whole, !has_failed);
 }
@@ -264,7 +264,7 @@ static void every_failing_allocation_is_noticed_and_nothing_is_left_behind(void 
         core_destroy(&core);
         assert_null(core);
     } while (has_failed);
-    assert_true(kinds[PERSIST_TROUBLE] > 2 && kinds[PERSIST_TOMB] > 1 && kinds[PERSIST_END] > 9 &&
+    assert_true(kinds[PERSIST_FAILURES] > 2 && kinds[PERSIST_TOMB] > 1 && kinds[PERSIST_END] > 9 &&
                 kinds[PERSIST_ACK] > 3);
     print_message("%u allocations, each failed once\n", nth - 1);
     assert_in_range(nth, 60, 1000);

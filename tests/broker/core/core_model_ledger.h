@@ -58,7 +58,7 @@ struct letter {
 };
 
 /* What went wrong with a job, as the ledger knows it. */
-struct row_trouble {
+struct row_failures {
     char job[48], history[1100];
     uint64_t attempt, infras, faults, blames, deaths, spent;
 };
@@ -77,7 +77,7 @@ struct row_rollout {
     struct row_lease lease;
     enum outcome run_outcome;
     uint64_t seq, ended_ms;
-    struct row_trouble trouble;
+    struct row_failures failures;
 };
 
 struct row_group {
@@ -85,7 +85,7 @@ struct row_group {
     uint64_t samples, priority, lease_ms, accepted_ms;
     bool accepted, init_done;
     char serves; /* what its runs were sampled with; 0: none is recorded */
-    struct row_trouble trouble; /* of its init */
+    struct row_failures failures; /* of its init */
     struct row_lease lease;
     struct row_rollout rollouts[SAMPLES];
 };
@@ -119,7 +119,7 @@ struct model {
     size_t tomb_count;
     int64_t bad_engine_ms[ENGINES], bad_image_ms[IMAGES]; /* until then they fail */
     int64_t skew_ms; /* of the wall clock */
-    uint64_t ends, restarts, deaths, troubles;
+    uint64_t ends, restarts, deaths, failures;
     uint64_t foreign, drained, moves, mixed;
     uint64_t again, crossed, forged; /* runs done again; results of one that came in the next; made-up ones */
     unsigned marks;
@@ -256,14 +256,14 @@ static inline void persist_tomb(struct model *model, const struct effect *effect
 }
 
 /* One failure more than the ledger knew of, within all budgets. */
-static inline void persist_trouble(struct model *model, const struct effect *effect)
+static inline void persist_failures(struct model *model, const struct effect *effect)
 {
-    const struct core_trouble *new = &effect->trouble;
+    const struct core_failures *new = &effect->failures;
     struct row_group *group = find_group(model, effect->group);
     bool is_init = effect->stage == STAGE_INIT;
-    struct row_trouble *row = is_init ? &group->trouble : &group->rollouts[effect->sample].trouble;
+    struct row_failures *row = is_init ? &group->failures : &group->rollouts[effect->sample].failures;
     if (!slice_is(new->job, row->job))
-        *row = (struct row_trouble){0};
+        *row = (struct row_failures){0};
     assert_true(new->infras >= row->infras && new->faults >= row->faults &&
                 new->blames >= row->blames && new->deaths >= row->deaths);
     assert_int_equal(new->infras + new->faults + new->deaths,
@@ -280,7 +280,7 @@ static inline void persist_trouble(struct model *model, const struct effect *eff
     row->blames = new->blames;
     row->deaths = new->deaths;
     row->spent = new->spent;
-    model->troubles++;
+    model->failures++;
 }
 
 /* It was never issued before, and to whom is known. */
@@ -335,7 +335,7 @@ static inline void persist_again(struct model *model, const struct effect *effec
     rollout->run_done = false;
     rollout->run_again = true;
     rollout->mark = 0;
-    rollout->trouble = (struct row_trouble){0};
+    rollout->failures = (struct row_failures){0};
     rollout->lease = (struct row_lease){0};
     struct row_group *group = find_group(model, effect->group);
     bool has_runs = false;
@@ -412,20 +412,20 @@ static inline void persist(struct model *model, const struct effect *effect)
     case PERSIST_POLICY:
         model->policies[policy_number(effect->policy.name)] = effect->present ? serves_of(effect->policy.template) : 0;
         break;
-    case PERSIST_TROUBLE: persist_trouble(model, effect); break;
+    case PERSIST_FAILURES: persist_failures(model, effect); break;
     case PERSIST_TOMB: persist_tomb(model, effect); break;
     default: break;
     }
 }
 
-static inline void restore_trouble(struct model *model, const struct row_trouble *row)
+static inline void restore_failures(struct model *model, const struct row_failures *row)
 {
-    struct core_trouble told = {.job = slice_from_str(row->job), .attempt = row->attempt,
+    struct core_failures told = {.job = slice_from_str(row->job), .attempt = row->attempt,
                                 .infras = row->infras, .faults = row->faults,
                                 .blames = row->blames, .deaths = row->deaths,
                                 .history = slice_from_str(row->history), .spent = row->spent};
     if (row->job[0])
-        assert_true(core_restore_trouble(model->core, &told));
+        assert_true(core_restore_failures(model->core, &told));
 }
 
 static inline void restore_lease(struct model *model, const struct row_lease *row)
@@ -453,10 +453,10 @@ static inline void restore_group(struct model *model, struct row_group *group)
             .run_done = rollout->run_done, .run_again = rollout->run_again, .run_outcome = rollout->run_outcome,
             .stream = row.stream, .seq = rollout->seq, .ended_ms = rollout->ended_ms};
         assert_true(core_restore_rollout(model->core, &told));
-        restore_trouble(model, &rollout->trouble);
+        restore_failures(model, &rollout->failures);
         restore_lease(model, &rollout->lease);
     }
-    restore_trouble(model, &group->trouble);
+    restore_failures(model, &group->failures);
     restore_lease(model, &group->lease);
 }
 

@@ -25,8 +25,8 @@ struct seen {
     uint64_t priority, tag, seq, limit, token, attempt, ms, count, samples, first, head, pending, retry_ms;
     bool known, present;
     struct core_end end;
-    char trouble_job[160], history[1100]; /* PERSIST_TROUBLE, and its counts */
-    struct core_trouble trouble;
+    char failures_job[160], history[1100]; /* PERSIST_FAILURES, and its counts */
+    struct core_failures failures;
     char lease_job[160], lease_worker[160], lease_key[80]; /* PERSIST_LEASE */
     uint64_t row_runs_max; /* PERSIST_ENGINE */
     bool row_draining;
@@ -148,9 +148,9 @@ static inline void world_read_effect(struct seen *seen, const struct effect *eff
     COPY(detail, effect->detail);
     COPY(owner, effect->owner);
     COPY(record, effect->record);
-    COPY(trouble_job, effect->trouble.job);
-    COPY(history, effect->trouble.history);
-    seen->trouble = effect->trouble;
+    COPY(failures_job, effect->failures.job);
+    COPY(history, effect->failures.history);
+    seen->failures = effect->failures;
     COPY(lease_job, effect->lease.job);
     COPY(lease_worker, effect->lease.worker);
     COPY(lease_key, effect->lease.key);

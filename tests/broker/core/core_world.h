@@ -154,7 +154,7 @@ struct beat {
     uint64_t epoch;     /* 0: this one */
     uint64_t progress;  /* 0: grows by itself */
     uint64_t engines;   /* the newest lane.engine it has taken */
-    const char *sandbox, *sandbox_why, *kernel, *trouble;
+    const char *sandbox, *sandbox_why, *kernel, *node_error;
     uint64_t sandboxes;
 };
 
@@ -176,7 +176,7 @@ static inline void world_beat_with(struct world *world, const char *worker, cons
         .engines = beat.engines, .has_engines = beat.engines > 0,
         .sandbox = TEXT(beat.sandbox), .sandbox_why = TEXT(beat.sandbox_why), .kernel = TEXT(beat.kernel),
         .has_sandbox = beat.sandbox, .has_sandbox_why = beat.sandbox_why, .has_kernel = beat.kernel,
-        .trouble = TEXT(beat.trouble), .has_trouble = beat.trouble,
+        .node_error = TEXT(beat.node_error), .has_node_error = beat.node_error,
         .sandboxes = beat.sandboxes, .has_sandboxes = beat.sandbox,
         .jobs = {buffer_peek(&packed), count}};
     world_say(world, "", MSG_worker_beat, &in);

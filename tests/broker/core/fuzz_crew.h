@@ -175,8 +175,8 @@ static inline void any_sight(struct world *world)
                                   .cache_permille = roll(world, 4) * 300,
                                   .has_answers = roll(world, 2)};
     in.answers = in.has_answers && roll(world, 2);
-    in.has_trouble = in.has_answers && !in.answers;
-    in.trouble = in.has_trouble ? slice_from_str("no answer") : slice_of(NULL, 0);
+    in.has_error = in.has_answers && !in.answers;
+    in.error = in.has_error ? slice_from_str("no answer") : slice_of(NULL, 0);
     say(world, &from_worker, MSG_engine_sight, &in);
 }
 

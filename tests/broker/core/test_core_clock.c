@@ -71,9 +71,9 @@ static void deadlines_of_jobs_move_and_the_total_time_does_not(void **state)
     world_beat(world, "r1", "run", 1, NULL);
     stand_still(world, 60000);
     world_wait(world, 49999);
-    assert_int_equal(seen_count(world, PERSIST_TROUBLE), 0);
+    assert_int_equal(seen_count(world, PERSIST_FAILURES), 0);
     world_wait(world, 1);
-    assert_int_equal(expect(world, PERSIST_TROUBLE)->trouble.infras, 1);
+    assert_int_equal(expect(world, PERSIST_FAILURES)->failures.infras, 1);
     world_wait(world, 10000);
     assert_int_equal(expect(world, PERSIST_END)->end.outcome, OUTCOME_INFRA);
     world_close(world);

@@ -413,7 +413,7 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
     (void)state;
     const char *only = getenv("CORE_MODEL_SEED");
     struct model *model = calloc(1, sizeof(*model));
-    uint64_t ends = 0, restarts = 0, deaths = 0, troubles = 0;
+    uint64_t ends = 0, restarts = 0, deaths = 0, failures = 0;
     uint64_t foreign = 0, drained = 0, moves = 0, mixed = 0;
     uint64_t again = 0, crossed = 0, forged = 0;
     uint64_t doomed = 0, overtime = 0, abandoned = 0, set_aside = 0;
@@ -423,7 +423,7 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
         ends += model->ends;
         restarts += model->restarts;
         deaths += model->deaths;
-        troubles += model->troubles;
+        failures += model->failures;
         foreign += model->foreign;
         drained += model->drained;
         moves += model->moves;
@@ -441,7 +441,7 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
                   (unsigned long long)ends, (unsigned long long)restarts,
                   (unsigned long long)deaths);
     print_message("%llu failures on disk; ends: %llu cancelled ahead, %llu overtime, %llu abandoned, "
-                  "%llu set aside\n", (unsigned long long)troubles, (unsigned long long)doomed,
+                  "%llu set aside\n", (unsigned long long)failures, (unsigned long long)doomed,
                   (unsigned long long)overtime, (unsigned long long)abandoned,
                   (unsigned long long)set_aside);
     print_message("%llu runs done again, %llu rewards of a first run that came in the second, %llu forged results\n",
@@ -452,7 +452,7 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
                   (unsigned long long)moves, (unsigned long long)mixed);
     assert_true(only || (foreign > 1000 && drained > 100 && moves > 100 && mixed > 40));
     assert_true(only || (ends > 10000 && restarts > 50 && deaths > 500));
-    assert_true(only || (troubles > 1000 && doomed > 100 && overtime > 100 && abandoned > 100 &&
+    assert_true(only || (failures > 1000 && doomed > 100 && overtime > 100 && abandoned > 100 &&
                          set_aside > 100));
 }
 

@@ -321,7 +321,7 @@ static void what_nobody_needs_goes_after_the_grace_and_not_before(void **state)
     commit_one(world, end_of("train", 1, "g", "g/0"));
     await_freed(store, 2);
     store_see(store, &view);
-    assert_int_equal(view.trouble.code, 0);
+    assert_int_equal(view.error.code, 0);
     assert_int_equal(view.freed_bytes, 20);
     store_stop(&store);
     assert_null(store);
@@ -343,7 +343,7 @@ static void a_store_of_another_broker_is_refused_at_the_start(void **state)
     assert_non_null(strstr(fail.text, "belongs to the broker"));
 }
 
-static void a_store_that_is_not_there_yet_is_made_and_one_that_cannot_be_is_trouble(void **state)
+static void a_store_that_is_not_there_yet_is_made_and_one_that_cannot_be_is_an_error(void **state)
 {
     struct world *world = *state;
     struct store *store = NULL;
@@ -355,7 +355,7 @@ static void a_store_that_is_not_there_yet_is_made_and_one_that_cannot_be_is_trou
     assert_int_equal(store_start(&store, &options, &fail), 0);
     store_see(store, &view);
     assert_int_equal(view.state, STORE_SILENT);
-    assert_int_equal(view.trouble.code, -ENOTDIR);
+    assert_int_equal(view.error.code, -ENOTDIR);
     store_stop(&store);
     snprintf(dir, sizeof(dir), "%s/store", world->dir);
     assert_int_equal(store_start(&store, &options, &fail), 0);
@@ -378,7 +378,7 @@ int main(void)
         TEST(a_store_belongs_to_one_broker),
         TEST(what_nobody_needs_goes_after_the_grace_and_not_before),
         TEST(a_store_of_another_broker_is_refused_at_the_start),
-        TEST(a_store_that_is_not_there_yet_is_made_and_one_that_cannot_be_is_trouble),
+        TEST(a_store_that_is_not_there_yet_is_made_and_one_that_cannot_be_is_an_error),
     };
     return cmocka_run_group_tests_name("store", tests, NULL, NULL);
 }

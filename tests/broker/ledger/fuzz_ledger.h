@@ -18,7 +18,7 @@ enum {
     HISTORY_MAX = 16384
 };
 
-struct row_trouble {
+struct row_failures {
     bool is_set;
     char job[160];
     uint64_t attempt, infras, faults, blames, deaths, spent;
@@ -36,7 +36,7 @@ struct row_rollout {
     uint64_t seq, record_bytes, ended_ms;
     char engine[32];
     bool run_again;
-    struct row_trouble trouble;
+    struct row_failures failures;
     struct row_lease lease;
 };
 
@@ -45,7 +45,7 @@ struct row_group {
     unsigned stream, task;
     uint64_t samples, task_hash, priority, lease_ms, accepted_ms;
     bool init_done;
-    struct row_trouble trouble;
+    struct row_failures failures;
     struct row_lease lease;
     struct row_rollout rollouts[SAMPLES];
 };
@@ -166,8 +166,8 @@ static inline void persist_again(struct ledger_rows *rows, const struct effect *
     row->run_again = true;
     row->record_bytes = 0;
     row->engine[0] = 0;
-    free((void *)row->trouble.history.data);
-    row->trouble = (struct row_trouble){0};
+    free((void *)row->failures.history.data);
+    row->failures = (struct row_failures){0};
     row->lease = (struct row_lease){0};
 }
 
@@ -197,34 +197,34 @@ static inline void persist_ack(struct ledger_rows *rows, const struct effect *ef
     row->first = effect->seq + 1;
 }
 
-static inline void persist_trouble(struct ledger_rows *rows, const struct effect *effect)
+static inline void persist_failures(struct ledger_rows *rows, const struct effect *effect)
 {
-    const struct core_trouble *trouble = &effect->trouble;
-    const uint8_t *colon = memchr(trouble->job.data, ':', trouble->job.len);
+    const struct core_failures *failures = &effect->failures;
+    const uint8_t *colon = memchr(failures->job.data, ':', failures->job.len);
     enum stage stage;
     must(colon &&
-         stage_parse(slice_of(trouble->job.data, (size_t)(colon - trouble->job.data)), &stage));
+         stage_parse(slice_of(failures->job.data, (size_t)(colon - failures->job.data)), &stage));
     struct slice rest =
-        slice_of(colon + 1, trouble->job.len - (size_t)(colon + 1 - trouble->job.data));
+        slice_of(colon + 1, failures->job.len - (size_t)(colon + 1 - failures->job.data));
     struct row_group *group = stage == STAGE_INIT ? rows_group(rows, rest) : NULL;
-    struct row_trouble *row = group                 ? &group->trouble
+    struct row_failures *row = group                 ? &group->failures
                               : stage == STAGE_INIT ? NULL
-                                                    : &rows_rollout(rows, rest, NULL)->trouble;
-    must(row && trouble->history.len <= HISTORY_MAX);
+                                                    : &rows_rollout(rows, rest, NULL)->failures;
+    must(row && failures->history.len <= HISTORY_MAX);
     free((void *)row->history.data);
-    *row = (struct row_trouble){.is_set = true,
-                                .attempt = trouble->attempt,
-                                .infras = trouble->infras,
-                                .faults = trouble->faults,
-                                .blames = trouble->blames,
-                                .deaths = trouble->deaths,
-                                .spent = trouble->spent};
-    put_text(row->job, sizeof(row->job), trouble->job);
-    uint8_t *copy = malloc(trouble->history.len + 1);
+    *row = (struct row_failures){.is_set = true,
+                                .attempt = failures->attempt,
+                                .infras = failures->infras,
+                                .faults = failures->faults,
+                                .blames = failures->blames,
+                                .deaths = failures->deaths,
+                                .spent = failures->spent};
+    put_text(row->job, sizeof(row->job), failures->job);
+    uint8_t *copy = malloc(failures->history.len + 1);
     must(copy);
-    if (trouble->history.len)
-        memcpy(copy, trouble->history.data, trouble->history.len);
-    row->history = slice_of(copy, trouble->history.len);
+    if (failures->history.len)
+        memcpy(copy, failures->history.data, failures->history.len);
+    row->history = slice_of(copy, failures->history.len);
 }
 
 static inline void persist_lease(struct ledger_rows *rows, const struct effect *effect)
@@ -291,8 +291,8 @@ static inline void rows_persist(struct ledger_rows *rows, const struct effect *e
         must(slice_equal(effect->engine, effect->row.url));
         persist_engine(&rows->engines[index_of(rows->engine_urls, ENGINES, effect->engine)], effect);
         break;
-    case PERSIST_TROUBLE:
-        persist_trouble(rows, effect);
+    case PERSIST_FAILURES:
+        persist_failures(rows, effect);
         break;
     case PERSIST_LEASE:
         persist_lease(rows, effect);
@@ -313,11 +313,11 @@ static inline void rows_persist(struct ledger_rows *rows, const struct effect *e
 
 /* ---- what is restored ------------------------------------------------------------------ */
 
-static inline void restore_trouble(struct core *core, const struct row_trouble *row)
+static inline void restore_failures(struct core *core, const struct row_failures *row)
 {
     if (row->is_set)
-        must(core_restore_trouble(
-            core, &(struct core_trouble){slice_from_str(row->job), row->attempt, row->infras,
+        must(core_restore_failures(
+            core, &(struct core_failures){slice_from_str(row->job), row->attempt, row->infras,
                                          row->faults, row->blames, row->deaths, row->history,
                                          row->spent}));
 }
@@ -391,10 +391,10 @@ static inline struct core *rows_restore(struct ledger_rows *rows,
     for (size_t i = 0; i < rows->group_count; i++)
         restore_group(rows, core, &rows->groups[i]);
     for (size_t i = 0; i < rows->group_count; i++) {
-        restore_trouble(core, &rows->groups[i].trouble);
+        restore_failures(core, &rows->groups[i].failures);
         restore_lease(core, &rows->groups[i].lease);
         for (unsigned k = 0; k < SAMPLES; k++) {
-            restore_trouble(core, &rows->groups[i].rollouts[k].trouble);
+            restore_failures(core, &rows->groups[i].rollouts[k].failures);
             restore_lease(core, &rows->groups[i].rollouts[k].lease);
         }
     }
@@ -407,9 +407,9 @@ static inline struct core *rows_restore(struct ledger_rows *rows,
 static inline void rows_finish(struct ledger_rows *rows)
 {
     for (size_t i = 0; i < rows->group_count; i++) {
-        free((void *)rows->groups[i].trouble.history.data);
+        free((void *)rows->groups[i].failures.history.data);
         for (unsigned k = 0; k < SAMPLES; k++)
-            free((void *)rows->groups[i].rollouts[k].trouble.history.data);
+            free((void *)rows->groups[i].rollouts[k].failures.history.data);
     }
 }
 

@@ -123,9 +123,9 @@ static int step_run(struct scene *scene)
     return COMMIT(scene, run_of("a/0", slice_of(large, sizeof(large))), run_of("a/1", S("r")));
 }
 
-static int step_trouble(struct scene *scene)
+static int step_failures(struct scene *scene)
 {
-    return COMMIT(scene, {.kind = PERSIST_TROUBLE, .trouble = {.job = S("run:a/2"), .infras = 1,
+    return COMMIT(scene, {.kind = PERSIST_FAILURES, .failures = {.job = S("run:a/2"), .infras = 1,
                                                                .history = S("it failed")}},
                   {.kind = PERSIST_LEASE, .lease = {.job = S("run:a/2"), .token = 9, .worker = S("r1"), .key = S("k")}},
                   {.kind = PERSIST_TOMB, .job = S("never"), .client = S("ann"), .present = true,
@@ -203,7 +203,7 @@ static int step_backup(struct scene *scene)
 }
 
 static int (*const steps[])(struct scene *) = {
-    step_open, step_epoch, step_chore, step_groups, step_init, step_run, step_trouble, step_end,
+    step_open, step_epoch, step_chore, step_groups, step_init, step_run, step_failures, step_end,
     step_load, step_many, step_load, step_chore, step_backup, step_ack, step_chore, step_chore,
     step_close, step_open, step_epoch, step_load_late, step_chore, step_close,
 };

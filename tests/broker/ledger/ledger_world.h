@@ -205,13 +205,13 @@ static inline bool tell_rollout(void *context, const struct core_rollout_row *ro
     return buffer_printf(context, " %.*s %s\n", SLICE_ARG(row->rollout), row->run_again ? "again" : "open");
 }
 
-static inline bool tell_trouble(void *context, const struct core_trouble *trouble)
+static inline bool tell_failures(void *context, const struct core_failures *failures)
 {
     return buffer_printf(context, " %.*s attempt=%llu infras=%llu faults=%llu blames=%llu deaths=%llu"
-                         " spent=%llu '%.*s'\n", SLICE_ARG(trouble->job), (unsigned long long)trouble->attempt,
-                         (unsigned long long)trouble->infras, (unsigned long long)trouble->faults,
-                         (unsigned long long)trouble->blames, (unsigned long long)trouble->deaths,
-                         (unsigned long long)trouble->spent, SLICE_ARG(trouble->history));
+                         " spent=%llu '%.*s'\n", SLICE_ARG(failures->job), (unsigned long long)failures->attempt,
+                         (unsigned long long)failures->infras, (unsigned long long)failures->faults,
+                         (unsigned long long)failures->blames, (unsigned long long)failures->deaths,
+                         (unsigned long long)failures->spent, SLICE_ARG(failures->history));
 }
 
 static inline bool tell_lease(void *context, const struct core_lease *lease)
@@ -229,7 +229,7 @@ static inline bool tell_tomb(void *context, struct slice name, struct slice owne
 static inline struct ledger_reader text_reader(struct buffer *told)
 {
     return (struct ledger_reader){told, 0, tell_stream, tell_engine, tell_group, tell_rollout,
-                                  tell_trouble, tell_lease, tell_tomb, tell_policy};
+                                  tell_failures, tell_lease, tell_tomb, tell_policy};
 }
 
 static inline const char *restored(struct world *world)

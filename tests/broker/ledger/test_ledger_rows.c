@@ -1,4 +1,4 @@
-/* The ledger: what a restore tells beyond who is where; troubles, tombs, owners, facts. */
+/* The ledger: what a restore tells beyond who is where; failures, tombs, owners, facts. */
 #include "tests/broker/ledger/ledger_world.h"
 
 #include "broker/ledger/inner.h"
@@ -102,24 +102,24 @@ static void a_kept_trajectory_is_told_with_its_weight_and_age(void **state)
     assert_non_null(strstr(told, " a/2 0 bytes at 5\n"));
 }
 
-/* ---- troubles --------------------------------------------------------------------------------- */
+/* ---- failures --------------------------------------------------------------------------------- */
 
-static struct effect trouble_of(const char *job, uint64_t infras, const char *history)
+static struct effect failures_of(const char *job, uint64_t infras, const char *history)
 {
-    return (struct effect){.kind = PERSIST_TROUBLE,
-                           .trouble = {.job = S(job), .attempt = infras + 1, .infras = infras,
+    return (struct effect){.kind = PERSIST_FAILURES,
+                           .failures = {.job = S(job), .attempt = infras + 1, .infras = infras,
                                        .faults = 2, .blames = 3, .deaths = 4,
                                        .history = S(history), .spent = infras << 32}};
 }
 
-static void troubles_are_told_after_what_they_befell(void **state)
+static void failures_are_told_after_what_they_befell(void **state)
 {
     struct world *world = *state;
     const struct effect effects[] = {
         group("a", "train", 3), group("b", "train", 1024),
-        init_of("a", S(""), S("")), trouble_of("run:a/2", 1, "once"),
-        trouble_of("init:b", 5, "its init"), trouble_of("run:b/1023", 6, "the last"),
-        trouble_of("init:a", 7, "another init"), trouble_of("run:a/0", 8, "the first")};
+        init_of("a", S(""), S("")), failures_of("run:a/2", 1, "once"),
+        failures_of("init:b", 5, "its init"), failures_of("run:b/1023", 6, "the last"),
+        failures_of("init:a", 7, "another init"), failures_of("run:a/0", 8, "the first")};
     commit(world, effects, sizeof(effects) / sizeof(*effects));
     reopen(world);
     const char *told = restored(world);
@@ -130,12 +130,12 @@ static void troubles_are_told_after_what_they_befell(void **state)
     assert_non_null(strstr(told, "'the last'\n init:b attempt=6 infras=5"));
 }
 
-static void a_jobs_trouble_replaces_the_rollouts_earlier_one_of_any_stage(void **state)
+static void a_jobs_failures_replace_the_rollouts_earlier_one_of_any_stage(void **state)
 {
     struct world *world = *state;
-    const struct effect effects[] = {group("a", "train", 1), trouble_of("run:a/0", 1, "once"),
-                                     trouble_of("run:a/0", 2, "twice"),
-                                     trouble_of("eval:a/0", 1, "its eval")};
+    const struct effect effects[] = {group("a", "train", 1), failures_of("run:a/0", 1, "once"),
+                                     failures_of("run:a/0", 2, "twice"),
+                                     failures_of("eval:a/0", 1, "its eval")};
     commit(world, effects, 4);
     reopen(world);
     const char *told = restored(world);
@@ -143,12 +143,12 @@ static void a_jobs_trouble_replaces_the_rollouts_earlier_one_of_any_stage(void *
     assert_null(strstr(told, "run:a/0"));
 }
 
-static void an_ended_rollouts_troubles_are_not_told_and_swept_with_it(void **state)
+static void an_ended_rollouts_failures_are_not_told_and_swept_with_it(void **state)
 {
     struct world *world = *state;
-    const struct effect effects[] = {group("a", "train", 2), trouble_of("run:a/0", 1, "gone"),
-                                     trouble_of("init:a", 1, "gone too"),
-                                     trouble_of("run:a/1", 1, "stays"),
+    const struct effect effects[] = {group("a", "train", 2), failures_of("run:a/0", 1, "gone"),
+                                     failures_of("init:a", 1, "gone too"),
+                                     failures_of("run:a/1", 1, "stays"),
                                      end_of("train", 1, "a", "a/0")};
     commit(world, effects, 5);
     reopen(world);
@@ -157,16 +157,16 @@ static void an_ended_rollouts_troubles_are_not_told_and_swept_with_it(void **sta
     const struct effect last[] = {end_of("train", 2, "a", "a/1"), ack("train", 2)};
     commit(world, last, 2);
     do_all_chores(world);
-    assert_int_equal(ledger_ask(world->ledger, LEDGER_ALL_TROUBLES, NULL, 0, NULL), 0);
+    assert_int_equal(ledger_ask(world->ledger, LEDGER_ALL_FAILURES, NULL, 0, NULL), 0);
 }
 
-static void a_trouble_of_no_job_is_refused(void **state)
+static void failures_of_no_job_are_refused(void **state)
 {
     struct world *world = *state;
     static const char *const jobs[] = {"", "run", "run:", "run:a/9999", "init:nobody"};
     commit_one(world, group("a", "train", 1));
     for (size_t i = 0; i < sizeof(jobs) / sizeof(*jobs); i++) {
-        struct effect effect = trouble_of(jobs[i], 1, "");
+        struct effect effect = failures_of(jobs[i], 1, "");
         assert_int_equal(ledger_begin(world->ledger, NULL), 0);
         assert_int_equal(ledger_apply(world->ledger, &effect, NULL), -ENOENT);
         assert_int_equal(ledger_commit(world->ledger, NULL), 0);
@@ -250,10 +250,10 @@ int main(void)
         TEST(facts_that_were_said_are_told_without_reading_the_task),
         TEST(a_run_that_waits_for_its_evaluator_is_told_with_its_weight),
         TEST(a_kept_trajectory_is_told_with_its_weight_and_age),
-        TEST(troubles_are_told_after_what_they_befell),
-        TEST(a_jobs_trouble_replaces_the_rollouts_earlier_one_of_any_stage),
-        TEST(an_ended_rollouts_troubles_are_not_told_and_swept_with_it),
-        TEST(a_trouble_of_no_job_is_refused),
+        TEST(failures_are_told_after_what_they_befell),
+        TEST(a_jobs_failures_replace_the_rollouts_earlier_one_of_any_stage),
+        TEST(an_ended_rollouts_failures_are_not_told_and_swept_with_it),
+        TEST(failures_of_no_job_are_refused),
         TEST(the_newest_lease_of_each_job_is_told_and_swept_with_it),
         TEST(of_a_run_that_is_to_be_done_again_nothing_is_left),
         TEST(tombs_come_back_until_they_are_dropped_or_old),

@@ -315,12 +315,12 @@ static void version_3_did_not_know_which_layers_lie_in_the_store(void **state)
     assert_int_equal(count_stored_indexes(world), 2);
 }
 
-static void version_2_knew_troubles_and_not_which_dispatches_they_were_of(void **state)
+static void version_2_knew_failures_and_not_which_dispatches_they_were_of(void **state)
 {
     struct world *world = *state;
     const struct effect effects[] = {
         group("a", "train", 1), init_of("a", S(""), S("")),
-        {.kind = PERSIST_TROUBLE, .trouble = {.job = S("run:a/0"), .attempt = 3, .infras = 2,
+        {.kind = PERSIST_FAILURES, .failures = {.job = S("run:a/0"), .attempt = 3, .infras = 2,
                                               .history = S("once, twice"), .spent = 7}}};
     commit(world, effects, 3);
     take_back(world, AS_VERSION_2);
@@ -390,7 +390,7 @@ int main(void)
         TEST(version_8_kept_an_engines_credentials_in_its_url),
         TEST(version_7_did_not_keep_the_highest_number_apart),
         TEST(version_6_did_not_number_the_versions_of_the_policy),
-        TEST(version_2_knew_troubles_and_not_which_dispatches_they_were_of),
+        TEST(version_2_knew_failures_and_not_which_dispatches_they_were_of),
         TEST(version_4_knew_only_the_urls_of_engines),
         TEST(version_3_did_not_know_which_layers_lie_in_the_store),
         TEST(an_upgraded_file_has_the_columns_of_a_new_one),

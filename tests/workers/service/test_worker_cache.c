@@ -31,9 +31,9 @@ static void expect_anew(struct worker_process *worker, uint64_t token, const cha
     assert_memory_equal(worker->said, "worker ready", 12);
     hear_beat_until(!slice_is(heard.beat.worker, id));
     assert_false(heard.beat.draining);
-    assert_true(heard.beat.has_trouble);
-    if (heard.beat.trouble.len < strlen(words) || memcmp(heard.beat.trouble.data, words, strlen(words)) != 0)
-        fail_msg("trouble: %.*s", SLICE_ARG(heard.beat.trouble));
+    assert_true(heard.beat.has_node_error);
+    if (heard.beat.node_error.len < strlen(words) || memcmp(heard.beat.node_error.data, words, strlen(words)) != 0)
+        fail_msg("node_error: %.*s", SLICE_ARG(heard.beat.node_error));
     assert_int_equal(kill(worker->pid, 0), 0);
     zmq_close(lane);
     open_lane(1);

@@ -37,7 +37,7 @@ static void faults_in_a_row_set_an_engine_aside_and_a_success_between_them_does_
     engine_fails(world, "r1", "run:g/6");
     assert_string_equal(state_in(world, "engines", &faults), "open");
     assert_int_equal(faults, 3);
-    assert_null(seen_nth(world, PERSIST_TROUBLE, 0)); /* the last was not held against its job */
+    assert_null(seen_nth(world, PERSIST_FAILURES, 0)); /* the last was not held against its job */
     world_close(world);
 }
 
@@ -63,7 +63,7 @@ static void one_job_tries_an_engine_and_each_failure_doubles_the_wait(void **sta
         world_wait(world, 5000);
         assert_int_equal(seen_count(world, LANE_JOB), 0);
         engine_fails(world, "r1", job);
-        assert_null(seen_nth(world, PERSIST_TROUBLE, 0));
+        assert_null(seen_nth(world, PERSIST_FAILURES, 0));
         wait_ms = 2 * wait_ms < 60000 ? 2 * wait_ms : 60000;
     }
     world_wait(world, 60000);
@@ -82,7 +82,7 @@ static void what_was_handed_out_before_says_nothing_new(void **state)
         char job[160];
         snprintf(job, sizeof(job), "run:g/%u", k);
         engine_fails(world, "r1", job);
-        assert_null(seen_nth(world, PERSIST_TROUBLE, 0));
+        assert_null(seen_nth(world, PERSIST_FAILURES, 0));
         assert_null(seen_nth(world, LANE_JOB, 0));
     }
     world_wait(world, 1999);
@@ -103,7 +103,7 @@ static void what_was_handed_out_before_says_nothing_new_once_a_trial_is_due(void
     world_wait(world, 2000);
     engine_fails(world, "r1", "run:g/1");
     engine_fails(world, "r1", "run:g/2");
-    assert_null(seen_nth(world, PERSIST_TROUBLE, 0));
+    assert_null(seen_nth(world, PERSIST_FAILURES, 0));
     assert_string_equal(state_in(world, "engines", NULL), "trial"); /* due, and not put off */
     world_beat(world, "r1", "run", 3, NULL);
     char job[160];
@@ -202,7 +202,7 @@ static void an_engine_that_is_removed_and_added_again_begins_anew(void **state)
 /* An outage of an hour, with everything that waits for its end. */
 struct outage {
     struct world *world;
-    uint64_t handed_out, ended, ok, troubles;
+    uint64_t handed_out, ended, ok, failures;
     bool is_down;
     struct {
         char job[64];
@@ -217,7 +217,7 @@ static void take_effects(struct outage *outage)
     struct effects effects = core_effects(outage->world->core);
     for (size_t i = 0; i < effects.count; i++) {
         const struct effect *effect = &effects.items[i];
-        outage->troubles += effect->kind == PERSIST_TROUBLE;
+        outage->failures += effect->kind == PERSIST_FAILURES;
         outage->ended += effect->kind == PERSIST_END;
         outage->ok += effect->kind == PERSIST_END && effect->outcome == OUTCOME_OK;
         if (effect->kind != LANE_JOB)
@@ -282,7 +282,7 @@ static void an_engine_down_for_an_hour_costs_no_rollout(void **state)
     }
     assert_null(core_check(world->core));
     assert_int_equal(outage.ended, 0);
-    assert_in_range(outage.troubles, 1, 4); /* the faults before it was known */
+    assert_in_range(outage.failures, 1, 4); /* the faults before it was known */
     assert_in_range(outage.handed_out, SLOTS + 50, SLOTS + 80); /* and a trial a minute */
     outage.is_down = false;
     for (unsigned i = 0; i < 2000 && outage.ended < GROUPS * EACH; i++) {

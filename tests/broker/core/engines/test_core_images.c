@@ -22,9 +22,9 @@ static struct world *open_bad_image(void)
     submit_image(world, "a", "bad");
     submit_image(world, "b", "bad");
     image_fails(world, "a", "infra");
-    assert_non_null(seen_nth(world, PERSIST_TROUBLE, 0));
+    assert_non_null(seen_nth(world, PERSIST_FAILURES, 0));
     image_fails(world, "b", "infra");
-    assert_null(seen_nth(world, PERSIST_TROUBLE, 0));
+    assert_null(seen_nth(world, PERSIST_FAILURES, 0));
     world_cancel(world, NULL, "a", NULL);
     world_cancel(world, NULL, "b", NULL);
     for (unsigned i = 0; i < 3; i++) {
@@ -55,7 +55,7 @@ static void one_group_that_fails_again_and_again_is_one_fault_of_its_image(void 
     submit_image(world, "a", "bad");
     for (unsigned i = 0; i < 4; i++) {
         image_fails(world, "a", "infra");
-        assert_int_equal(expect(world, PERSIST_TROUBLE)->trouble.infras, i + 1);
+        assert_int_equal(expect(world, PERSIST_FAILURES)->failures.infras, i + 1);
         world_wait(world, 30000);
     }
     submit_image(world, "b", "bad");
@@ -115,7 +115,7 @@ static void a_probe_that_fails_as_infra_waits_on_and_is_not_held_against_its_gro
         snprintf(job, sizeof(job), "%s", expect(world, LANE_JOB)->job);
         assert_int_equal(job[5], 'c' + probe % 3);
         world_blame(world, "i1", job, "infra", "image", "mount: I/O error");
-        assert_null(seen_nth(world, PERSIST_TROUBLE, 0));
+        assert_null(seen_nth(world, PERSIST_FAILURES, 0));
         wait_ms = 2 * wait_ms < 60000 ? 2 * wait_ms : 60000;
     }
     assert_null(seen_nth(world, PERSIST_END, 0));

@@ -24,8 +24,8 @@ static void beat(struct world *world, const char *worker) { world_beat(world, wo
 static void say_look(struct world *world, const char *worker, const char *url, bool answers)
 {
     struct msg_engine_sight in = {.worker = TEXT(worker), .url = TEXT(url), .has_answers = true,
-                                  .answers = answers, .has_trouble = !answers,
-                                  .trouble = TEXT(answers ? NULL : "Connection refused")};
+                                  .answers = answers, .has_error = !answers,
+                                  .error = TEXT(answers ? NULL : "Connection refused")};
     world_say(world, "", MSG_engine_sight, &in);
 }
 

@@ -163,7 +163,7 @@ static void a_result_of_another_tokenizer_is_not_recorded(void **state)
     expect(world, PERSIST_RUN);
     result_with(world, "run:g/1", "t2"); /* whatever was seen of its engine */
     assert_int_equal(seen_count(world, PERSIST_RUN), 0);
-    assert_non_null(strstr(expect(world, PERSIST_TROUBLE)->history,
+    assert_non_null(strstr(expect(world, PERSIST_FAILURES)->history,
                            "it was sampled with another tokenizer or chat template than its policy (default) has"));
     world_close(world);
 }

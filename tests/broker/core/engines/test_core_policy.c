@@ -353,7 +353,7 @@ static void one_that_is_stale_and_refreshed_begins_again_at_once_and_uses_up_not
         uint64_t token = token_of(world, "run:g/0");
         world_result_with(world, "r1", "run:g/0", token, "infra",
                           (struct msg_job_result){.fault = TEXT("stale"), .has_fault = true});
-        assert_int_equal(seen_count(world, PERSIST_TROUBLE), 0);
+        assert_int_equal(seen_count(world, PERSIST_FAILURES), 0);
         assert_true(expect_job(world, "r1", "run:g/0") > token);
     }
     world_result(world, "r1", "run:g/0", token_of(world, "run:g/0"), "ok");

@@ -72,7 +72,7 @@ static void a_late_failure_of_the_first_run_is_not_the_seconds(void **state)
     for (size_t i = 0; i < sizeof(outcomes) / sizeof(*outcomes); i++) {
         world_result(twice.world, "e1", "eval:g/0", twice.lost1, outcomes[i]);
         assert_int_equal(seen_count(twice.world, PERSIST_END), 0);
-        assert_int_equal(seen_count(twice.world, PERSIST_TROUBLE), 0);
+        assert_int_equal(seen_count(twice.world, PERSIST_FAILURES), 0);
     }
     expect_own_reward(twice.world);
 }

@@ -111,7 +111,7 @@ static void what_is_given_back_again_and_again_is_nobodys_fault(void **state)
         uint64_t token = expect_job(world, worker, "run:g/0");
         assert_int_equal(expect(world, LANE_JOB)->attempt, time);
         world_result(world, worker, "run:g/0", token, "cancelled");
-        assert_null(seen_nth(world, PERSIST_TROUBLE, 0));
+        assert_null(seen_nth(world, PERSIST_FAILURES, 0));
         assert_null(seen_nth(world, PERSIST_END, 0));
         assert_null(seen_nth(world, LANE_JOB, 0)); /* who gives back is not asked again ... */
     }
@@ -175,7 +175,7 @@ static void a_result_of_a_dispatch_that_never_was_changes_nothing_whatever_it_sa
             const char *job = sample ? "run:g/1" : "run:g/0";
             world_result(world, "r1", job, tokens[i / 5], outcomes[i % 5]);
             assert_int_equal(seen_count(world, PERSIST_RUN) + seen_count(world, PERSIST_END) +
-                                 seen_count(world, PERSIST_TROUBLE) + seen_count(world, LANE_JOB), 0);
+                                 seen_count(world, PERSIST_FAILURES) + seen_count(world, LANE_JOB), 0);
             assert_true(was_told(world, "r1", MSG_result_ack, job));
         }
     }

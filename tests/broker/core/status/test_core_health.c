@@ -186,15 +186,15 @@ static void what_workers_tell_of_their_nodes_is_shown_and_a_weak_tier_is_advice(
     world_close(world);
 }
 
-static void trouble_on_a_node_is_shown_and_degrades_until_its_worker_tells_of_none(void **state)
+static void an_error_on_a_node_is_shown_and_degrades_until_its_worker_tells_of_none(void **state)
 {
     (void)state;
     struct world *world = world_open();
     hire(world);
-    world_beat_with(world, "r1", "run", (struct beat){.trouble = "/var/tmp/cache was removed"}, NULL);
-    expect_health(world, "degraded", "1 of the workers report trouble on their nodes, node7 among them: /var/tmp/cache was removed");
+    world_beat_with(world, "r1", "run", (struct beat){.node_error = "/var/tmp/cache was removed"}, NULL);
+    expect_health(world, "degraded", "1 of the workers report an error on their nodes, node7 among them: /var/tmp/cache was removed");
     json_t *status = ask(world), *workers = json_object_get(status, "workers");
-    assert_string_equal(word(json_array_get(workers, json_array_size(workers) - 1), "trouble"), "/var/tmp/cache was removed");
+    assert_string_equal(word(json_array_get(workers, json_array_size(workers) - 1), "node_error"), "/var/tmp/cache was removed");
     assert_string_equal(json_string_value(json_array_get(json_object_get(status, "advice"), 0)),
                         "r1 on node7 says: /var/tmp/cache was removed: see who does that there, and its log");
     json_decref(status);
@@ -352,7 +352,7 @@ int main(void)
         cmocka_unit_test(what_runs_short_degrades),
         cmocka_unit_test(runs_without_an_engine_degrade),
         cmocka_unit_test(what_workers_tell_of_their_nodes_is_shown_and_a_weak_tier_is_advice),
-        cmocka_unit_test(trouble_on_a_node_is_shown_and_degrades_until_its_worker_tells_of_none),
+        cmocka_unit_test(an_error_on_a_node_is_shown_and_degrades_until_its_worker_tells_of_none),
         cmocka_unit_test(lost_workers_are_listed_with_why_and_what_they_had),
         cmocka_unit_test(the_list_of_lost_workers_is_bounded),
         cmocka_unit_test(a_client_sees_its_own_streams_and_numbers_and_nobody_elses),

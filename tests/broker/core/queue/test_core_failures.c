@@ -4,7 +4,7 @@
 #include "common/base/utf8.h"
 
 /* The broker is started again with these groups: h has had its init, g has not. */
-static struct world *restart(const struct core_trouble *trouble)
+static struct world *restart(const struct core_failures *failures)
 {
     struct world *world = world_create();
     world->settings.infra_budget = 3;
@@ -18,7 +18,7 @@ static struct world *restart(const struct core_trouble *trouble)
         assert_true(core_restore_group(world->core, &group));
         assert_true(core_restore_rollout(world->core, &row));
     }
-    assert_true(core_restore_trouble(world->core, trouble));
+    assert_true(core_restore_failures(world->core, failures));
     assert_int_equal(core_effects(world->core).count, 1); /* the epoch's */
     world_settle(world);
     world_wait(world, 3000);
@@ -41,7 +41,7 @@ static void a_task_outcome_is_tried_again_up_to_its_budget(void **state)
                           (struct msg_job_result){.detail = TEXT("exit 127")});
         if (i == 2)
             break;
-        assert_int_equal(expect(world, PERSIST_TROUBLE)->trouble.faults, i + 1);
+        assert_int_equal(expect(world, PERSIST_FAILURES)->failures.faults, i + 1);
         world_wait(world, 500 * (int64_t)(i + 1) - 1);
         assert_null(seen_nth(world, LANE_JOB, 0)); /* its back-off */
         world_wait(world, 1);
@@ -82,10 +82,10 @@ static void one_task_outcome_counts_once_however_often_it_comes(void **state)
     world_beat(world, "r1", "run", 1, NULL);
     uint64_t token = expect_job(world, "r1", "run:g/0");
     world_result(world, "r1", "run:g/0", token, "task");
-    assert_non_null(seen_nth(world, PERSIST_TROUBLE, 0));
+    assert_non_null(seen_nth(world, PERSIST_FAILURES, 0));
     for (unsigned again = 0; again < 3; again++) {
         world_result(world, "r1", "run:g/0", token, "task"); /* its acknowledgement was lost */
-        assert_null(seen_nth(world, PERSIST_TROUBLE, 0));
+        assert_null(seen_nth(world, PERSIST_FAILURES, 0));
         assert_null(seen_nth(world, PERSIST_END, 0));
         world_wait(world, 500);
     }
@@ -100,32 +100,32 @@ static void every_change_of_a_jobs_counts_goes_to_disk(void **state)
     world_beat(world, "r1", "run", 1, NULL);
     expect_job(world, "r1", "run:g/0");
     world_blame(world, "r1", "run:g/0", "infra", "node", "no space left");
-    const struct seen *row = expect(world, PERSIST_TROUBLE);
-    assert_string_equal(row->trouble_job, "run:g/0");
+    const struct seen *row = expect(world, PERSIST_FAILURES);
+    assert_string_equal(row->failures_job, "run:g/0");
     assert_string_equal(row->history, "+0 s infra on r1, node: no space left");
-    assert_int_equal(row->trouble.infras, 1);
-    assert_int_equal(row->trouble.attempt, 1);
+    assert_int_equal(row->failures.infras, 1);
+    assert_int_equal(row->failures.attempt, 1);
     world_wait(world, 500);
     for (unsigned death = 1; death <= 3; death++) {
         expect_job(world, "r1", "run:g/0");
         world_break_lane(world, "r1");
-        row = expect(world, PERSIST_TROUBLE);
-        assert_int_equal(row->trouble.deaths, death);
-        assert_int_equal(row->trouble.blames, death == 3);
-        assert_int_equal(row->trouble.infras, 1);
-        assert_int_equal(row->trouble.attempt, 1 + death);
+        row = expect(world, PERSIST_FAILURES);
+        assert_int_equal(row->failures.deaths, death);
+        assert_int_equal(row->failures.blames, death == 3);
+        assert_int_equal(row->failures.infras, 1);
+        assert_int_equal(row->failures.attempt, 1 + death);
         assert_true(death < 3 || strstr(row->history, "alone: r1"));
         world_beat(world, "r1", "run", 1, NULL);
     }
     world_result(world, "r1", "run:g/0", token_of(world, "run:g/0"), "cancelled");
-    assert_null(seen_nth(world, PERSIST_TROUBLE, 0)); /* given back: nobody's fault */
+    assert_null(seen_nth(world, PERSIST_FAILURES, 0)); /* given back: nobody's fault */
     world_close(world);
 }
 
 static void budgets_outlive_the_broker(void **state)
 {
     (void)state;
-    struct world *world = restart(&(struct core_trouble){
+    struct world *world = restart(&(struct core_failures){
         .job = TEXT("run:h/0"), .attempt = 5, .infras = 2, .deaths = 1,
         .history = TEXT("+0 s infra on r1: first\n+4 s infra on r1: second")});
     world_beat(world, "r1", "run", 1, NULL);
@@ -155,7 +155,7 @@ static void a_failure_that_is_sent_again_after_a_restart_counts_once(void **stat
         struct core_rollout_row row = {.rollout = TEXT("h/0"), .group = TEXT("h")};
         assert_true(core_restore_group(world->core, &group));
         assert_true(core_restore_rollout(world->core, &row));
-        assert_true(core_restore_trouble(world->core, &(struct core_trouble){
+        assert_true(core_restore_failures(world->core, &(struct core_failures){
             .job = TEXT("run:h/0"), .attempt = 1, .infras = 1, .history = TEXT("x"),
             .spent = failed}));
         world_settle(world);
@@ -163,15 +163,15 @@ static void a_failure_that_is_sent_again_after_a_restart_counts_once(void **stat
         assert_true(was_told(world, "r1", MSG_job_cancel, "run:h/0"));
         world_result(world, "r1", "run:h/0", failed, outcomes[i]);
         assert_true(was_told(world, "r1", MSG_result_ack, "run:h/0"));
-        assert_null(seen_nth(world, PERSIST_TROUBLE, 0));
+        assert_null(seen_nth(world, PERSIST_FAILURES, 0));
         world_get(world, "h/0");
         assert_string_equal(expect_answer(world, MSG_rollout_state)->worker, "");
         world_wait(world, 3000);
         uint64_t token = expect_job(world, "r1", "run:h/0");
         assert_true(token > failed);
         world_result(world, "r1", "run:h/0", token, "infra"); /* another failure is another */
-        assert_int_equal(expect(world, PERSIST_TROUBLE)->trouble.infras, 2);
-        assert_true(expect(world, PERSIST_TROUBLE)->trouble.spent == token);
+        assert_int_equal(expect(world, PERSIST_FAILURES)->failures.infras, 2);
+        assert_true(expect(world, PERSIST_FAILURES)->failures.spent == token);
         world_close(world);
     }
 }
@@ -179,7 +179,7 @@ static void a_failure_that_is_sent_again_after_a_restart_counts_once(void **stat
 static void a_suspect_is_one_after_a_restart_too(void **state)
 {
     (void)state;
-    struct world *world = restart(&(struct core_trouble){.job = TEXT("init:g"), .deaths = 2});
+    struct world *world = restart(&(struct core_failures){.job = TEXT("init:g"), .deaths = 2});
     world_submit(world, "later", 1);
     world_beat(world, "i1", "init", 4, NULL);
     expect_job(world, "i1", "init:g");
@@ -187,16 +187,16 @@ static void a_suspect_is_one_after_a_restart_too(void **state)
     world_close(world);
 }
 
-static void trouble_of_another_stage_or_of_nobody_is_not_restored(void **state)
+static void failures_of_another_stage_or_of_nobody_are_not_restored(void **state)
 {
     (void)state;
     static const char *const jobs[] = {"eval:h/0", "init:h", "run:g/0", "run:x/0", "nonsense", ""};
     for (size_t i = 0; i < sizeof(jobs) / sizeof(*jobs); i++) {
-        struct world *world = restart(&(struct core_trouble){.job = TEXT(jobs[i]), .infras = 2});
+        struct world *world = restart(&(struct core_failures){.job = TEXT(jobs[i]), .infras = 2});
         world_beat(world, "r1", "run", 1, NULL);
         expect_job(world, "r1", "run:h/0");
         world_result(world, "r1", "run:h/0", token_of(world, "run:h/0"), "infra");
-        assert_int_equal(expect(world, PERSIST_TROUBLE)->trouble.infras, 1);
+        assert_int_equal(expect(world, PERSIST_FAILURES)->failures.infras, 1);
         world_close(world);
     }
 }
@@ -207,16 +207,16 @@ static void whatever_the_disk_says_stays_within_bounds(void **state)
     char junk[20000];
     memset(junk, 'x', sizeof(junk));
     junk[10000] = '\n';
-    struct core_trouble trouble = {.job = TEXT("run:h/0"), .attempt = UINT64_MAX,
+    struct core_failures failures = {.job = TEXT("run:h/0"), .attempt = UINT64_MAX,
                                    .infras = 1, .faults = 0, .deaths = UINT64_MAX,
                                    .spent = UINT64_MAX,
                                    .history = slice_of(junk, sizeof(junk))};
-    struct world *world = restart(&trouble);
+    struct world *world = restart(&failures);
     world_beat(world, "r1", "run", 1, NULL);
     expect_job(world, "r1", "run:h/0");
     world_result(world, "r1", "run:h/0", token_of(world, "run:h/0"), "infra");
-    assert_true(strlen(expect(world, PERSIST_TROUBLE)->history) <= 1024);
-    assert_int_equal(expect(world, PERSIST_TROUBLE)->trouble.infras, 2);
+    assert_true(strlen(expect(world, PERSIST_FAILURES)->history) <= 1024);
+    assert_int_equal(expect(world, PERSIST_FAILURES)->failures.infras, 2);
     world_close(world);
 }
 
@@ -235,12 +235,12 @@ static void a_history_keeps_its_beginning_and_its_end_and_is_bounded(void **stat
         while (len < 300)
             len += snprintf(detail + len, sizeof(detail) - (size_t)len, "\xe2\x82\xac");
         world_blame(world, "r1", "run:g/0", "infra", NULL, detail);
-        const struct seen *row = seen_nth(world, PERSIST_TROUBLE, 0);
+        const struct seen *row = seen_nth(world, PERSIST_FAILURES, 0);
         assert_int_equal(row == NULL, i == 60);
         if (row) {
             assert_true(strlen(row->history) <= 1024);
             assert_true(utf8_is_valid(TEXT(row->history)));
-            assert_int_equal(row->trouble.infras, i);
+            assert_int_equal(row->failures.infras, i);
         }
         world_wait(world, 30000);
     }
@@ -285,7 +285,7 @@ static void the_next_stage_begins_with_a_clean_slate(void **state)
     world_result(world, "r1", "run:g/0", expect_job(world, "r1", "run:g/0"), "ok");
     world_beat(world, "e1", "eval", 1, NULL);
     world_result(world, "e1", "eval:g/0", expect_job(world, "e1", "eval:g/0"), "infra");
-    assert_int_equal(expect(world, PERSIST_TROUBLE)->trouble.infras, 1);
+    assert_int_equal(expect(world, PERSIST_FAILURES)->failures.infras, 1);
     assert_null(seen_nth(world, PERSIST_END, 0));
     world_close(world);
 }
@@ -300,7 +300,7 @@ int main(void)
         cmocka_unit_test(budgets_outlive_the_broker),
         cmocka_unit_test(a_failure_that_is_sent_again_after_a_restart_counts_once),
         cmocka_unit_test(a_suspect_is_one_after_a_restart_too),
-        cmocka_unit_test(trouble_of_another_stage_or_of_nobody_is_not_restored),
+        cmocka_unit_test(failures_of_another_stage_or_of_nobody_are_not_restored),
         cmocka_unit_test(whatever_the_disk_says_stays_within_bounds),
         cmocka_unit_test(a_history_keeps_its_beginning_and_its_end_and_is_bounded),
         cmocka_unit_test(a_set_aside_rollout_tells_its_first_and_its_last_failures),

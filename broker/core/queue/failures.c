@@ -3,16 +3,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-const struct trouble *job_trouble(const struct job *job)
+const struct job_failures *job_failures(const struct job *job)
 {
-    static const struct trouble none;
-    return job->trouble ? job->trouble : &none;
+    static const struct job_failures none;
+    return job->failures ? job->failures : &none;
 }
 
 void job_clear(struct job *job)
 {
-    free(job->trouble);
-    job->trouble = NULL;
+    free(job->failures);
+    job->failures = NULL;
     issued_clear(job);
 }
 
@@ -48,10 +48,10 @@ static bool drop_line(char *text, size_t *len)
     return true;
 }
 
-/* The job's trouble with `sentence` as its history's newest line; NULL when out of memory. */
-static struct trouble *append(struct core *core, struct job *job, struct slice sentence)
+/* The job's failures with `sentence` as its history's newest line; NULL when out of memory. */
+static struct job_failures *append(struct core *core, struct job *job, struct slice sentence)
 {
-    const struct trouble *old = job_trouble(job);
+    const struct job_failures *old = job_failures(job);
     char text[HISTORY_MAX + SENTENCE_MAX + 8];
     size_t len = old->len;
     memcpy(text, old->history, len);
@@ -63,25 +63,25 @@ static struct trouble *append(struct core *core, struct job *job, struct slice s
     while (len > HISTORY_MAX && drop_line(text, &len))
         ;
     len = fit(slice_of(text, len), HISTORY_MAX).len;
-    struct trouble *trouble = core_alloc(core, 1, sizeof(*trouble) + len);
-    if (!trouble)
+    struct job_failures *failures = core_alloc(core, 1, sizeof(*failures) + len);
+    if (!failures)
         return NULL;
-    *trouble = *old;
-    if (!job->trouble)
-        trouble->first_ms = core->now_ms;
-    trouble->len = (uint16_t)len;
-    memcpy(trouble->history, text, len);
-    free(job->trouble);
-    job->trouble = trouble;
-    return trouble;
+    *failures = *old;
+    if (!job->failures)
+        failures->first_ms = core->now_ms;
+    failures->len = (uint16_t)len;
+    memcpy(failures->history, text, len);
+    free(job->failures);
+    job->failures = failures;
+    return failures;
 }
 
 /* A line's beginning and how much of `words`, of one line, still fits. */
-static struct trouble *note(struct core *core, struct job *job, const char *what,
+static struct job_failures *note(struct core *core, struct job *job, const char *what,
                             struct slice words)
 {
     char sentence[SENTENCE_MAX + 1];
-    int64_t since_ms = core->now_ms - (job->trouble ? job->trouble->first_ms : core->now_ms);
+    int64_t since_ms = core->now_ms - (job->failures ? job->failures->first_ms : core->now_ms);
     int begun = snprintf(sentence, sizeof(sentence), "+%lld s %s%s", (long long)since_ms / 1000,
                          what, words.len ? ": " : "");
     size_t len = begun < SENTENCE_MAX ? (size_t)begun : SENTENCE_MAX;
@@ -95,7 +95,7 @@ static struct trouble *note(struct core *core, struct job *job, const char *what
     return append(core, job, fit(slice_of(sentence, len), SENTENCE_MAX));
 }
 
-static struct trouble *note_failure(struct core *core, struct job *job,
+static struct job_failures *note_failure(struct core *core, struct job *job,
                                     const struct failure *failure)
 {
     const struct rollout *rollout = job_rollout(job);
@@ -111,46 +111,46 @@ static struct trouble *note_failure(struct core *core, struct job *job,
 
 /* ---- on disk ----------------------------------------------------------------------- */
 
-static void persist_trouble(struct core *core, const struct job *job)
+static void persist_failures(struct core *core, const struct job *job)
 {
-    const struct trouble *trouble = job_trouble(job);
-    struct core_trouble row = {
+    const struct job_failures *failures = job_failures(job);
+    struct core_failures row = {
         .job = job_name(core, job),
         .attempt = job->attempt,
-        .infras = trouble->infras,
-        .faults = trouble->tasks,
-        .blames = trouble->blames,
-        .deaths = trouble->deaths,
-        .history = effect_copy(core, slice_of(trouble->history, trouble->len)),
-        .spent = trouble->spent,
+        .infras = failures->infras,
+        .faults = failures->tasks,
+        .blames = failures->blames,
+        .deaths = failures->deaths,
+        .history = effect_copy(core, slice_of(failures->history, failures->len)),
+        .spent = failures->spent,
     };
-    struct effect *persist = effect_push(core, PERSIST_TROUBLE);
+    struct effect *persist = effect_push(core, PERSIST_FAILURES);
     persist->group = group_id(job->group);
     persist->stage = job->stage;
     persist->sample = job->sample;
     persist->job = row.job;
-    persist->trouble = row;
+    persist->failures = row;
 }
 
 static uint64_t at_most(uint64_t number, uint64_t most) { return number < most ? number : most; }
 
-bool core_restore_trouble(struct core *core, const struct core_trouble *row)
+bool core_restore_failures(struct core *core, const struct core_failures *row)
 {
     static const char again[] = "the broker was started again; times count from here";
     struct job *job = job_find(core, row->job);
-    if (!job || job->trouble)
+    if (!job || job->failures)
         return true;
     struct slice history = fit(row->history, HISTORY_MAX);
-    struct trouble *trouble = append(core, job, slice_of(NULL, 0));
-    if (!trouble)
+    struct job_failures *failures = append(core, job, slice_of(NULL, 0));
+    if (!failures)
         return false;
-    trouble->infras = (uint16_t)at_most(row->infras, UINT16_MAX);
-    trouble->tasks = (uint16_t)at_most(row->faults, UINT16_MAX);
-    trouble->blames = (uint16_t)at_most(row->blames, UINT16_MAX);
-    trouble->deaths = (uint8_t)at_most(row->deaths, UINT8_MAX);
+    failures->infras = (uint16_t)at_most(row->infras, UINT16_MAX);
+    failures->tasks = (uint16_t)at_most(row->faults, UINT16_MAX);
+    failures->blames = (uint16_t)at_most(row->blames, UINT16_MAX);
+    failures->deaths = (uint8_t)at_most(row->deaths, UINT8_MAX);
     job->attempt = (uint32_t)at_most(row->attempt, ATTEMPTS_MAX);
-    trouble->spent = at_most(row->spent, core->epoch << 32); /* below this start's tokens */
-    issued_spend(job, trouble->spent);
+    failures->spent = at_most(row->spent, core->epoch << 32); /* below this start's tokens */
+    issued_spend(job, failures->spent);
     while (history.len) { /* line by line: a sentence's length is bounded again */
         const uint8_t *end = memchr(history.data, '\n', history.len);
         size_t len = end ? (size_t)(end - history.data) : history.len;
@@ -164,23 +164,23 @@ bool core_restore_trouble(struct core *core, const struct core_trouble *row)
 
 /* ---- budgets ----------------------------------------------------------------------- */
 
-struct slice job_epitaph(struct core *core, const struct job *job, struct slice words)
+struct slice failure_summary(struct core *core, const struct job *job, struct slice words)
 {
     enum { DETAIL_MAX = 4096, WORDS_MAX = 2048 };
     const struct core_settings *settings = &core->settings;
-    const struct trouble *trouble = job_trouble(job);
+    const struct job_failures *failures = job_failures(job);
     char text[DETAIL_MAX];
-    if (trouble->infras + trouble->tasks + trouble->deaths < 2)
+    if (failures->infras + failures->tasks + failures->deaths < 2)
         return words;
     int len = snprintf(
         text, sizeof(text),
         "%.*s\nset aside: %u of %llu infra outcomes, %u of %llu task outcomes, %u of %llu workers "
         "lost while it ran alone, %u lost in all\n%.*s",
-        SLICE_ARG(fit(words, WORDS_MAX)), trouble->infras,
-        (unsigned long long)settings->infra_budget, trouble->tasks,
-        (unsigned long long)settings->task_budget, trouble->blames,
-        (unsigned long long)settings->blame_budget, trouble->deaths, (int)trouble->len,
-        trouble->history);
+        SLICE_ARG(fit(words, WORDS_MAX)), failures->infras,
+        (unsigned long long)settings->infra_budget, failures->tasks,
+        (unsigned long long)settings->task_budget, failures->blames,
+        (unsigned long long)settings->blame_budget, failures->deaths, (int)failures->len,
+        failures->history);
     return effect_copy(core, slice_of(text, (size_t)len));
 }
 
@@ -188,7 +188,7 @@ static void set_aside(struct core *core, struct job *job, const struct failure *
 {
     job_end(core, job,
             &(struct ending){.outcome = failure->outcome,
-                             .detail = job_epitaph(core, job, failure->detail),
+                             .detail = failure_summary(core, job, failure->detail),
                              .record = failure->record,
                              .eval_ms = failure->eval_ms});
 }
@@ -205,12 +205,12 @@ static int64_t back_off_ms(const struct core *core, uint32_t failures)
 static void spend(struct job *job)
 {
     issued_spend(job, job->token);
-    if (job->trouble && job->token > job->trouble->spent)
-        job->trouble->spent = job->token;
+    if (job->failures && job->token > job->failures->spent)
+        job->failures->spent = job->token;
 }
 
 /* Out of its place, with the failure in its history; NULL when out of memory. */
-static struct trouble *take_failed(struct core *core, struct job *job,
+static struct job_failures *take_failed(struct core *core, struct job *job,
                                    const struct failure *failure)
 {
     struct rollout *rollout = job_rollout(job);
@@ -219,9 +219,9 @@ static struct trouble *take_failed(struct core *core, struct job *job,
     core->counters.task += failure->outcome == OUTCOME_TASK;
     if (rollout && job->stage == STAGE_RUN && failure->outcome == OUTCOME_INFRA)
         rollout->avoids_engine = true;
-    struct trouble *trouble = note_failure(core, job, failure);
+    struct job_failures *failures = note_failure(core, job, failure);
     spend(job);
-    return trouble;
+    return failures;
 }
 
 /* What its run left cannot be read, whoever tried: the run is done again, once, from init's layer. */
@@ -251,11 +251,11 @@ static void run_again(struct core *core, struct job *job)
 
 void job_fail(struct core *core, struct job *job, const struct failure *failure)
 {
-    struct trouble *trouble = take_failed(core, job, failure);
-    if (!trouble)
+    struct job_failures *failures = take_failed(core, job, failure);
+    if (!failures)
         return;
     bool is_task = failure->outcome == OUTCOME_TASK;
-    uint16_t *count = is_task ? &trouble->tasks : &trouble->infras;
+    uint16_t *count = is_task ? &failures->tasks : &failures->infras;
     *count += *count < UINT16_MAX;
     if (*count >= (is_task ? core->settings.task_budget : core->settings.infra_budget)) {
         if (must_run_again(job, failure))
@@ -264,13 +264,13 @@ void job_fail(struct core *core, struct job *job, const struct failure *failure)
             set_aside(core, job, failure);
         return;
     }
-    persist_trouble(core, job);
+    persist_failures(core, job);
     job_delay(core, job, back_off_ms(core, *count));
 }
 
-void job_excuse(struct core *core, struct job *job, const struct failure *failure)
+void job_fail_uncounted(struct core *core, struct job *job, const struct failure *failure)
 {
-    core->counters.excused++;
+    core->counters.uncounted++;
     if (take_failed(core, job, failure))
         job_queue(core, job, false); /* others try first what it has failed at */
 }
@@ -282,14 +282,14 @@ static void begin_again(struct core *core, struct job *job)
     job_queue(core, job, true);
 }
 
-void job_vanish(struct core *core, struct job *job)
+void job_go_missing(struct core *core, struct job *job)
 {
-    struct trouble *trouble = job->trouble ? job->trouble : append(core, job, slice_of(NULL, 0));
-    core->counters.vanished++;
-    if (!trouble)
+    struct job_failures *failures = job->failures ? job->failures : append(core, job, slice_of(NULL, 0));
+    core->counters.missing++;
+    if (!failures)
         return;
-    trouble->vanished += trouble->vanished < UINT8_MAX;
-    if (trouble->vanished > core->settings.infra_budget || trouble->vanished == UINT8_MAX) {
+    failures->missing += failures->missing < UINT8_MAX;
+    if (failures->missing > core->settings.infra_budget || failures->missing == UINT8_MAX) {
         static const char why[] = "it was handed out again and again, and no worker kept it";
         job_fail(core, job, &(struct failure){.outcome = OUTCOME_INFRA,
                                               .worker = slice_from_str("no worker"),
@@ -318,22 +318,22 @@ void job_refresh(struct core *core, struct job *job)
     begin_again(core, job);
 }
 
-void job_outlive(struct core *core, struct job *job, struct slice worker, bool alone)
+void job_lose_worker(struct core *core, struct job *job, struct slice worker, bool alone)
 {
     job_leave(core, job);
     struct slice name = effect_copy(core, worker);
-    struct trouble *trouble = note(core, job, alone ? "its worker was lost, it ran there alone"
+    struct job_failures *failures = note(core, job, alone ? "its worker was lost, it ran there alone"
                                                     : "its worker was lost", name);
     core->counters.suspects++;
-    if (!trouble)
+    if (!failures)
         return;
-    trouble->deaths += trouble->deaths < UINT8_MAX;
+    failures->deaths += failures->deaths < UINT8_MAX;
     if (alone) {
         core->counters.blamed++;
-        trouble->blames += trouble->blames < UINT16_MAX;
+        failures->blames += failures->blames < UINT16_MAX;
     }
-    if (trouble->blames < core->settings.blame_budget) {
-        persist_trouble(core, job);
+    if (failures->blames < core->settings.blame_budget) {
+        persist_failures(core, job);
         job_queue(core, job, true);
         return;
     }
