@@ -31,10 +31,10 @@ MUTANTS = [
     ("clock stepped", "common/base/clock.h", "clock_gettime(CLOCK_MONOTONIC, &t);", "clock_gettime(CLOCK_REALTIME, &t);", "system/faults_broker: test_a_wall_clock_that_jumps_ends_nothing_early_and_nothing_late"),
     # trainers and clients
     ("trainer vanished with a lease", "broker/core/queue/expiry.c", "return work->lease_ms ? group->stream", "return false ? group->stream", "system/faults_trainers: test_work_of_a_trainer_that_vanished_ends_with_its_lease"),
-    ("cancel before submit", "broker/core/clients/submit.c", "    tombs_meet(core, call, group);\n", "", "system/faults_trainers: test_a_cancel_ahead_of_its_submit_wins_even_over_a_kill_of_the_broker"),
+    ("cancel before submit", "broker/core/clients/submit.c", "    early_cancels_apply(core, call, group);\n", "", "system/faults_trainers: test_a_cancel_ahead_of_its_submit_wins_even_over_a_kill_of_the_broker"),
     ("disk low", "broker/core/clients/limits.c", "if (core->is_disk_low) {", "if (false) {", "system/faults_disks: test_a_low_disk_refuses_submits_until_there_is_room_and_work_goes_on"),
     ("trainer vanished with a lease", "broker/core/queue/expiry.c", "return work->lease_ms ? group->stream", "return false ? group->stream", "broker/test_core_lease: work_of_a_trainer_that_is_gone_ends_and_no_other_does"),
-    ("cancel before submit", "broker/core/queue/tombs.c", "drop(core, container_of(owner->tombs.next, struct tomb, link));", "drop(core, owner ? first_due(core) : NULL);", "broker/test_core_tombs: of_too_many_those_of_who_has_the_most_are_forgotten"),
+    ("cancel before submit", "broker/core/queue/early_cancel.c", "drop(core, container_of(owner->cancels.next, struct early_cancel, link));", "drop(core, owner ? first_due(core) : NULL);", "broker/test_core_early_cancel: of_too_many_those_of_who_has_the_most_are_forgotten"),
     ("duplicate submit", "broker/core/clients/submit.c", "if (group && !is_same_group(group, in, call->task_hash)) {", "if (false) {", "system/faults_trainers: test_a_submit_said_twice_is_one_group_and_another_content_is_refused"),
     ("PUB drops", "client/python/sluice/stream.py", "if self.behind and not (", "if False and not (", "client/python: test_gaps_are_fetched_and_duplicates_dropped"),
     ("disk low", "broker/core/clients/limits.c", "if (core->is_disk_low) {", "if (false) {", "broker/test_core_ladder: a_low_disk_refuses_submits_until_there_is_room"),

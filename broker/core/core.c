@@ -52,7 +52,7 @@ struct core *core_create(const struct core_settings *settings, uint64_t epoch, i
     list_init(&core->engines);
     list_init(&core->policies);
     core->random = core->groups.seed;
-    core->claims.seed = core->images.seed = core->tombs.seed = core->tomb_owners.seed = core->groups.seed;
+    core->claims.seed = core->images.seed = core->early_cancels.seed = core->early_cancel_owners.seed = core->groups.seed;
     list_init(&core->idle_images);
     list_init(&core->condemned);
     list_init(&core->sweeps);
@@ -94,7 +94,7 @@ void core_destroy(struct core **pointer)
         free(policy);
     sweeps_finish(core);
     images_finish(core);
-    tombs_finish(core);
+    early_cancels_finish(core);
     heap_finish(&core->expiries);
     heap_finish(&core->breakers);
     heap_finish(&core->looks);
@@ -212,7 +212,7 @@ static int64_t next_due(const struct core *core)
 {
     int64_t due = earlier(core->heads_ms, policy_due(core));
     const struct heap *const heaps[] = {&core->timers, &core->expiries, &core->breakers,
-                                        &core->tomb_times};
+                                        &core->early_cancel_times};
     for (size_t i = 0; i < sizeof(heaps) / sizeof(*heaps); i++) {
         const struct heap_node *first = heap_peek(heaps[i]);
         if (first)
@@ -240,7 +240,7 @@ int64_t core_tick(struct core *core, int64_t now_ms, int64_t wall_ms)
     policy_tick(core);
     expiries_tick(core);
     images_tick(core);
-    tombs_tick(core);
+    early_cancels_tick(core);
     sweeps_tick(core);
     if (core->adopting && core->now_ms >= core->adopt_until_ms)
         end_adoption(core);

@@ -122,7 +122,7 @@ enum effect_kind {
     PERSIST_LEASE,    /* a job was handed out, or is held again: everything of `lease`, in the place of the
                          rollout's (or, for init, the group's) earlier one, whatever its stage */
     PERSIST_AGAIN,    /* rollout's run is to be done again: what PERSIST_RUN, _FAILURES and _LEASE told of it has gone */
-    PERSIST_TOMB,     /* `job` (a group's or rollout's name) of `client` is cancelled ahead of its submit
+    PERSIST_EARLY_CANCEL, /* `job` (a group's or rollout's name) of `client` is cancelled ahead of its submit
                          (present true) or no more (false); clock_ms in end: when, by the ledger's clock */
     PERSIST_EPOCH,    /* this start's epoch */
     /* then */
@@ -248,9 +248,9 @@ bool core_restore_rollout(struct core *core, const struct core_rollout_row *row)
 bool core_restore_failures(struct core *core, const struct core_failures *failures);
 /* After the rollouts, too. Of a job of another stage than the one at hand: nothing is done, true. */
 bool core_restore_lease(struct core *core, const struct core_lease *lease);
-bool core_restore_tomb(struct core *core, struct slice name, struct slice owner, uint64_t clock_ms);
+bool core_restore_early_cancel(struct core *core, struct slice name, struct slice owner, uint64_t clock_ms);
 /*
- * The ledger's clock at the restart, by which accepted_ms, ended_ms and a tomb's time are understood and
+ * The ledger's clock at the restart, by which accepted_ms, ended_ms and an early cancel's time are understood and
  * which goes on with now_ms; call it first. Without it the wall clock of the first call is taken.
  */
 void core_restore_clock(struct core *core, int64_t clock_ms);

@@ -10,7 +10,7 @@
  *   core/engines/images.c    images, their faults, and what waits for them
  *   core/queue/expiry.c    the ends of a group's total time and of its trainer's lease
  *   core/workers/away.c      the broker's own absences
- *   core/queue/tombs.c     cancels that came before their submit
+ *   core/queue/early_cancel.c   cancels that came before their submit
  *   core/queue/groups.c    groups and rollouts: their life and ends
  *   core/clients/submit.c    group.submit
  *   core/queue/results.c   what a result does, by stage and outcome
@@ -59,7 +59,7 @@ enum {
     SWEEPS_MAX = 256,         /* stream cancels under way; more are refused, queue-full */
     SWEEP_SLICE = 4096,       /* rollouts ended in one step where any number may end */
     CYCLE_EFFECTS = 16384,    /* with so many a cycle has enough to do: sweeps wait for the next */
-    TOMBS_MAX = 100000,       /* cancels remembered before their submit (core/queue/tombs.c) */
+    EARLY_CANCELS_MAX = 100000,       /* cancels remembered before their submit (core/queue/early_cancel.c) */
     BEAT_CANCELS_SPARE = 64,  /* jobs that one beat may have cancelled beyond its worker's slots ... */
     BEAT_CANCELS_MAX = 1024,  /* ... and at the most; the rest waits for the next */
     RETRY_AFTER_MS = 1000,    /* what queue-full suggests for a cancel */
@@ -106,10 +106,10 @@ struct core {
     struct heap expiries;                   /* live groups */
     struct heap breakers;                   /* open ones, by when something is let go to try them */
     struct heap looks;                      /* engines, by when they are looked at next */
-    struct table images, tombs, tomb_owners;
+    struct table images, early_cancels, early_cancel_owners;
     struct list idle_images, condemned;     /* images */
     size_t images_waiting;                  /* init jobs parked, of all images */
-    struct heap tomb_times, tomb_owners_by_count; /* the one with the most first */
+    struct heap early_cancel_times, early_cancel_owners_by_count; /* the one with the most first */
     uint64_t slots[STAGE_COUNT];            /* of workers that are neither draining nor hung */
     struct losses losses;
     struct strangers strangers;
@@ -219,16 +219,16 @@ void stream_renew(struct core *core, struct stream *stream);
 /* A request that may named this stream: renews it if it is its owner's. An admin only looks. */
 void stream_heard(struct core *core, const struct call *call, struct stream *stream);
 
-/* ---- tombs ------------------------------------------------------------------------- */
+/* ---- early cancels ----------------------------------------------------------------- */
 
 /* The caller's group or rollout of this name ends when it is submitted. */
-void tomb_put(struct core *core, const struct call *call, struct slice name);
+void early_cancel_put(struct core *core, const struct call *call, struct slice name);
 /* Ends what was cancelled ahead of a group that was submitted just now. */
-void tombs_meet(struct core *core, const struct call *call, struct group *group);
-void tombs_tick(struct core *core);
-void tombs_finish(struct core *core);
+void early_cancels_apply(struct core *core, const struct call *call, struct group *group);
+void early_cancels_tick(struct core *core);
+void early_cancels_finish(struct core *core);
 /* For core_check. */
-bool tombs_are_counted(const struct core *core);
+bool early_cancels_are_counted(const struct core *core);
 
 /* ---- effects ----------------------------------------------------------------------- */
 

@@ -202,11 +202,11 @@ static int apply_lease(struct ledger *ledger, const struct effect *effect, struc
                                    TEXT(lease->worker), TEXT(lease->key));
 }
 
-static int apply_tomb(struct ledger *ledger, const struct effect *effect, struct fail *fail)
+static int apply_early_cancel(struct ledger *ledger, const struct effect *effect, struct fail *fail)
 {
     if (!effect->present)
-        return ledger_do(ledger, LEDGER_DROP_TOMB, fail, TEXT(effect->job), TEXT(effect->client));
-    return ledger_do(ledger, LEDGER_ADD_TOMB, fail, TEXT(effect->job), TEXT(effect->client),
+        return ledger_do(ledger, LEDGER_DROP_EARLY_CANCEL, fail, TEXT(effect->job), TEXT(effect->client));
+    return ledger_do(ledger, LEDGER_ADD_EARLY_CANCEL, fail, TEXT(effect->job), TEXT(effect->client),
                      NUMBER(effect->end.clock_ms));
 }
 
@@ -222,7 +222,7 @@ int ledger_apply(struct ledger *ledger, const struct effect *effect, struct fail
         [PERSIST_RUN] = apply_run,     [PERSIST_END] = apply_end,
         [PERSIST_ACK] = apply_ack,     [PERSIST_ENGINE] = apply_engine,
         [PERSIST_POLICY] = apply_policy,
-        [PERSIST_FAILURES] = apply_failures, [PERSIST_TOMB] = apply_tomb,
+        [PERSIST_FAILURES] = apply_failures, [PERSIST_EARLY_CANCEL] = apply_early_cancel,
         [PERSIST_LEASE] = apply_lease, [PERSIST_AGAIN] = apply_again,
         [PERSIST_EPOCH] = apply_epoch,
     };

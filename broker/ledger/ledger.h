@@ -61,14 +61,14 @@ int ledger_get_versions(struct ledger *ledger, uint64_t *ret, struct fail *fail)
 
 /*
  * Tells a reader all there is: streams, policies, engines, groups, each group's rollouts after
- * it and then what went wrong with them, tombs. Rollouts that have not ended, or ended and
+ * it and then what went wrong with them, early cancels. Rollouts that have not ended, or ended and
  * are kept, are told; a group of which no rollout is told is forgotten; failures of what has
- * ended are not told. Tombs older than `tombs_since_ms` are dropped. Slices are good during
+ * ended are not told. Early cancels older than `early_cancels_since_ms` are dropped. Slices are good during
  * the call. A callback's false ends it with -ENOMEM.
  */
 struct ledger_reader {
     void *context;
-    uint64_t tombs_since_ms; /* by the ledger's clock */
+    uint64_t early_cancels_since_ms; /* by the ledger's clock */
     bool (*stream)(void *context, struct slice name, struct slice owner, uint64_t first,
                    uint64_t head);
     bool (*engine)(void *context, const struct core_engine *row);
@@ -76,7 +76,7 @@ struct ledger_reader {
     bool (*rollout)(void *context, const struct core_rollout_row *row);
     bool (*failures)(void *context, const struct core_failures *failures);
     bool (*lease)(void *context, const struct core_lease *lease);
-    bool (*tomb)(void *context, struct slice name, struct slice owner, uint64_t clock_ms);
+    bool (*early_cancel)(void *context, struct slice name, struct slice owner, uint64_t clock_ms);
     bool (*policy)(void *context, const struct core_policy *row); /* before the engines; NULL: not wanted */
 };
 int ledger_restore(struct ledger *ledger, const struct ledger_reader *reader, struct fail *fail);

@@ -49,12 +49,12 @@ static int tell_streams(struct ledger *ledger, const struct ledger_reader *reade
     return code;
 }
 
-static int tell_tombs(struct ledger *ledger, const struct ledger_reader *reader, struct fail *fail)
+static int tell_early_cancels(struct ledger *ledger, const struct ledger_reader *reader, struct fail *fail)
 {
-    enum ledger_statement all = LEDGER_ALL_TOMBS;
+    enum ledger_statement all = LEDGER_ALL_EARLY_CANCELS;
     int code = ledger_ask(ledger, all, NULL, 0, fail);
     for (; code > 0; code = ledger_next(ledger, all, fail))
-        if (!reader->tomb(reader->context, ledger_slice(ledger, all, 0),
+        if (!reader->early_cancel(reader->context, ledger_slice(ledger, all, 0),
                           ledger_slice(ledger, all, 1), (uint64_t)ledger_number(ledger, all, 2)))
             return out_of_memory(fail);
     return code;
@@ -298,17 +298,17 @@ static int tell_groups(struct ledger *ledger, const struct ledger_reader *reader
 }
 
 /* Before the snapshot: restoring only reads. */
-static int drop_old_tombs(struct ledger *ledger, uint64_t since_ms, struct fail *fail)
+static int drop_old_early_cancels(struct ledger *ledger, uint64_t since_ms, struct fail *fail)
 {
     int code = ledger_begin(ledger, fail);
     if (code == 0)
-        code = ledger_do(ledger, LEDGER_DROP_OLD_TOMBS, fail, NUMBER(since_ms));
+        code = ledger_do(ledger, LEDGER_DROP_OLD_EARLY_CANCELS, fail, NUMBER(since_ms));
     return code ? code : ledger_end(ledger, fail);
 }
 
 int ledger_restore(struct ledger *ledger, const struct ledger_reader *reader, struct fail *fail)
 {
-    int code = drop_old_tombs(ledger, reader->tombs_since_ms, fail);
+    int code = drop_old_early_cancels(ledger, reader->early_cancels_since_ms, fail);
     if (code == 0)
         code = ledger_read_begin(ledger, fail);
     if (code == 0)
@@ -322,8 +322,8 @@ int ledger_restore(struct ledger *ledger, const struct ledger_reader *reader, st
     if (code == 0)
         code = tell_groups(ledger, reader, fail);
     if (code == 0)
-        code = tell_tombs(ledger, reader, fail);
-    for (int all = LEDGER_ALL_STREAMS; all <= LEDGER_ALL_TOMBS; all++)
+        code = tell_early_cancels(ledger, reader, fail);
+    for (int all = LEDGER_ALL_STREAMS; all <= LEDGER_ALL_EARLY_CANCELS; all++)
         ledger_reset(ledger, (enum ledger_statement)all);
     return code ? code : ledger_read_end(ledger, fail);
 }

@@ -41,9 +41,9 @@ static bool tell_lease(void *core, const struct core_lease *lease)
     return core_restore_lease(core, lease);
 }
 
-static bool tell_tomb(void *core, struct slice name, struct slice owner, uint64_t clock_ms)
+static bool tell_early_cancel(void *core, struct slice name, struct slice owner, uint64_t clock_ms)
 {
-    return core_restore_tomb(core, name, owner, clock_ms);
+    return core_restore_early_cancel(core, name, owner, clock_ms);
 }
 
 int shell_restore(struct shell *shell, const struct shell_options *options, struct fail *fail)
@@ -67,14 +67,14 @@ int shell_restore(struct shell *shell, const struct shell_options *options, stru
     core_restore_versions(shell->core, versions);
     struct ledger_reader reader = {
         .context = shell->core,
-        .tombs_since_ms = ledger_ms > settings->tomb_ms ? (uint64_t)(ledger_ms - settings->tomb_ms) : 0,
+        .early_cancels_since_ms = ledger_ms > settings->early_cancel_ms ? (uint64_t)(ledger_ms - settings->early_cancel_ms) : 0,
         .stream = tell_stream,
         .engine = tell_engine,
         .group = tell_group,
         .rollout = tell_rollout,
         .failures = tell_failures,
         .lease = tell_lease,
-        .tomb = tell_tomb,
+        .early_cancel = tell_early_cancel,
         .policy = tell_policy};
     return ledger_restore(shell->ledger, &reader, fail);
 }

@@ -36,14 +36,14 @@ KINDS = {
     "slow": (3, False, lambda n: sandbox(n, f"sleep 0.3; grep -qx {n} number", setup=["sleep 0.3"]), {("ok", 1.0)}),
     "cancel": (3, False, lambda n: sandbox(n, "sleep 3600", limits={"eval_s": 7200, "command_s": 3600}),
                {("cancelled", None)}),
-    "tomb": (2, False, lambda n: sandbox(n, "true"), {("cancelled", None)}),  # cancelled before it is submitted
+    "early-cancel": (2, False, lambda n: sandbox(n, "true"), {("cancelled", None)}),  # cancelled before it is submitted
     "add": (8, True, lambda n: chat("What is 1+1?"), {("ok", 1.0)}),
     "miss": (4, True, lambda n: chat("Be wrong."), {("ok", 0.0)}),
     "shell": (4, True, lambda n: {
         "prompt": "Please write hello.", "agent": {"kind": "bash", "max_turns": 4}, "setup": ["echo seed >seed.txt"],
         "eval": {"kind": "command", "command": "grep -qx hello answer.txt && grep -qx seed seed.txt"}}, {("ok", 1.0)}),
 }
-CANCELLED_BEFORE, CANCELLED_AFTER = ("tomb",), ("cancel",)
+CANCELLED_BEFORE, CANCELLED_AFTER = ("early-cancel",), ("cancel",)
 
 SCRIPT = {"rules": [
     {"path": "/completion", "if": "write hello", "delay_ms": 20,

@@ -1,4 +1,4 @@
-/* The invariants of failures, breakers, images, deadlines, leases and tombs. */
+/* The invariants of failures, breakers, images, deadlines, leases and early cancels. */
 #include "broker/core/state.h"
 
 typedef const char *verdict; /* NULL, or what is broken */
@@ -166,5 +166,5 @@ const char *check_faults(const struct core *core, size_t parked_inits)
         return "the init jobs that wait for images are counted wrong";
     if (tally.breakers != core->breakers.count || !heap_is_sound(&core->breakers))
         return "the breakers' timers are not those of the open ones";
-    return tombs_are_counted(core) ? NULL : "the tombs are counted wrong";
+    return early_cancels_are_counted(core) ? NULL : "the early cancels are counted wrong";
 }

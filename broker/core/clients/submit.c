@@ -131,5 +131,5 @@ void handle_group_submit(struct core *core, const struct call *call)
     persist->lease_ms = group->work->lease_ms;
     job_queue(core, &group->work->init, false);
     send_accepted(core, call, stream, group_id(group), group->samples, false);
-    tombs_meet(core, call, group);
+    early_cancels_apply(core, call, group);
 }

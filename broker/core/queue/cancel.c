@@ -83,7 +83,7 @@ static bool may_come(const struct core *core, struct slice rollout)
 /* Nothing of that name is there to cancel: what is still to come will be. */
 static void cancel_ahead(struct core *core, const struct call *call, struct slice name)
 {
-    tomb_put(core, call, name);
+    early_cancel_put(core, call, name);
     send_done(core, call, 0);
 }
 

@@ -148,7 +148,7 @@ static void restore(struct core *core)
         GUARDED(whole = core_restore_rollout(core, &rows[i]));
     if (whole)
         GUARDED(whole = core_restore_failures(core, &failures) && core_restore_lease(core, &lease) &&
-                        core_restore_tomb(core, TEXT("h/1"), slice_of(NULL, 0), 1));
+                        core_restore_early_cancel(core, TEXT("h/1"), slice_of(NULL, 0), 1));
     assert_int_equal(whole, !has_failed);
 }
 
@@ -264,7 +264,7 @@ static void every_failing_allocation_is_noticed_and_nothing_is_left_behind(void 
         core_destroy(&core);
         assert_null(core);
     } while (has_failed);
-    assert_true(kinds[PERSIST_FAILURES] > 2 && kinds[PERSIST_TOMB] > 1 && kinds[PERSIST_END] > 9 &&
+    assert_true(kinds[PERSIST_FAILURES] > 2 && kinds[PERSIST_EARLY_CANCEL] > 1 && kinds[PERSIST_END] > 9 &&
                 kinds[PERSIST_ACK] > 3);
     print_message("%u allocations, each failed once\n", nth - 1);
     assert_in_range(nth, 60, 1000);

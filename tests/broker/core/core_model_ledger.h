@@ -18,7 +18,7 @@
 
 enum {
     GROUPS_MAX = 400, SAMPLES = 4, CREW_MAX = 24, HELD_MAX = 256, WIRE_MAX = 4096, STREAMS = 4,
-    ENGINES = 2, IMAGES = 3, TOMBS = 2000, POLICIES = 2
+    ENGINES = 2, IMAGES = 3, EARLY_CANCELS = 2000, POLICIES = 2
 };
 
 struct held {
@@ -90,7 +90,7 @@ struct row_group {
     struct row_rollout rollouts[SAMPLES];
 };
 
-struct row_tomb {
+struct row_early_cancel {
     char name[48];
     uint64_t wall_ms;
 };
@@ -115,8 +115,8 @@ struct model {
     struct sim_worker crew[CREW_MAX];
     struct letter wire[WIRE_MAX];
     size_t wire_count;
-    struct row_tomb tombs[TOMBS];
-    size_t tomb_count;
+    struct row_early_cancel early_cancels[EARLY_CANCELS];
+    size_t early_cancel_count;
     int64_t bad_engine_ms[ENGINES], bad_image_ms[IMAGES]; /* until then they fail */
     int64_t skew_ms; /* of the wall clock */
     uint64_t ends, restarts, deaths, failures;
@@ -188,11 +188,11 @@ static inline struct slice digest_of(const char *serves)
 
 static inline unsigned stream_number(struct slice name) { return name.data[1] - '0'; }
 
-static inline struct row_tomb *find_tomb(struct model *model, struct slice name)
+static inline struct row_early_cancel *find_early_cancel(struct model *model, struct slice name)
 {
-    for (size_t i = 0; i < model->tomb_count; i++)
-        if (slice_is(name, model->tombs[i].name))
-            return &model->tombs[i];
+    for (size_t i = 0; i < model->early_cancel_count; i++)
+        if (slice_is(name, model->early_cancels[i].name))
+            return &model->early_cancels[i];
     return NULL;
 }
 
@@ -235,24 +235,24 @@ static inline void persist_group(struct model *model, const struct effect *effec
     for (unsigned k = 0; k < SAMPLES; k++) {
         char name[48];
         snprintf(name, sizeof(name), "%s/%u", group->id, k);
-        group->rollouts[k].doomed = find_tomb(model, slice_from_str(name)) ||
-                                    find_tomb(model, effect->group);
+        group->rollouts[k].doomed = find_early_cancel(model, slice_from_str(name)) ||
+                                    find_early_cancel(model, effect->group);
     }
 }
 
-static inline void persist_tomb(struct model *model, const struct effect *effect)
+static inline void persist_early_cancel(struct model *model, const struct effect *effect)
 {
-    struct row_tomb *tomb = find_tomb(model, effect->job);
-    assert_true(tomb || effect->present);
+    struct row_early_cancel *early_cancel = find_early_cancel(model, effect->job);
+    assert_true(early_cancel || effect->present);
     assert_true(slice_is(effect->client, owner_of(effect->job)));
     if (!effect->present) {
-        *tomb = model->tombs[--model->tomb_count];
+        *early_cancel = model->early_cancels[--model->early_cancel_count];
         return;
     }
-    assert_true(model->tomb_count < TOMBS);
-    tomb = tomb ? tomb : &model->tombs[model->tomb_count++];
-    put_text(tomb->name, sizeof(tomb->name), effect->job);
-    tomb->wall_ms = effect->end.clock_ms;
+    assert_true(model->early_cancel_count < EARLY_CANCELS);
+    early_cancel = early_cancel ? early_cancel : &model->early_cancels[model->early_cancel_count++];
+    put_text(early_cancel->name, sizeof(early_cancel->name), effect->job);
+    early_cancel->wall_ms = effect->end.clock_ms;
 }
 
 /* One failure more than the ledger knew of, within all budgets. */
@@ -413,7 +413,7 @@ static inline void persist(struct model *model, const struct effect *effect)
         model->policies[policy_number(effect->policy.name)] = effect->present ? serves_of(effect->policy.template) : 0;
         break;
     case PERSIST_FAILURES: persist_failures(model, effect); break;
-    case PERSIST_TOMB: persist_tomb(model, effect); break;
+    case PERSIST_EARLY_CANCEL: persist_early_cancel(model, effect); break;
     default: break;
     }
 }
@@ -493,10 +493,10 @@ static inline void start_broker(struct model *model)
     }
     for (size_t i = 0; i < model->group_count; i++)
         restore_group(model, &model->groups[i]);
-    for (size_t i = 0; i < model->tomb_count; i++) {
-        struct slice name = slice_from_str(model->tombs[i].name);
-        assert_true(core_restore_tomb(model->core, name, slice_from_str(owner_of(name)),
-                                      model->tombs[i].wall_ms));
+    for (size_t i = 0; i < model->early_cancel_count; i++) {
+        struct slice name = slice_from_str(model->early_cancels[i].name);
+        assert_true(core_restore_early_cancel(model->core, name, slice_from_str(owner_of(name)),
+                                      model->early_cancels[i].wall_ms));
     }
     for (unsigned i = 0; i < CREW_MAX; i++)
         model->crew[i].lane = false;

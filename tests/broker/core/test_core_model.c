@@ -183,7 +183,7 @@ static void cancel(struct model *model)
                                     .stream = slice_from_str(stream_names[number % STREAMS]),
                                     .has_rollout = kind > 5, .has_group = kind > 0 && kind <= 5,
                                     .has_stream = kind == 0};
-    if (kind == 0 || find_group(model, in.group)) /* another's may be a tomb of its own */
+    if (kind == 0 || find_group(model, in.group)) /* another's may be an early cancel of its own */
         say_in_vain(model, owner, MSG_rollout_cancel, &in);
     say(model, owner, MSG_rollout_cancel, &in);
 }
@@ -393,7 +393,7 @@ static void live_through(unsigned seed, struct model *model)
     model->settings.breaker_last_ms = 8000;
     model->settings.overload_ms = 1;
     model->settings.look_ms = 1000;
-    model->settings.tomb_ms = 60000;
+    model->settings.early_cancel_ms = 60000;
     model->settings.deadline_grace_ms = 2000;
     model->settings.retry_last_ms = 4000;
     start_broker(model);

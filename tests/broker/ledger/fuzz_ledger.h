@@ -14,7 +14,7 @@ enum {
     STREAMS = 4,
     ENGINES = 3,
     TASKS = 6,
-    TOMBS_MAX = 256,
+    EARLY_CANCELS_MAX = 256,
     HISTORY_MAX = 16384
 };
 
@@ -56,7 +56,7 @@ struct row_stream {
     uint64_t first, head; /* of what is kept */
 };
 
-struct row_tomb {
+struct row_early_cancel {
     char name[128], owner[16];
     uint64_t wall_ms;
 };
@@ -64,14 +64,14 @@ struct row_tomb {
 struct ledger_rows {
     uint64_t epoch;
     struct row_group groups[ROWS_MAX];
-    size_t group_count, tomb_count;
+    size_t group_count, early_cancel_count;
     struct row_stream streams[STREAMS];
     struct row_engine {
         bool is_known, draining;
         uint64_t runs_max, paused_until_ms, version_number;
         char version[32], calls[20];
     } engines[ENGINES];
-    struct row_tomb tombs[TOMBS_MAX];
+    struct row_early_cancel early_cancels[EARLY_CANCELS_MAX];
     const struct core_task *tasks; /* TASKS of them; a submit's text is the index, a digit */
     const char *const *stream_names, *const *engine_urls;
 };
@@ -240,22 +240,22 @@ static inline void persist_lease(struct ledger_rows *rows, const struct effect *
     row->token = lease->token;
 }
 
-static inline void persist_tomb(struct ledger_rows *rows, const struct effect *effect)
+static inline void persist_early_cancel(struct ledger_rows *rows, const struct effect *effect)
 {
     size_t at = 0;
-    while (at < rows->tomb_count && !(slice_is(effect->job, rows->tombs[at].name) &&
-                                      slice_is(effect->client, rows->tombs[at].owner)))
+    while (at < rows->early_cancel_count && !(slice_is(effect->job, rows->early_cancels[at].name) &&
+                                      slice_is(effect->client, rows->early_cancels[at].owner)))
         at++;
     if (!effect->present) {
-        must(at < rows->tomb_count);
-        rows->tombs[at] = rows->tombs[--rows->tomb_count];
+        must(at < rows->early_cancel_count);
+        rows->early_cancels[at] = rows->early_cancels[--rows->early_cancel_count];
         return;
     }
-    must(at < TOMBS_MAX);
-    rows->tomb_count += at == rows->tomb_count;
-    put_text(rows->tombs[at].name, sizeof(rows->tombs[at].name), effect->job);
-    put_text(rows->tombs[at].owner, sizeof(rows->tombs[at].owner), effect->client);
-    rows->tombs[at].wall_ms = effect->end.clock_ms;
+    must(at < EARLY_CANCELS_MAX);
+    rows->early_cancel_count += at == rows->early_cancel_count;
+    put_text(rows->early_cancels[at].name, sizeof(rows->early_cancels[at].name), effect->job);
+    put_text(rows->early_cancels[at].owner, sizeof(rows->early_cancels[at].owner), effect->client);
+    rows->early_cancels[at].wall_ms = effect->end.clock_ms;
 }
 
 static inline void persist_engine(struct row_engine *row, const struct effect *effect)
@@ -300,8 +300,8 @@ static inline void rows_persist(struct ledger_rows *rows, const struct effect *e
     case PERSIST_AGAIN:
         persist_again(rows, effect);
         break;
-    case PERSIST_TOMB:
-        persist_tomb(rows, effect);
+    case PERSIST_EARLY_CANCEL:
+        persist_early_cancel(rows, effect);
         break;
     case PERSIST_EPOCH:
         must(effect->seq == rows->epoch);
@@ -398,9 +398,9 @@ static inline struct core *rows_restore(struct ledger_rows *rows,
             restore_lease(core, &rows->groups[i].rollouts[k].lease);
         }
     }
-    for (size_t i = 0; i < rows->tomb_count; i++)
-        must(core_restore_tomb(core, slice_from_str(rows->tombs[i].name),
-                               slice_from_str(rows->tombs[i].owner), rows->tombs[i].wall_ms));
+    for (size_t i = 0; i < rows->early_cancel_count; i++)
+        must(core_restore_early_cancel(core, slice_from_str(rows->early_cancels[i].name),
+                               slice_from_str(rows->early_cancels[i].owner), rows->early_cancels[i].wall_ms));
     return core;
 }
 

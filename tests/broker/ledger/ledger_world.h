@@ -220,16 +220,16 @@ static inline bool tell_lease(void *context, const struct core_lease *lease)
                          (unsigned long long)lease->token, SLICE_ARG(lease->worker), SLICE_ARG(lease->key));
 }
 
-static inline bool tell_tomb(void *context, struct slice name, struct slice owner, uint64_t wall_ms)
+static inline bool tell_early_cancel(void *context, struct slice name, struct slice owner, uint64_t wall_ms)
 {
-    return buffer_printf(context, "tomb %.*s of %.*s at %llu\n", SLICE_ARG(name), SLICE_ARG(owner),
+    return buffer_printf(context, "early cancel %.*s of %.*s at %llu\n", SLICE_ARG(name), SLICE_ARG(owner),
                          (unsigned long long)wall_ms);
 }
 
 static inline struct ledger_reader text_reader(struct buffer *told)
 {
     return (struct ledger_reader){told, 0, tell_stream, tell_engine, tell_group, tell_rollout,
-                                  tell_failures, tell_lease, tell_tomb, tell_policy};
+                                  tell_failures, tell_lease, tell_early_cancel, tell_policy};
 }
 
 static inline const char *restored(struct world *world)

@@ -1,4 +1,4 @@
-/* The ledger: what a restore tells beyond who is where; failures, tombs, owners, facts. */
+/* The ledger: what a restore tells beyond who is where; failures, early cancels, owners, facts. */
 #include "tests/broker/ledger/ledger_world.h"
 
 #include "broker/ledger/inner.h"
@@ -24,14 +24,14 @@ static bool tell_weight(void *context, const struct core_rollout_row *row)
                          (unsigned long long)row->record_bytes, (unsigned long long)row->ended_ms);
 }
 
-static const char *restored_in_full(struct world *world, uint64_t tombs_since_ms)
+static const char *restored_in_full(struct world *world, uint64_t early_cancels_since_ms)
 {
     buffer_clear(&world->told);
     struct ledger_reader reader = text_reader(&world->told);
     struct fail fail = {0};
     reader.group = tell_all_of_group;
     reader.rollout = tell_weight;
-    reader.tombs_since_ms = tombs_since_ms;
+    reader.early_cancels_since_ms = early_cancels_since_ms;
     if (ledger_restore(world->ledger, &reader, &fail) != 0)
         fail_msg("%s", fail.text);
     assert_true(buffer_append(&world->told, "", 1));
@@ -218,26 +218,26 @@ static void of_a_run_that_is_to_be_done_again_nothing_is_left(void **state)
     assert_int_equal(ledger_read_end(world->ledger, NULL), 0);
 }
 
-/* ---- tombs ---------------------------------------------------------------------------------------- */
+/* ---- early cancels -------------------------------------------------------------------------------- */
 
-static struct effect tomb(const char *name, const char *owner, uint64_t wall_ms, bool present)
+static struct effect early_cancel(const char *name, const char *owner, uint64_t wall_ms, bool present)
 {
-    return (struct effect){.kind = PERSIST_TOMB, .job = S(name), .client = S(owner),
+    return (struct effect){.kind = PERSIST_EARLY_CANCEL, .job = S(name), .client = S(owner),
                            .present = present, .end.clock_ms = wall_ms};
 }
 
-static void tombs_come_back_until_they_are_dropped_or_old(void **state)
+static void early_cancels_come_back_until_they_are_dropped_or_old(void **state)
 {
     struct world *world = *state;
-    const struct effect effects[] = {tomb("a", "ann", 1000, true), tomb("a", "", 2000, true),
-                                     tomb("a/3", "bob", 3000, true), tomb("b", "bob", 3000, true),
-                                     tomb("b", "bob", 0, false), tomb("c", "bob", 4000, true),
-                                     tomb("c", "ann", 0, false)};
+    const struct effect effects[] = {early_cancel("a", "ann", 1000, true), early_cancel("a", "", 2000, true),
+                                     early_cancel("a/3", "bob", 3000, true), early_cancel("b", "bob", 3000, true),
+                                     early_cancel("b", "bob", 0, false), early_cancel("c", "bob", 4000, true),
+                                     early_cancel("c", "ann", 0, false)};
     commit(world, effects, sizeof(effects) / sizeof(*effects));
     reopen(world);
-    assert_string_equal(restored_in_full(world, 1001), "tomb a of  at 2000\n"
-                                                       "tomb a/3 of bob at 3000\n"
-                                                       "tomb c of bob at 4000\n");
+    assert_string_equal(restored_in_full(world, 1001), "early cancel a of  at 2000\n"
+                                                       "early cancel a/3 of bob at 3000\n"
+                                                       "early cancel c of bob at 4000\n");
     reopen(world); /* and the old one was dropped, not only left out */
     assert_null(strstr(restored_in_full(world, 0), "ann"));
 }
@@ -256,7 +256,7 @@ int main(void)
         TEST(failures_of_no_job_are_refused),
         TEST(the_newest_lease_of_each_job_is_told_and_swept_with_it),
         TEST(of_a_run_that_is_to_be_done_again_nothing_is_left),
-        TEST(tombs_come_back_until_they_are_dropped_or_old),
+        TEST(early_cancels_come_back_until_they_are_dropped_or_old),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

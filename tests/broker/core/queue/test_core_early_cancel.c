@@ -27,15 +27,15 @@ static void a_group_cancelled_before_its_submit_ends_at_once(void **state)
     struct world *world = world_open();
     world_beat(world, "i1", "init", 4, NULL);
     cancel_unknown(world, NULL, "g");
-    const struct seen *tomb = expect(world, PERSIST_TOMB);
-    assert_string_equal(tomb->job, "g");
-    assert_true(tomb->present);
-    assert_int_equal(tomb->end.clock_ms, WALL_MS);
+    const struct seen *early_cancel = expect(world, PERSIST_EARLY_CANCEL);
+    assert_string_equal(early_cancel->job, "g");
+    assert_true(early_cancel->present);
+    assert_int_equal(early_cancel->end.clock_ms, WALL_MS);
     world_submit(world, "g", 3);
     expect_dead(world, "g", 3);
     assert_int_equal(seen_count(world, LANE_JOB), 0);
-    assert_string_equal(expect(world, PERSIST_TOMB)->job, "g");
-    assert_false(expect(world, PERSIST_TOMB)->present);
+    assert_string_equal(expect(world, PERSIST_EARLY_CANCEL)->job, "g");
+    assert_false(expect(world, PERSIST_EARLY_CANCEL)->present);
     world_submit(world, "g", 3); /* its answer was lost: the same again */
     assert_true(expect_answer(world, MSG_group_accepted)->known);
     assert_int_equal(seen_count(world, PERSIST_END), 0);
@@ -80,10 +80,10 @@ static void what_has_ended_is_not_cancelled_again_nor_remembered(void **state)
     world_cancel(world, "g/0", NULL, NULL);
     assert_int_equal(expect_answer(world, MSG_done)->count, 1);
     cancel_unknown(world, "g/0", NULL);
-    assert_null(seen_nth(world, PERSIST_TOMB, 0));
+    assert_null(seen_nth(world, PERSIST_EARLY_CANCEL, 0));
     world_ack(world, "train", 1); /* forgotten, but for its name */
     cancel_unknown(world, NULL, "g");
-    assert_null(seen_nth(world, PERSIST_TOMB, 0));
+    assert_null(seen_nth(world, PERSIST_EARLY_CANCEL, 0));
     world_close(world);
 }
 
@@ -93,7 +93,7 @@ static void a_cancel_ahead_is_of_its_client_alone(void **state)
     struct world *world = world_open();
     world->name = "mallory";
     cancel_unknown(world, NULL, "g");
-    assert_string_equal(expect(world, PERSIST_TOMB)->client, "mallory");
+    assert_string_equal(expect(world, PERSIST_EARLY_CANCEL)->client, "mallory");
     world->name = "alice";
     world_submit(world, "g", 2);
     assert_int_equal(seen_count(world, PERSIST_END), 0);
@@ -123,7 +123,7 @@ static void an_admins_submit_meets_its_own_cancel_and_the_owners(void **state)
         world->is_admin = true;
         world_submit(world, "g", 2);
         expect_dead(world, "g", 2);
-        assert_string_equal(expect(world, PERSIST_TOMB)->client, cancellers[i]);
+        assert_string_equal(expect(world, PERSIST_EARLY_CANCEL)->client, cancellers[i]);
         world_close(world);
     }
 }
@@ -132,16 +132,16 @@ static void a_cancel_ahead_is_forgotten_after_its_time(void **state)
 {
     (void)state;
     struct world *world = world_create();
-    world->settings.tomb_ms = 60000;
+    world->settings.early_cancel_ms = 60000;
     world_start(world);
     cancel_unknown(world, NULL, "early");
     world_wait(world, 30000);
     cancel_unknown(world, NULL, "late");
     world_wait(world, 29999);
-    assert_null(seen_nth(world, PERSIST_TOMB, 0));
+    assert_null(seen_nth(world, PERSIST_EARLY_CANCEL, 0));
     world_wait(world, 1);
-    assert_string_equal(expect(world, PERSIST_TOMB)->job, "early");
-    assert_false(expect(world, PERSIST_TOMB)->present);
+    assert_string_equal(expect(world, PERSIST_EARLY_CANCEL)->job, "early");
+    assert_false(expect(world, PERSIST_EARLY_CANCEL)->present);
     world_submit(world, "early", 1);
     assert_int_equal(seen_count(world, PERSIST_END), 0);
     world_submit(world, "late", 1);
@@ -153,10 +153,10 @@ static void where_nothing_is_to_be_remembered_nothing_is(void **state)
 {
     (void)state;
     struct world *world = world_create();
-    world->settings.tomb_ms = 0;
+    world->settings.early_cancel_ms = 0;
     world_start(world);
     cancel_unknown(world, NULL, "g");
-    assert_null(seen_nth(world, PERSIST_TOMB, 0));
+    assert_null(seen_nth(world, PERSIST_EARLY_CANCEL, 0));
     world_submit(world, "g", 1);
     assert_int_equal(seen_count(world, PERSIST_END), 0);
     world_close(world);
@@ -168,15 +168,15 @@ static void a_cancel_ahead_outlives_the_broker(void **state)
     struct world *world = world_create();
     world_start(world);
     core_restore_clock(world->core, WALL_MS);
-    assert_true(core_restore_tomb(world->core, TEXT("g"), TEXT(""), WALL_MS - 3599000));
-    assert_true(core_restore_tomb(world->core, TEXT("h/1"), TEXT(""), UINT64_MAX));
-    assert_true(core_restore_tomb(world->core, TEXT("old"), TEXT(""), WALL_MS - 3600000));
-    assert_true(core_restore_tomb(world->core, TEXT(""), TEXT(""), WALL_MS));
+    assert_true(core_restore_early_cancel(world->core, TEXT("g"), TEXT(""), WALL_MS - 3599000));
+    assert_true(core_restore_early_cancel(world->core, TEXT("h/1"), TEXT(""), UINT64_MAX));
+    assert_true(core_restore_early_cancel(world->core, TEXT("old"), TEXT(""), WALL_MS - 3600000));
+    assert_true(core_restore_early_cancel(world->core, TEXT(""), TEXT(""), WALL_MS));
     assert_int_equal(core_effects(world->core).count, 1);
     world_settle(world);
     world_wait(world, 0);
-    assert_string_equal(expect(world, PERSIST_TOMB)->job, "old");
-    assert_int_equal(seen_count(world, PERSIST_TOMB), 1);
+    assert_string_equal(expect(world, PERSIST_EARLY_CANCEL)->job, "old");
+    assert_int_equal(seen_count(world, PERSIST_EARLY_CANCEL), 1);
     world_submit(world, "g", 2);
     expect_dead(world, "g", 2);
     world_submit(world, "h", 2);
@@ -184,9 +184,9 @@ static void a_cancel_ahead_outlives_the_broker(void **state)
     world_close(world);
 }
 
-enum { TOMBS_MAX = 100000 };
+enum { EARLY_CANCELS_MAX = 100000 };
 
-/* So many groups' cancels ahead, named from `first` on; returns the tombs that went meanwhile. */
+/* So many groups' cancels ahead, named from `first` on; returns the early cancels that went meanwhile. */
 static uint64_t cancel_crowd(struct world *world, const char *client, unsigned first,
                              unsigned count)
 {
@@ -199,7 +199,7 @@ static uint64_t cancel_crowd(struct world *world, const char *client, unsigned f
         core_handle(world->core, world->now_ms++, WALL_MS, &caller, MSG_rollout_cancel, &in, NULL, 0);
         struct effects effects = core_effects(world->core);
         for (size_t k = 0; k < effects.count; k++)
-            dropped += effects.items[k].kind == PERSIST_TOMB && !effects.items[k].present;
+            dropped += effects.items[k].kind == PERSIST_EARLY_CANCEL && !effects.items[k].present;
         core_effects_clear(world->core);
     }
     assert_null(core_check(world->core));
@@ -216,9 +216,9 @@ static void of_too_many_the_oldest_are_forgotten(void **state)
 {
     (void)state;
     struct world *world = world_open();
-    assert_int_equal(cancel_crowd(world, "g", 0, TOMBS_MAX), 0);
+    assert_int_equal(cancel_crowd(world, "g", 0, EARLY_CANCELS_MAX), 0);
     assert_int_equal(cancel_crowd(world, "g", 3, 1), 0);             /* once more: the newest now */
-    assert_int_equal(cancel_crowd(world, "g", TOMBS_MAX, 3), 3);
+    assert_int_equal(cancel_crowd(world, "g", EARLY_CANCELS_MAX, 3), 3);
     submit_as(world, "g", "g2");
     assert_int_equal(seen_count(world, PERSIST_END), 0);
     submit_as(world, "g", "g3");
@@ -233,7 +233,7 @@ static void of_too_many_those_of_who_has_the_most_are_forgotten(void **state)
     (void)state;
     struct world *world = world_open();
     assert_int_equal(cancel_crowd(world, "alice", 0, 2), 0);
-    assert_int_equal(cancel_crowd(world, "mallory", 0, TOMBS_MAX + 5), 7);
+    assert_int_equal(cancel_crowd(world, "mallory", 0, EARLY_CANCELS_MAX + 5), 7);
     assert_int_equal(cancel_crowd(world, "bob", 0, 3), 3); /* there is room for others: mallory's */
     for (unsigned i = 0; i < 3; i++) {
         char group[32];
