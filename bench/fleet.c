@@ -141,25 +141,25 @@ static void hire(struct fleet *fleet, const char *stage, const char *name, uint6
 }
 
 /* Once a second: what each worker's rollouts hold on each engine. */
-static void tell_sights(struct fleet *fleet)
+static void tell_loads(struct fleet *fleet)
 {
-    static struct msg_engine_sight sights[WORKERS][ENGINES];
-    memset(sights, 0, sizeof(sights));
+    static struct msg_engine_load loads[WORKERS][ENGINES];
+    memset(loads, 0, sizeof(loads));
     for (unsigned i = 0; i < ROLLOUTS; i++) {
         const struct rollout *rollout = &fleet->rollouts[i];
         if (!rollout->runs)
             continue;
-        sights[rollout->worker][rollout->engine].runs++;
-        sights[rollout->worker][rollout->engine].tokens += rollout->context;
+        loads[rollout->worker][rollout->engine].runs++;
+        loads[rollout->worker][rollout->engine].tokens += rollout->context;
     }
     for (unsigned w = 0; w < WORKERS; w++)
         for (unsigned e = 0; e < ENGINES; e++) {
             char worker[16], url[16];
             snprintf(worker, sizeof(worker), "r%u", w);
             snprintf(url, sizeof(url), "http://e%u", e);
-            sights[w][e].worker = slice_from_str(worker);
-            sights[w][e].url = slice_from_str(url);
-            say(fleet, "", MSG_engine_sight, &sights[w][e]);
+            loads[w][e].worker = slice_from_str(worker);
+            loads[w][e].url = slice_from_str(url);
+            say(fleet, "", MSG_engine_load, &loads[w][e]);
         }
     core_tick(fleet->core, 1 + (int64_t)(fleet->now_s * 1000), 1);
     settle(fleet);
@@ -279,7 +279,7 @@ static struct figures run(const struct way *way, unsigned sessions, bool one_is_
     for (double next_s = 1; fleet->agenda.count && fleet->ended < ROLLOUTS;) {
         if (fleet->agenda.items[0].at > next_s) {
             fleet->now_s = next_s++;
-            tell_sights(fleet);
+            tell_loads(fleet);
             continue;
         }
         struct due due = agenda_pop(&fleet->agenda);

@@ -52,7 +52,7 @@ MUTANTS = [
     # engines and tasks
     ("engine down for an hour", "broker/core/engines/breaker.c", "if (!breaker->wait_ms && breaker->faults < core->settings.breaker_faults)", "if (true)", "broker/test_core_breaker: an_engine_down_for_an_hour_costs_no_rollout"),
     ("engine down", "broker/core/engines/breaker.c", "if (token <= breaker->newest || ", "if (token == 0 || ", "broker/test_core_breaker: what_was_handed_out_before_says_nothing_new_once_a_trial_is_due"),
-    ("engine down while nobody calls it", "broker/core/engines/engines.c", "!engine_is_silent(engine) && breaker_lets", "breaker_lets", "broker/test_core_looks: an_engine_that_died_while_idle_gets_no_rollout_until_it_answers"),
+    ("engine down while nobody calls it", "broker/core/engines/engines.c", "!engine_is_silent(engine) && breaker_lets", "breaker_lets", "broker/test_core_health_probes: an_engine_that_died_while_idle_gets_no_rollout_until_it_answers"),
     ("engine down while nobody calls it", "broker/core/engines/engines.c", "!engine_is_silent(engine) && breaker_lets", "breaker_lets", "system/engines: test_an_engine_that_died_while_idle_gets_no_rollout_and_is_used_again_once_it_answers"),
     ("engine overfull", "broker/core/engines/sights.c", "if (permille > ROOM_FULL_PERMILLE && engine->live)", "if (false)", "system/engines: test_an_engine_whose_cache_is_full_gets_fewer_rollouts"),
     ("engine overloaded, others not", "broker/core/engines/moving.c", "!job_rollout(job)->was_told_to_move && ", "", "broker/test_core_moving: a_rollout_is_told_once_in_a_run"),

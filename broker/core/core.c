@@ -97,7 +97,7 @@ void core_destroy(struct core **pointer)
     early_cancels_finish(core);
     heap_finish(&core->expiries);
     heap_finish(&core->breakers);
-    heap_finish(&core->looks);
+    heap_finish(&core->probes);
     table_finish(&core->groups);
     table_finish(&core->streams_by_name);
     table_finish(&core->clients_by_name);
@@ -136,7 +136,7 @@ static void (*const handlers[MESSAGE_COUNT])(struct core *, const struct call *)
     [MSG_engine_add] = handle_engine_add,
     [MSG_engine_remove] = handle_engine_remove,
     [MSG_engine_drain] = handle_engine_drain,
-    [MSG_engine_sight] = handle_engine_sight,
+    [MSG_engine_load] = handle_engine_load,
     [MSG_policy_set] = handle_policy_set,
     [MSG_policy_pause] = handle_policy_pause,
     [MSG_policy_resume] = handle_policy_resume,
@@ -146,7 +146,7 @@ static void (*const handlers[MESSAGE_COUNT])(struct core *, const struct call *)
     [MSG_worker_drain] = handle_worker_drain,
     [MSG_worker_beat] = handle_worker_beat,
     [MSG_job_result] = handle_job_result,
-    [MSG_job_moved] = handle_job_moved,
+    [MSG_job_migrated] = handle_job_migrated,
 };
 
 static uint64_t tag_of(enum message_id id, const void *in)

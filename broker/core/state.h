@@ -26,9 +26,9 @@
  *   core/queue/dispatch.c  which worker gets which job
  *   core/engines/engines.c   engines: registered, drained, removed
  *   core/engines/placing.c   which engine a rollout gets
- *   core/engines/sights.c    what run workers see of engines
- *   core/engines/moving.c    rollouts that leave an overloaded engine
- *   core/engines/looks.c     whether engines answer that nobody calls
+ *   core/engines/load.c      what run workers see of engines
+ *   core/engines/migration.c rollouts that leave an overloaded engine
+ *   core/engines/health.c     whether engines answer that nobody calls
  *   core/engines/policies.c  policies by name: one tokenizer and template each
  *   core/engines/policy.c    policy versions of engines, and their pauses
  *   core/clients/streams.c   numbers, heads, fetch, ack
@@ -105,7 +105,7 @@ struct core {
     size_t leased[STAGE_COUNT];
     struct heap expiries;                   /* live groups */
     struct heap breakers;                   /* open ones, by when something is let go to try them */
-    struct heap looks;                      /* engines, by when they are looked at next */
+    struct heap probes;                     /* engines, by when they are probed next */
     struct table images, early_cancels, early_cancel_owners;
     struct list idle_images, condemned;     /* images */
     size_t images_waiting;                  /* init jobs parked, of all images */
@@ -182,14 +182,14 @@ void handle_engine_drain(struct core *core, const struct call *call);
 void handle_policy_set(struct core *core, const struct call *call);
 void handle_policy_pause(struct core *core, const struct call *call);
 void handle_policy_resume(struct core *core, const struct call *call);
-void handle_engine_sight(struct core *core, const struct call *call);
+void handle_engine_load(struct core *core, const struct call *call);
 void handle_stream_renew(struct core *core, const struct call *call);
 void handle_ledger_backup(struct core *core, const struct call *call);
 void handle_status_get(struct core *core, const struct call *call);
 void handle_worker_drain(struct core *core, const struct call *call);
 void handle_worker_beat(struct core *core, const struct call *call);
 void handle_job_result(struct core *core, const struct call *call);
-void handle_job_moved(struct core *core, const struct call *call);
+void handle_job_migrated(struct core *core, const struct call *call);
 
 /* The part of core_check that looks at what may go wrong; NULL, or what is broken. */
 const char *check_faults(const struct core *core, size_t parked_inits);

@@ -4,7 +4,7 @@
 
 #include "broker/simulate/world.h"
 
-enum { SIGHTS_A_SECOND = 128 }; /* with more engines each is told of so much less often */
+enum { LOAD_REPORTS_A_SECOND = 128 }; /* with more engines each is told of so much less often */
 static const char letters[STAGE_COUNT] = {'i', 'r', 'e'}; /* workers' names begin with it */
 
 static const int64_t never_ms = (int64_t)1 << 50;
@@ -227,7 +227,7 @@ void world_settle(struct world *world)
 /* ---- once a second ------------------------------------------------------------------------------ */
 
 /* By one worker for all: the core adds up what workers tell, and the sum is the same. */
-static void tell_sight(struct world *world, uint64_t number)
+static void tell_load(struct world *world, uint64_t number)
 {
     struct server *server = &world->servers[number];
     char worker[24], url[32];
@@ -237,17 +237,17 @@ static void tell_sight(struct world *world, uint64_t number)
     snprintf(worker, sizeof(worker), "r%llu",
              (unsigned long long)(number % world->fleet->workers[STAGE_RUN]));
     snprintf(url, sizeof(url), "http://e%llu", (unsigned long long)number);
-    struct msg_engine_sight in = {.worker = slice_from_str(worker), .url = slice_from_str(url),
+    struct msg_engine_load in = {.worker = slice_from_str(worker), .url = slice_from_str(url),
                                   .runs = server->runs, .tokens = server->tokens,
                                   .calls = server->calls};
-    say(world, "", MSG_engine_sight, &in);
+    say(world, "", MSG_engine_load, &in);
 }
 
 void world_second(struct world *world)
 {
     const uint64_t engines = world->fleet->engines;
-    for (uint64_t n = 0; n < engines && n < SIGHTS_A_SECOND; n++)
-        tell_sight(world, world->next_sight++ % engines);
+    for (uint64_t n = 0; n < engines && n < LOAD_REPORTS_A_SECOND; n++)
+        tell_load(world, world->next_load++ % engines);
     if (world->seq > world->acked) {
         struct msg_stream_ack in = {.stream = slice_from_str("s"), .seq = world->seq};
         say(world, "trainer", MSG_stream_ack, &in);

@@ -47,7 +47,7 @@ struct server {
     uint32_t calls, first_waiting, last_waiting;
     struct prefix_cache cache;
     uint64_t runs, tokens; /* as workers see them */
-    bool changed;          /* since the last sight */
+    bool changed;          /* since the last load report */
 };
 
 /* Sums over runs that ended. */
@@ -81,7 +81,7 @@ struct world {
     struct group *groups;
     double *ran_s; /* of each rollout: when its run ended */
     struct server *servers;
-    uint64_t submitted, ended, seq, acked, next_sight; /* submitted: groups */
+    uint64_t submitted, ended, seq, acked, next_load; /* submitted: groups */
     bool measures;
     struct level held[STAGE_COUNT], sampling; /* sampling: calls */
     double sampled;                           /* tokens, by all servers */
@@ -102,7 +102,7 @@ void world_submit(struct world *world);
 void world_end_job(struct world *world, uint32_t job);
 /* Does what the core wants done now. */
 void world_settle(struct world *world);
-/* What happens once a second: sights, the trainer's acknowledgement, the core's own clock. */
+/* What happens once a second: load reports, the trainer's acknowledgement, the core's own clock. */
 void world_second(struct world *world);
 
 /* ---- the engines (calls.c) ---------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 #include "common/base/sanitize.h"
 #include "common/base/url.h"
 
-enum { PROBE_MS = 2000, LOOK_MS = 500, LOOK_WAIT_MS = 8000, LOOK_WAIT_STEP_MS = 50 };
+enum { PROBE_MS = 2000, LOOK_MS = 500, PROBE_WAIT_MS = 8000, PROBE_WAIT_STEP_MS = 50 };
 
 struct engine_options {
     uint64_t runs_max, patience_ms;
@@ -61,12 +61,12 @@ static enum verdict judge(const json_t *status, const char *base)
     return VERDICT_GOOD; /* removed meanwhile, or one of very many */
 }
 
-/* Until a run worker has looked at it, or for a while. */
-static int await_look(struct sluice_client *client, const char *base)
+/* Until a run worker has probed it, or for a while. */
+static int await_probe(struct sluice_client *client, const char *base)
 {
     int64_t start_ms = clock_ms();
     enum verdict verdict = VERDICT_WAIT;
-    while (verdict == VERDICT_WAIT && clock_ms() - start_ms < LOOK_WAIT_MS) {
+    while (verdict == VERDICT_WAIT && clock_ms() - start_ms < PROBE_WAIT_MS) {
         const char *text;
         int failed = sluice_status(client, &text);
         if (failed)
@@ -75,10 +75,10 @@ static int await_look(struct sluice_client *client, const char *base)
         verdict = judge(status, base);
         json_decref(status);
         if (verdict == VERDICT_WAIT)
-            nanosleep(&(struct timespec){0, LOOK_WAIT_STEP_MS * 1000000}, NULL);
+            nanosleep(&(struct timespec){0, PROBE_WAIT_STEP_MS * 1000000}, NULL);
     }
     if (verdict == VERDICT_WAIT)
-        cli_say("warning: no run worker has looked at it yet; `sluice engine list` will say what came of it");
+        cli_say("warning: no run worker has probed it yet; `sluice engine list` will say what came of it");
     return verdict == VERDICT_OTHER ? EXITS_FAILED : EXITS_OK;
 }
 
@@ -99,7 +99,7 @@ static int add_engine(struct sluice_client *client, const char *url,
         cli_say("warning: from here it does not answer: %s", fail.text);
         return EXITS_OK;
     }
-    return await_look(client, parts.base);
+    return await_probe(client, parts.base);
 }
 
 static int remove_engine(struct sluice_client *client, const char *url,
@@ -250,7 +250,7 @@ const struct command command_engine = {
            "stays there. Registering one twice is registering it once, and takes back one that drains. One\n"
            "that is drained or removed gets no more rollouts, and one that does not answer none until it does\n"
            "('list' says silent, and why). The engines of one policy serve one tokenizer and one chat template: 'add'\n"
-           "waits for a run worker's first look, and exits 1 if this one serves others ('list' says other). 'check' needs no broker: it tries a live server\n"
+           "waits for a run worker's first probe, and exits 1 if this one serves others ('list' says other). 'check' needs no broker: it tries a live server\n"
            "against all that is wanted of one (docs/engines.md), and exits 0 if all is well, 1 if a check\n"
            "failed, 2 if nobody is there or what it samples could not be recorded exactly.\n",
     .line.example = "sluice engine check http://gpu1:8000\n"

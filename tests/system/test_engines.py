@@ -1,4 +1,4 @@
-"""Engines that nobody calls are looked at: what dies idle, comes back, or says that its cache is full."""
+"""Engines that nobody calls are probed: what dies idle, comes back, or says that its cache is full."""
 import os
 import tempfile
 import unittest
@@ -203,7 +203,7 @@ class Engines(Case):
         fill(0.1)
         self.assertEqual(client.cancel(stream="s"), 16)
 
-    def move(self, **other):
+    def migrate(self, **other):
         """Six rollouts of many turns on an engine that is overloaded; then another one comes."""
         path, fill = self.gauge(1)
         blocks = ["```bash\necho turn >>turns\n```\n"] * TURNS + ["```bash\necho COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT\n```\n"]
@@ -223,28 +223,28 @@ class Engines(Case):
         return fleet, full.url, empty.url, self.read(client, "s", 6, 120)
 
     def test_rollouts_leave_an_overloaded_engine_between_two_turns_and_go_on_id_for_id(self):
-        fleet, full, empty, seen = self.move()
+        fleet, full, empty, seen = self.migrate()
         self.assert_all(seen)
-        moved = 0
+        migrated = 0
         for t in seen:
             trace, = t.traces  # the same ids go on
             turns = [turn for turn in trace.turns if turn.role == "assistant"]
             self.assertEqual(len(turns), TURNS + 1)
             engines = [turn.engine for turn in turns]
             self.assertEqual(sorted(engines, key=[full, empty].index), engines, "to and fro")
-            moved += empty in engines
+            migrated += empty in engines
             self.assertEqual(t.engine, engines[-1])
             for turn in turns:
                 self.assertEqual(turn.prompt_tokens, turn.offset)
-        self.assertGreater(moved, 0)
-        self.assertEqual(fleet.status()["counters"]["moved"], moved)
+        self.assertGreater(migrated, 0)
+        self.assertEqual(fleet.status()["counters"]["migrated"], migrated)
         self.assertEqual(fleet.status()["counters"]["infra"], 0)
 
     def test_a_rollout_stays_where_it_is_when_the_other_engine_serves_something_else(self):
-        fleet, full, _, seen = self.move(model="other.gguf")
+        fleet, full, _, seen = self.migrate(model="other.gguf")
         self.assert_all(seen)
         self.assertEqual({turn.engine for t in seen for turn in t.traces[0].turns if turn.role == "assistant"}, {full})
-        self.assertEqual(fleet.status()["counters"]["moved"], 0)
+        self.assertEqual(fleet.status()["counters"]["migrated"], 0)
 
 
 if __name__ == "__main__":

@@ -11,14 +11,14 @@
 #include "workers/engines/engine.h"
 #include "workers/sandbox/sandbox.h"
 
-struct engine_move;
+struct engine_migration;
 struct search;
 
 struct agent_run {
     const struct task *task;
     uint64_t sample;
     struct engine *engine;   /* NULL for agents that need none; may be another from turn to turn */
-    struct engine_move *move; /* asks for that; NULL: nobody does */
+    struct engine_migration *migration; /* asks for that; NULL: nobody does */
     struct sandbox *sandbox; /* NULL for agents without tools */
     struct search *search;   /* the worker's web search; NULL: it has none */
     struct record *record;   /* filled in; also when it fails */

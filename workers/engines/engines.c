@@ -11,8 +11,8 @@ struct engines {
     struct http *http;
     const struct tokenizers *tokenizers;
     struct engine *first;
-    void (*looked)(void *arg);
-    void *looked_arg;
+    void (*probed)(void *arg);
+    void *probed_arg;
 };
 
 struct engines *engines_create(struct http *http)
@@ -65,8 +65,8 @@ static struct engine *engine_create(const struct engines *engines, const char *u
     engine->tokenizers = engines->tokenizers;
     TAILQ_INIT(&engine->busy);
     TAILQ_INIT(&engine->idle);
-    engine->looked = engines->looked;
-    engine->looked_arg = engines->looked_arg;
+    engine->probed = engines->probed;
+    engine->probed_arg = engines->probed_arg;
     engine->url = strndup(url, len);
     if (!engine->url)
         free(take_ptr(&engine));
@@ -103,23 +103,23 @@ struct engine *engines_get_given(struct engines *engines, const char *text, stru
     return NULL;
 }
 
-void engines_on_look(struct engines *engines, void (*ended)(void *arg), void *arg)
+void engines_on_probe(struct engines *engines, void (*ended)(void *arg), void *arg)
 {
-    engines->looked = ended;
-    engines->looked_arg = arg;
+    engines->probed = ended;
+    engines->probed_arg = arg;
 }
 
-void engines_stop_looks(struct engines *engines)
+void engines_stop_probes(struct engines *engines)
 {
     for (struct engine *engine = engines->first; engine; engine = engine->next)
-        if (engine->look.fiber)
-            fiber_cancel(engine->look.fiber);
+        if (engine->probe.fiber)
+            fiber_cancel(engine->probe.fiber);
 }
 
-bool engines_are_looking(const struct engines *engines)
+bool engines_are_probing(const struct engines *engines)
 {
     for (const struct engine *engine = engines->first; engine; engine = engine->next)
-        if (engine->look.fiber)
+        if (engine->probe.fiber)
             return true;
     return false;
 }
@@ -175,7 +175,7 @@ void engines_tell_done(struct engine *engine)
     engine->told = engine->use;
     memcpy(engine->told_identity, engine->info.identity, sizeof(engine->told_identity));
     engine->is_told = true;
-    engine->look.is_new = false;
+    engine->probe.is_new = false;
 }
 
 void engines_tell_again(struct engines *engines)

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 struct engine;
-struct engine_look;
+struct engine_probe;
 struct engines;
 
 struct engine_use {
@@ -31,11 +31,11 @@ struct engine_news {
     struct engine_use use;
     const char *tokenizer_digest, *template_digest; /* of what it serves; the second "": not known yet */
     bool is_other; /* than was told last */
-    const struct engine_look *look; /* NULL: none that is new (looking.h) */
+    const struct engine_probe *probe; /* NULL: none that is new (health.h) */
 };
 
 /*
- * The next engine that was looked at, or whose use or identity is another than was told. It counts as told once
+ * The next engine that was probed, or whose use or identity is another than was told. It counts as told once
  * engines_tell_done is called, before the next call. False: there is none.
  */
 bool engines_tell_next(const struct engines *engines, struct engine_news *ret);

@@ -20,7 +20,7 @@
 #include "schemas/messages/message.h"
 #include "schemas/task/task.h"
 #include "workers/engines/engine.h"
-#include "workers/engines/moving.h"
+#include "workers/engines/migration.h"
 #include "workers/images/images.h"
 #include "workers/layers/layer.h"
 #include "workers/network/grants.h"
@@ -62,7 +62,7 @@ struct job {
     struct buffer bytes;
     struct task *task;
     struct job_result result;
-    struct engine_move move;          /* run */
+    struct engine_migration migration;         /* run */
     int64_t prepared_by_ms, limit_ms; /* the stage's clock */
 };
 

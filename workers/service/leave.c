@@ -9,7 +9,7 @@
 
 #include "common/base/log.h"
 #include "common/base/text.h"
-#include "workers/engines/looking.h"
+#include "workers/engines/health.h"
 #include "workers/service/worker_inside.h"
 
 enum {
@@ -21,8 +21,8 @@ void worker_stop_when_idle(struct worker *worker)
 {
     if (worker->state != WORKER_WORKING && worker->running.live_count == 0 &&
         worker->running.leaving_count == 0 && worker->outbox.count == 0) {
-        engines_stop_looks(worker->context.engines); /* the last of them comes here again */
-        if (!engines_are_looking(worker->context.engines))
+        engines_stop_probes(worker->context.engines); /* the last of them comes here again */
+        if (!engines_are_probing(worker->context.engines))
             loop_stop(worker->context.loop);
     }
 }

@@ -16,7 +16,7 @@ static void handle_hello(struct worker *worker, const struct msg_lane_hello *hel
         worker->beat_wanted = true;
     }
     engines_tell_again(worker->context.engines);
-    worker_tell_moves_again(worker);
+    worker_report_migrations_again(worker);
     outbox_resend_all(&worker->outbox);
 }
 
@@ -76,11 +76,11 @@ static void handle_cancel(struct worker *worker, const struct msg_job_cancel *ca
     worker_stop_when_idle(worker);
 }
 
-static void handle_move(struct worker *worker, const struct msg_job_move *move)
+static void handle_migrate(struct worker *worker, const struct msg_job_migrate *migrate)
 {
-    struct running_job *known = running_find(&worker->running, move->job);
-    if (known && known->token == move->token)
-        known->job.move.to = find_engine(worker, move->engine);
+    struct running_job *known = running_find(&worker->running, migrate->job);
+    if (known && known->token == migrate->token)
+        known->job.migration.to = find_engine(worker, migrate->engine);
 }
 
 static void handle_ack(struct worker *worker, const struct msg_result_ack *ack)
@@ -111,18 +111,18 @@ static void handle_engine(struct worker *worker, const struct msg_lane_engine *t
     worker->beat_wanted = true;
 }
 
-static void handle_look(struct worker *worker, const struct msg_lane_look *look)
+static void handle_probe(struct worker *worker, const struct msg_engine_probe *probe)
 {
-    struct engine *engine = find_engine(worker, look->url);
+    struct engine *engine = find_engine(worker, probe->url);
     if (engine)
-        engine_look(engine); /* if not, another worker is asked in its time */
+        engine_probe(engine); /* if not, another worker is asked in its time */
 }
 
 static bool is_for_lane(enum message_id id)
 {
-    return id == MSG_lane_hello || id == MSG_lane_engine || id == MSG_lane_look ||
+    return id == MSG_lane_hello || id == MSG_lane_engine || id == MSG_engine_probe ||
            id == MSG_lane_drain || id == MSG_job_start || id == MSG_job_cancel ||
-           id == MSG_job_move || id == MSG_result_ack;
+           id == MSG_job_migrate || id == MSG_result_ack;
 }
 
 bool worker_obey(struct worker *worker, struct slice bytes, struct refusal *no)
@@ -140,16 +140,16 @@ bool worker_obey(struct worker *worker, struct slice bytes, struct refusal *no)
         handle_hello(worker, &message.lane_hello);
     else if (id == MSG_lane_engine)
         handle_engine(worker, &message.lane_engine);
-    else if (id == MSG_lane_look)
-        handle_look(worker, &message.lane_look);
+    else if (id == MSG_engine_probe)
+        handle_probe(worker, &message.engine_probe);
     else if (id == MSG_lane_drain)
         handle_drain(worker, &message.lane_drain);
     else if (id == MSG_job_start)
         handle_start(worker, &message.job_start, bytes);
     else if (id == MSG_job_cancel)
         handle_cancel(worker, &message.job_cancel);
-    else if (id == MSG_job_move)
-        handle_move(worker, &message.job_move);
+    else if (id == MSG_job_migrate)
+        handle_migrate(worker, &message.job_migrate);
     else
         handle_ack(worker, &message.result_ack);
     return true;

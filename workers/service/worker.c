@@ -89,8 +89,8 @@ static void send_wanted_beat(struct worker *worker)
     AUTO_BUFFER bytes = {0};
     if (!worker->beat_wanted || !lane_can_send(&worker->lane))
         return;
-    worker_send_sights(worker);
-    worker_send_moves(worker);
+    worker_send_loads(worker);
+    worker_send_migrations(worker);
     if (lane_can_send(&worker->lane) && beat_encode(worker, &bytes))
         worker->beat_wanted = !lane_send_copy(&worker->lane, buffer_peek(&bytes));
 }
@@ -178,7 +178,7 @@ static void job_ended(void *arg, struct running_job *ended)
               outcome_wire(ended->job.result.outcome), (unsigned long long)ms,
               ended->is_cancelled ? " cancelled=1" : "");
     if (!ended->is_cancelled)
-        worker_tell_move(worker, ended); /* before the result, which is then of the right engine */
+        worker_report_migration(worker, ended); /* before the result, which is then of the right engine */
     if (!ended->is_cancelled &&
         (!result_encode(&ended->job, worker->id, ended->token, ms, &bytes) ||
          !outbox_push(&worker->outbox, job, ended->token, &bytes)))
@@ -239,7 +239,7 @@ static int watch_cache(struct worker *worker, struct fail *fail)
 }
 
 /* What an engine serves is told soon, as rollouts may wait for it. */
-static void look_ended(void *arg)
+static void probe_ended(void *arg)
 {
     struct worker *worker = arg;
     struct engine_news news;
@@ -252,7 +252,7 @@ static int make_context(struct worker *worker, struct fail *fail)
     struct job_context *context = &worker->context;
     if (watch_cache(worker, fail) < 0)
         return fail->code;
-    struct http_limits limits = {.connections_max = (long)worker->plan.given.slots + 1, /* and a look */
+    struct http_limits limits = {.connections_max = (long)worker->plan.given.slots + 1, /* and a probe */
                                  .connect_ms = HTTP_CONNECT_MS,
                                  .silence_ms = HTTP_SILENCE_MS};
     if (limits.connections_max < CONNECTIONS_MIN)
@@ -274,7 +274,7 @@ static int make_context(struct worker *worker, struct fail *fail)
         return fail->code;
     context->engines = engines_create(context->http);
     if (context->engines)
-        engines_on_look(context->engines, look_ended, worker);
+        engines_on_probe(context->engines, probe_ended, worker);
     if (context->engines)
         engines_set_tokenizers(context->engines, &worker->plan.tokenizers);
     context->images = images_create(context->loop, worker->plan.cache, worker->plan.given.images_max_bytes,

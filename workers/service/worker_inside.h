@@ -44,12 +44,12 @@ struct worker {
 bool worker_obey(struct worker *worker, struct slice bytes, struct refusal *no);
 
 /* Tells the broker what the jobs hold on engines, where that is new. */
-void worker_send_sights(struct worker *worker);
-/* And which engine a job went to that was told to move. */
-void worker_send_moves(struct worker *worker);
-/* That one's, if it is not told yet; those of all that moved, before the next beat: to a broker that forgot. */
-void worker_tell_move(struct worker *worker, struct running_job *job);
-void worker_tell_moves_again(struct worker *worker);
+void worker_send_loads(struct worker *worker);
+/* And which engine a job went to that was told to migrate. */
+void worker_send_migrations(struct worker *worker);
+/* That one's, if it is not told yet; those of all that migrated, before the next beat: to a broker that forgot. */
+void worker_report_migration(struct worker *worker, struct running_job *job);
+void worker_report_migrations_again(struct worker *worker);
 
 /* Blocks SIGTERM, SIGINT and SIGCHLD (before any thread is made) and watches them. */
 int worker_take_signals(struct worker *worker, struct fail *fail);

@@ -223,7 +223,7 @@ static void run_agent(struct job *job, const struct agent *agent, struct engine 
     struct agent_run run = {.task = job->task,
                             .sample = job->start.sample,
                             .engine = engine,
-                            .move = &job->move,
+                            .migration = &job->migration,
                             .sandbox = stage->sandbox,
                             .search = job->context->search,
                             .record = &record};

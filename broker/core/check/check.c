@@ -218,9 +218,9 @@ static verdict check_engines(const struct core *core)
     }
     if (count != core->engine_count || registered != core->engines_registered)
         return "the count of engines is wrong";
-    verdict bad = sights_check(core);
+    verdict bad = load_check(core);
     if (!bad)
-        bad = looks_check(core);
+        bad = probes_check(core);
     if (!bad)
         bad = policies_check(core);
     return bad ? bad : policy_check(core);

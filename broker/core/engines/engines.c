@@ -32,7 +32,7 @@ static void set_registered(struct core *core, struct engine *engine, bool regist
     if (!registered)
         engine_set_policy(core, engine, NULL);
     policy_reset(core, engine);
-    looks_refresh(core, engine);
+    probes_refresh(core, engine);
 }
 
 struct engine *engine_intern(struct core *core, struct slice url)
@@ -75,7 +75,7 @@ static void forget_unused(struct core *core, struct engine *engine)
     if (engine->registered || engine->refs)
         return;
     breaker_reset(core, &engine->breaker);
-    sights_forget_engine(core, engine);
+    load_forget_engine(core, engine);
     list_remove(&engine->link);
     core->engine_count--;
     free(engine);

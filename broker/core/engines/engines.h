@@ -3,7 +3,7 @@
  * a rollout is placed on.
  *
  * An engine is known while it is registered or a rollout names it. A run worker says of each engine
- * what its own rollouts hold there (engine.sight); the sums over all workers are what placing goes by.
+ * what its own rollouts hold there (engine.load); the sums over all workers are what placing goes by.
  */
 #ifndef SLUICE_BROKER_CORE_ENGINES_ENGINES_H
 #define SLUICE_BROKER_CORE_ENGINES_ENGINES_H
@@ -26,22 +26,22 @@ enum {
     ROOM_GOAL_PERMILLE = 700, /* ... so much would be used */
     ROOM_PERIOD_MS = 5000,    /* between two changes */
     OVERLOAD_PERMILLE = 950,  /* of its cache in use, and ... */
-    OVERLOAD_PERCENT = 50,    /* ... so much above the mean load: rollouts move away */
-    LOOKS_SILENT = 2,         /* looks in a row without an answer, and an engine is silent */
-    LOOKS_A_BEAT = 64         /* that a worker is asked for at a time */
+    OVERLOAD_PERCENT = 50,    /* ... so much above the mean load: rollouts migrate */
+    PROBES_SILENT = 2,         /* probes in a row without an answer, and an engine is silent */
+    PROBES_A_BEAT = 64         /* that a worker is asked for at a time */
 };
 
 /* What one worker's rollouts hold on an engine. */
-struct sight {
+struct load_report {
     struct engine *engine;
     uint64_t runs, tokens, calls;
 };
 
 enum { VERSION_MAX = 30, CALLS_MAX = 16, ERROR_MAX = 256, PAUSE_MAX_MS = 3600000 }; /* as in messages.def */
 
-/* What run workers find who ask it how it is (core/engines/looks.c). */
-struct look {
-    struct heap_node timer; /* in core->looks while it is looked at: when the next is due */
+/* What run workers find who ask it how it is (core/engines/health.c). */
+struct probe {
+    struct heap_node timer; /* in core->probes while it is probed: when the next is due */
     uint32_t unanswered;    /* in a row */
     char error[ERROR_MAX + 1]; /* of the last of them */
 };
@@ -70,13 +70,13 @@ struct engine {
     uint64_t refs;     /* rollouts that name it */
     uint64_t blamer;   /* the rollout of its last fault, 0 before the first */
     uint64_t assigned; /* runs placed there since the start */
-    struct sight seen; /* by all workers together */
+    struct load_report seen; /* by all workers together */
     uint32_t runs_max; /* as its admin set it; 0: no limit */
     uint32_t room;     /* what its cache has room for, as far as is known; 0: no limit */
     int64_t room_ms;   /* when that was changed last */
     uint32_t cache_permille; /* of its cache in use, as it said last, ... */
     bool has_cache;          /* ... if it did */
-    struct look look;
+    struct probe probe;
     int64_t overloaded_since_ms; /* 0: it is not */
     char version[VERSION_MAX + 1]; /* of the policy it serves; "": nobody said */
     uint64_t version_number;       /* its place among all there were; 0: nobody said */
@@ -87,7 +87,7 @@ struct engine {
     struct policy *policy;    /* registered: never NULL */
     struct identity identity; /* as a worker told it last */
     bool is_other; /* than its policy's */
-    bool was_met;  /* it has answered a look */
+    bool was_met;  /* it has answered a probe */
     struct breaker breaker;
     char credentials[URL_MAX + 1]; /* for run workers alone; never shown. "": none */
     uint32_t url_len;
@@ -132,7 +132,7 @@ void policy_take_group(struct core *core, struct group_work *work);
 void policy_restore_group(struct group_work *work);
 void policies_restored(struct core *core);
 struct identity identity_of(struct slice tokenizer, struct slice template);
-/* It is to be looked at before any run goes there. */
+/* It is to be probed before any run goes there. */
 bool engine_is_unmet(const struct core *core, const struct engine *engine);
 /* A worker says what the engine serves. */
 void engine_identify(struct core *core, struct engine *engine, struct slice tokenizer, struct slice template);
@@ -177,31 +177,31 @@ uint64_t placing_typical(const struct core *core);
 /* Tokens of its rollouts' contexts; those that no worker has told of yet are typical. */
 uint64_t placing_load(const struct engine *engine, uint64_t typical);
 
-/* ---- moving (core/engines/moving.c) --------------------------------------------------------- */
+/* ---- migration (core/engines/migration.c) --------------------------------------------------------- */
 
-/* The engine has said how full its cache is: a rollout may have to move. */
-void moving_judge(struct core *core, struct engine *engine);
+/* The engine has said how full its cache is: a rollout may have to migrate. */
+void migration_judge(struct core *core, struct engine *engine);
 
-/* ---- looks (core/engines/looks.c) ----------------------------------------------------------- */
+/* ---- health probes (core/engines/health.c) ----------------------------------------------------------- */
 
-/* Whether its looks go unanswered. */
+/* Whether its probes go unanswered. */
 bool engine_is_silent(const struct engine *engine);
-/* Begins or ends looking at it, as it is registered and paused now. */
-void looks_refresh(struct core *core, struct engine *engine);
+/* Begins or ends probing it, as it is registered and paused now. */
+void probes_refresh(struct core *core, struct engine *engine);
 /* The worker, which has just beaten, is asked for what is due. */
-void looks_ask(struct core *core, const struct worker *worker);
-/* What a sight says of a look, if it does. */
-void looks_take(struct core *core, struct engine *engine, const struct msg_engine_sight *in);
+void probes_ask(struct core *core, const struct worker *worker);
+/* What a load report says of a probe, if it does. */
+void probes_take(struct core *core, struct engine *engine, const struct msg_engine_load *in);
 /* For core_check: NULL, or what is broken. */
-const char *looks_check(const struct core *core);
+const char *probes_check(const struct core *core);
 
-/* ---- what workers see (core/engines/sights.c) ------------------------------------------------ */
+/* ---- what workers see (core/engines/load.c) ------------------------------------------------ */
 
 /* The worker is gone, with all that it saw. */
-void sights_forget_worker(struct worker *worker);
+void load_forget_worker(struct worker *worker);
 /* The engine is about to be forgotten. */
-void sights_forget_engine(struct core *core, const struct engine *engine);
+void load_forget_engine(struct core *core, const struct engine *engine);
 /* For core_check: NULL, or what is broken. */
-const char *sights_check(const struct core *core);
+const char *load_check(const struct core *core);
 
 #endif

@@ -41,7 +41,7 @@ uint64_t placing_typical(const struct core *core)
 
 uint64_t placing_load(const struct engine *engine, uint64_t typical)
 {
-    const struct sight *seen = &engine->seen;
+    const struct load_report *seen = &engine->seen;
     if (engine->live >= seen->runs)
         return seen->tokens + (engine->live - seen->runs) * typical;
     return (uint64_t)((double)seen->tokens * (double)engine->live / (double)seen->runs);

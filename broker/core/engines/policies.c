@@ -2,7 +2,7 @@
  * Policies by name. The engines of one policy serve one tokenizer and one chat template, so that what its groups
  * are made of can be compared and trained on together. A policy is known while an engine or a live group is of it.
  *
- * What an engine serves run workers tell (engine.sight, job.result), as two digests: its identity. The first one
+ * What an engine serves run workers tell (engine.load, job.result), as two digests: its identity. The first one
  * told is the policy's; an engine that tells another gets no runs, and those that are there begin again elsewhere.
  * A policy takes another identity once nothing holds it to the one it has: no other engine of it serves that, and no
  * live group of it has a run that was recorded with it (such a group is bound). So a bound group's identity is its policy's.
@@ -162,7 +162,7 @@ void policies_restored(struct core *core)
 bool engine_is_unmet(const struct core *core, const struct engine *engine)
 {
     return engine->policy && is_known(&engine->policy->identity) && !is_known(&engine->identity) &&
-           !engine->was_met && core->settings.look_ms;
+           !engine->was_met && core->settings.engine_probe_ms;
 }
 
 /* What runs there begins again on another engine, and has used up nothing. */

@@ -58,7 +58,7 @@ static void set_paused(struct core *core, struct engine *engine, struct slice ca
 {
     core->paused_count += (size_t)(calls.len > 0) - (size_t)engine_is_paused(engine);
     snprintf(engine->calls, sizeof(engine->calls), "%.*s", SLICE_ARG(calls));
-    looks_refresh(core, engine);
+    probes_refresh(core, engine);
 }
 
 /* The time of the pause does not count against the deadlines of what runs there. */

@@ -170,7 +170,7 @@ void job_lease(struct core *core, struct job *job, struct worker *worker, uint64
     enter(core, job, PLACE_LEASED, false);
     set_timer(core, job, core->now_ms + limit_ms + core->settings.deadline_grace_ms);
     if (rollout) {
-        rollout->was_told_to_move = false;
+        rollout->was_told_to_migrate = false;
         job_give_pause(core, job); /* adopted in it */
     }
     core->leased[job->stage]++;

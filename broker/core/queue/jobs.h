@@ -68,7 +68,7 @@ struct rollout {
     uint8_t run_outcome;
     bool avoids_engine : 1;    /* its last run there was an infra outcome */
     bool is_run_again : 1;     /* what its first run left had gone from the store */
-    bool was_told_to_move : 1; /* in the run that is leased */
+    bool was_told_to_migrate : 1; /* in the run that is leased */
     bool ended : 1;
 };
 

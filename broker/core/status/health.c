@@ -177,7 +177,7 @@ static void advise_silence(const struct core *core, json_t *advice)
     size_t silent = count_engines(core, is_silent, &first);
     if (silent)
         say(advice, "%zu of %zu engines do not answer, and no rollout goes there until they do: %.200s",
-            silent, core->engines_registered, first->look.error);
+            silent, core->engines_registered, first->probe.error);
 }
 
 static void advise_others(const struct core *core, json_t *advice)

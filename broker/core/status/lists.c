@@ -126,7 +126,7 @@ static json_t *describe_engine(const struct core *core, const struct engine *eng
     if (engine->is_other)
         json_object_set_new(part, "error", status_text(engine_difference(&(struct core_text){0}, engine)));
     else if (engine_is_silent(engine))
-        json_object_set_new(part, "error", status_text(slice_from_str(engine->look.error)));
+        json_object_set_new(part, "error", status_text(slice_from_str(engine->probe.error)));
     if (engine_is_paused(engine))
         json_object_set_new(part, "resume_in_ms", json_integer(engine->resume_ms - core->now_ms));
     return part;

@@ -52,7 +52,7 @@ static uint64_t cancels_max(uint64_t slots)
 static uint64_t lane_limit(uint64_t slots)
 {
     enum { BEATS = 16, PER_SLOT = 4, RESULTS = 4096, HELLO_AND_DRAIN = 2 };
-    uint64_t per_beat = 2 * cancels_max(slots) + ENGINES_MAX + LOOKS_A_BEAT + HELLO_AND_DRAIN;
+    uint64_t per_beat = 2 * cancels_max(slots) + ENGINES_MAX + PROBES_A_BEAT + HELLO_AND_DRAIN;
     return BEATS * per_beat + PER_SLOT * slots + RESULTS;
 }
 
@@ -151,7 +151,7 @@ void worker_destroy(struct core *core, struct worker *worker)
     free(worker->sandbox_why);
     free(worker->kernel);
     free(worker->node_error);
-    sights_forget_worker(worker);
+    load_forget_worker(worker);
     free(worker);
 }
 
@@ -395,7 +395,7 @@ void handle_worker_beat(struct core *core, const struct call *call)
     }
     worker->heard = in->has_engines && in->engines <= core->engine_states ? in->engines : 0;
     policy_tell(core, worker, worker->heard);
-    looks_ask(core, worker);
+    probes_ask(core, worker);
     reconcile(core, worker, in);
     worker_refresh(core, worker);
 }

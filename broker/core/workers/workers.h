@@ -104,8 +104,8 @@ struct worker {
     int64_t beat_ms, progress_ms; /* last beat; last beat with progress */
     uint64_t progress;
     struct drain drain;
-    struct sight *sights;  /* run: what it sees of engines ... */
-    size_t sight_count, sight_capacity; /* ... one each */
+    struct load_report *loads;  /* run: what it sees of engines ... */
+    size_t load_count, load_capacity; /* ... one each */
     uint64_t heard;        /* run: the newest lane.engine it has taken */
     uint32_t counted;      /* its slots in core->slots */
     bool draining, stalled;

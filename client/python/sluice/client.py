@@ -250,7 +250,7 @@ class Client:
 
         runs_max: at most so many rollouts there at a time; 0: no limit; None: that, or what it was.
         policy: whose engine it is, a name; None: the usual one's, "default", or what it was. Whether it serves what its
-        policy's other engines do is known once a run worker has looked at it: `state` of engines(), "other" if not.
+        policy's other engines do is known once a run worker has probed it: `state` of engines(), "other" if not.
         """
         self._call("engine.add", url=url, runs_max=runs_max, policy=policy)
 

@@ -115,14 +115,14 @@ static inline void take_job(struct model *model, struct sim_worker *worker,
 }
 
 /* It goes, or stays where it is. */
-static inline void move_held(struct model *model, struct sim_worker *worker,
-                             const struct msg_job_move *in)
+static inline void migrate_held(struct model *model, struct sim_worker *worker,
+                             const struct msg_job_migrate *in)
 {
     for (size_t i = 0; i < worker->count; i++) {
         struct held *held = &worker->held[i];
         if (!slice_is(in->job, held->job) || in->token != held->token)
             continue;
-        held->is_moved = true;
+        held->is_migrated = true;
         int to = digit_of(in->engine);
         held->engine = roll(model, 3) && model->serves[to] == held->serves ? to : held->engine;
     }
@@ -152,11 +152,11 @@ static inline void hear(struct model *model, struct sim_worker *worker, struct s
         worker->draining = worker->told = true;
     } else if (id == MSG_lane_engine) {
         worker->heard = in.lane_engine.state > worker->heard ? in.lane_engine.state : worker->heard;
-    } else if (id == MSG_job_move) {
-        move_held(model, worker, &in.job_move);
-    } else if (id == MSG_lane_look) {
-        worker->looks_at = (unsigned)digit_of(in.lane_look.url);
-        worker->is_looking = true;
+    } else if (id == MSG_job_migrate) {
+        migrate_held(model, worker, &in.job_migrate);
+    } else if (id == MSG_engine_probe) {
+        worker->probes = (unsigned)digit_of(in.engine_probe.url);
+        worker->is_probed = true;
     } else {
         assert_int_equal(id, MSG_lane_hello);
         hear_hello(model, worker, in.lane_hello.epoch);
@@ -213,16 +213,16 @@ static inline void send_beat(struct model *model, struct sim_worker *worker)
 }
 
 /* What it holds on the engines, or what it says that it does. */
-static inline void send_sight(struct model *model, struct sim_worker *worker)
+static inline void send_load(struct model *model, struct sim_worker *worker)
 {
     char url[16];
     uint64_t runs = 0;
     bool knows = model->calm || roll(model, 16) == 0;
-    unsigned engine = worker->is_looking ? worker->looks_at : roll(model, ENGINES);
+    unsigned engine = worker->is_probed ? worker->probes : roll(model, ENGINES);
     for (size_t i = 0; i < worker->count; i++)
         runs += worker->held[i].engine == (int)engine;
     snprintf(url, sizeof(url), "http://e%u", engine);
-    struct msg_engine_sight in = {.worker = slice_from_str(worker->id),
+    struct msg_engine_load in = {.worker = slice_from_str(worker->id),
                                   .url = slice_from_str(url),
                                   .runs = runs,
                                   .tokens = runs * roll(model, 20000),
@@ -234,12 +234,12 @@ static inline void send_sight(struct model *model, struct sim_worker *worker)
                                   .has_template_digest = knows};
     if (knows)
         in.tokenizer_digest = in.template_digest = slice_of(&model->serves[engine], 1);
-    worker->is_looking = false;
+    worker->is_probed = false;
     core_handle(model->core, model->now_ms, wall_of(model), &(struct caller){.name = slice_from_str(key_of(worker->id))},
-                MSG_engine_sight, &in, NULL, 0);
+                MSG_engine_load, &in, NULL, 0);
 }
 
-static inline void send_moves(struct model *model, struct sim_worker *worker)
+static inline void send_migrations(struct model *model, struct sim_worker *worker)
 {
     for (size_t i = 0; i < worker->count; i++) {
         struct held *held = &worker->held[i];
@@ -247,18 +247,18 @@ static inline void send_moves(struct model *model, struct sim_worker *worker)
             held->is_moved = true;
             held->engine = (int)roll(model, ENGINES);
         }
-        if (!held->is_moved)
+        if (!held->is_migrated)
             continue;
-        model->moves++;
+        model->migrations++;
         char url[16];
         snprintf(url, sizeof(url), "http://e%d", held->engine);
-        struct msg_job_moved in = {.worker = slice_from_str(worker->id),
+        struct msg_job_migrated in = {.worker = slice_from_str(worker->id),
                                    .job = slice_from_str(held->job),
                                    .token = held->token,
                                    .engine = slice_from_str(url)};
-        held->is_moved = false;
+        held->is_migrated = false;
         core_handle(model->core, model->now_ms, wall_of(model), &(struct caller){.name = slice_from_str(key_of(worker->id))},
-                    MSG_job_moved, &in, NULL, 0);
+                    MSG_job_migrated, &in, NULL, 0);
     }
 }
 
@@ -276,8 +276,8 @@ static inline void work(struct model *model, struct sim_worker *worker)
     if (worker->told && !worker->count)
         worker->alive = false;
     else if (model->now_ms >= worker->beat_ms) {
-        send_sight(model, worker);
-        send_moves(model, worker);
+        send_load(model, worker);
+        send_migrations(model, worker);
         send_beat(model, worker);
     }
 }

@@ -30,7 +30,7 @@ struct held {
     int engine, image;   /* number, -1: none */
     unsigned mark;       /* run: what it will leave; eval: what it was given of a run */
     char serves;         /* run: what its engine served when it began, 'a' or 'b'; 0: none, or the worker is an old one */
-    bool is_moved;       /* the broker asked for it, and has not heard of it yet */
+    bool is_migrated;       /* the broker asked for it, and has not heard of it yet */
 };
 
 struct sim_worker {
@@ -43,8 +43,8 @@ struct sim_worker {
     struct held held[HELD_MAX];
     size_t count;
     uint64_t heard; /* the newest lane.engine */
-    bool is_looking; /* at an engine, as a lane.look said */
-    unsigned looks_at;
+    bool is_probed; /* at an engine, as a engine.probe said */
+    unsigned probes;
 };
 
 /* A result under way to the broker. */
@@ -120,7 +120,7 @@ struct model {
     int64_t bad_engine_ms[ENGINES], bad_image_ms[IMAGES]; /* until then they fail */
     int64_t skew_ms; /* of the wall clock */
     uint64_t ends, restarts, deaths, failures;
-    uint64_t foreign, drained, moves, mixed;
+    uint64_t foreign, drained, migrations, mixed;
     uint64_t again, crossed, forged; /* runs done again; results of one that came in the next; made-up ones */
     unsigned marks;
     char records[WIRE_MAX][12]; /* of the runs that ended in this cycle: effects borrow them */

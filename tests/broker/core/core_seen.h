@@ -118,12 +118,12 @@ static inline void world_read_lane(struct seen *seen, struct slice bytes)
         seen->token = in.lane_engine.state;
         seen->count = in.lane_engine.number;
         seen->ms = in.lane_engine.resume_ms;
-    } else if (seen->message == MSG_job_move) {
-        COPY(job, in.job_move.job);
-        COPY(engine, in.job_move.engine);
-        seen->token = in.job_move.token;
-    } else if (seen->message == MSG_lane_look) {
-        COPY(engine, in.lane_look.url);
+    } else if (seen->message == MSG_job_migrate) {
+        COPY(job, in.job_migrate.job);
+        COPY(engine, in.job_migrate.engine);
+        seen->token = in.job_migrate.token;
+    } else if (seen->message == MSG_engine_probe) {
+        COPY(engine, in.engine_probe.url);
     } else {
         assert_int_equal(seen->message, MSG_lane_hello);
         seen->count = in.lane_hello.epoch;

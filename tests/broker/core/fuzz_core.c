@@ -185,7 +185,7 @@ static void wait_until_due(struct world *world)
 static void (*const steps[])(struct world *) = {
     submit,        submit,        submit,        cancel,        get,
     fetch,         ack,           renew,         subscribe,     change_engine,
-    administer,    any_beat,      any_beat,      any_beat,      odd_beat,      any_sight,
+    administer,    any_beat,      any_beat,      any_beat,      odd_beat,      any_load,
     honest_answer, honest_answer, honest_answer, honest_answer, odd_answer,
     hurt,          wait_a_little, wait_a_little, jump,          wait_until_due, change_policy,
 };

@@ -148,25 +148,25 @@ static inline void any_beat(struct world *world)
 }
 
 /* That a rollout it has, or none, goes on on some engine, though nobody may have asked. */
-static inline void any_move(struct world *world)
+static inline void any_migration(struct world *world)
 {
     const struct crew *worker = &PICK(world, world->crew);
     const struct held *held = worker->count ? &worker->held[roll(world, worker->count)] : NULL;
-    struct msg_job_moved in = {.worker = slice_from_str(worker->id),
+    struct msg_job_migrated in = {.worker = slice_from_str(worker->id),
                                .job = slice_from_str(held ? held->job : "run:a/0"),
                                .token = held ? held->token : number(world),
                                .engine = slice_from_str(PICK(world, engines))};
-    say(world, &from_worker, MSG_job_moved, &in);
+    say(world, &from_worker, MSG_job_migrated, &in);
 }
 
 /* What a worker, of whatever stage, says of an engine. */
-static inline void any_sight(struct world *world)
+static inline void any_load(struct world *world)
 {
     if (roll(world, 4) == 0) {
-        any_move(world);
+        any_migration(world);
         return;
     }
-    struct msg_engine_sight in = {.worker = slice_from_str(PICK(world, world->crew).id),
+    struct msg_engine_load in = {.worker = slice_from_str(PICK(world, world->crew).id),
                                   .url = slice_from_str(PICK(world, engines)),
                                   .runs = number(world),
                                   .tokens = number(world),
@@ -177,7 +177,7 @@ static inline void any_sight(struct world *world)
     in.answers = in.has_answers && roll(world, 2);
     in.has_error = in.has_answers && !in.answers;
     in.error = in.has_error ? slice_from_str("no answer") : slice_of(NULL, 0);
-    say(world, &from_worker, MSG_engine_sight, &in);
+    say(world, &from_worker, MSG_engine_load, &in);
 }
 
 /* An evaluator's reward may count from here on. */

@@ -146,13 +146,13 @@ static inline void hear(struct crew *worker, const struct effect *effect)
         must(worker->stage == STAGE_RUN && in.lane_engine.has_calls == in.lane_engine.has_resume_ms);
         worker->heard = in.lane_engine.state;
         break;
-    case MSG_lane_look:
+    case MSG_engine_probe:
         must(worker->stage == STAGE_RUN);
         break;
     case MSG_lane_drain:
         worker->draining = true;
         break;
-    case MSG_job_move:
+    case MSG_job_migrate:
         must(worker->stage == STAGE_RUN);
         break;
     case MSG_job_cancel:

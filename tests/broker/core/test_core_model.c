@@ -392,7 +392,7 @@ static void live_through(unsigned seed, struct model *model)
     model->settings.breaker_faults = 3;
     model->settings.breaker_last_ms = 8000;
     model->settings.overload_ms = 1;
-    model->settings.look_ms = 1000;
+    model->settings.engine_probe_ms = 1000;
     model->settings.early_cancel_ms = 60000;
     model->settings.deadline_grace_ms = 2000;
     model->settings.retry_last_ms = 4000;
@@ -414,7 +414,7 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
     const char *only = getenv("CORE_MODEL_SEED");
     struct model *model = calloc(1, sizeof(*model));
     uint64_t ends = 0, restarts = 0, deaths = 0, failures = 0;
-    uint64_t foreign = 0, drained = 0, moves = 0, mixed = 0;
+    uint64_t foreign = 0, drained = 0, migrations = 0, mixed = 0;
     uint64_t again = 0, crossed = 0, forged = 0;
     uint64_t doomed = 0, overtime = 0, abandoned = 0, set_aside = 0;
     unsigned first = only ? (unsigned)atoi(only) : 1, last = only ? first : SEEDS;
@@ -426,7 +426,7 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
         failures += model->failures;
         foreign += model->foreign;
         drained += model->drained;
-        moves += model->moves;
+        migrations += model->migrations;
         again += model->again;
         crossed += model->crossed;
         forged += model->forged;
@@ -447,10 +447,10 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
     print_message("%llu runs done again, %llu rewards of a first run that came in the second, %llu forged results\n",
                   (unsigned long long)again, (unsigned long long)crossed, (unsigned long long)forged);
     assert_true(only || (again > 100 && crossed > 10 && forged > 1000));
-    print_message("%llu requests for what is another's, %llu drains, %llu moves, %llu results sampled with "
+    print_message("%llu requests for what is another's, %llu drains, %llu migrations, %llu results sampled with "
                   "another tokenizer\n", (unsigned long long)foreign, (unsigned long long)drained,
-                  (unsigned long long)moves, (unsigned long long)mixed);
-    assert_true(only || (foreign > 1000 && drained > 100 && moves > 100 && mixed > 40));
+                  (unsigned long long)migrations, (unsigned long long)mixed);
+    assert_true(only || (foreign > 1000 && drained > 100 && migrations > 100 && mixed > 40));
     assert_true(only || (ends > 10000 && restarts > 50 && deaths > 500));
     assert_true(only || (failures > 1000 && doomed > 100 && overtime > 100 && abandoned > 100 &&
                          set_aside > 100));

@@ -40,11 +40,11 @@ static const char *broker_host = "127.0.0.1";
 static struct heard heard;
 static bool has_heard;
 static unsigned heard_count; /* messages of all workers */
-static struct { /* the last engine.sight */
+static struct { /* the last engine.load */
     unsigned count;
     char url[257];
     uint64_t runs, tokens, calls;
-} sight;
+} load;
 static uint64_t next_token;
 
 static inline void forget_heard(void)
@@ -97,17 +97,17 @@ static inline void broker_choose_port(void)
     }
 }
 
-static inline void take_sight(struct slice bytes)
+static inline void take_load(struct slice bytes)
 {
-    struct msg_engine_sight in;
+    struct msg_engine_load in;
     struct refusal no = {0};
-    if (!message_decode(MSG_engine_sight, bytes, &in, &no))
-        fail_msg("a worker's sight is refused: %s %s", no.field, no.text);
-    sight.count++;
-    snprintf(sight.url, sizeof(sight.url), "%.*s", SLICE_ARG(in.url));
-    sight.runs = in.runs;
-    sight.tokens = in.tokens;
-    sight.calls = in.calls;
+    if (!message_decode(MSG_engine_load, bytes, &in, &no))
+        fail_msg("a worker's load report is refused: %s %s", no.field, no.text);
+    load.count++;
+    snprintf(load.url, sizeof(load.url), "%.*s", SLICE_ARG(in.url));
+    load.runs = in.runs;
+    load.tokens = in.tokens;
+    load.calls = in.calls;
 }
 
 /*
@@ -128,8 +128,8 @@ static inline bool hear(int64_t bound_ms)
     assert_false(zmq_msg_more(&heard.bytes));
     struct slice bytes = slice_of(zmq_msg_data(&heard.bytes), zmq_msg_size(&heard.bytes));
     assert_true(message_peek(bytes, &heard.id, &no));
-    if (heard.id == MSG_engine_sight) {
-        take_sight(bytes);
+    if (heard.id == MSG_engine_load) {
+        take_load(bytes);
         return hear(bound_ms);
     }
     assert_true(heard.id == MSG_worker_beat || heard.id == MSG_job_result);

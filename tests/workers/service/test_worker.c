@@ -143,13 +143,13 @@ static void what_jobs_hold_on_an_engine_is_told_when_it_changes_and_to_each_new_
     assert_int_equal(sight.count, count);
     broker_die();
     broker_come_back();
-    memset(&sight, 0, sizeof(sight));
+    memset(&load, 0, sizeof(load));
     open_lane(4);
-    hear_beat_until(sight.runs == 1);
+    hear_beat_until(load.runs == 1);
     engine_stop(request);
     skip_to_result("run:g/0");
     say_ack("run:g/0", token);
-    hear_beat_until(sight.runs == 0);
+    hear_beat_until(load.runs == 0);
     assert_int_equal(worker_stop(&worker), 0);
 }
 

@@ -111,9 +111,9 @@ struct engine {
     struct engine_use use, told; /* using.h */
     bool is_told;
     char told_identity[80];
-    struct engine_look look;
-    void (*looked)(void *arg); /* NULL: nobody wants to know */
-    void *looked_arg;
+    struct engine_probe probe;
+    void (*probed)(void *arg); /* NULL: nobody wants to know */
+    void *probed_arg;
     struct engine_policy policy;
     const struct tokenizers *tokenizers; /* the worker's; NULL: none */
     struct tokenizer *tokenizer; /* that of them that agrees; NULL: none does, or not known */

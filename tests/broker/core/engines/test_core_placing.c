@@ -23,16 +23,16 @@ static struct world *open_with_engines(unsigned count)
 static void see(struct world *world, const char *worker, unsigned engine, uint64_t runs,
                 uint64_t tokens)
 {
-    struct msg_engine_sight in = {
+    struct msg_engine_load in = {
         .worker = TEXT(worker), .url = TEXT(urls[engine]), .runs = runs, .tokens = tokens};
-    world_say(world, "", MSG_engine_sight, &in);
+    world_say(world, "", MSG_engine_load, &in);
 }
 
 static void see_cache(struct world *world, const char *worker, unsigned engine, uint64_t permille)
 {
-    struct msg_engine_sight in = {.worker = TEXT(worker), .url = TEXT(urls[engine]),
+    struct msg_engine_load in = {.worker = TEXT(worker), .url = TEXT(urls[engine]),
                                   .has_cache_permille = true, .cache_permille = permille};
-    world_say(world, "", MSG_engine_sight, &in);
+    world_say(world, "", MSG_engine_load, &in);
 }
 
 static void add_with(struct world *world, unsigned engine, uint64_t runs_max)
@@ -112,7 +112,7 @@ static void what_several_workers_see_adds_up_and_goes_with_them(void **state)
     world_break_lane(world, "r1");
     assert_int_equal(status_of(world, 0, "tokens"), 700);
     assert_int_equal(status_of(world, 1, "tokens"), 0);
-    world_engine(world, MSG_engine_remove, urls[0]); /* and it is forgotten, with its sights */
+    world_engine(world, MSG_engine_remove, urls[0]); /* and it is forgotten, with its loads */
     world_engine(world, MSG_engine_add, urls[0]);
     assert_int_equal(status_of(world, 1, "tokens"), 0);
     world_close(world);

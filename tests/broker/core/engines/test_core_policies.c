@@ -24,10 +24,10 @@ static void add(struct world *world, const char *url, const char *policy)
 /* A run worker has looked there, and found this tokenizer and this template. */
 static void see(struct world *world, const char *url, const char *tokenizer, const char *template)
 {
-    struct msg_engine_sight in = {.worker = TEXT("r1"), .url = TEXT(url), .has_answers = true, .answers = true,
+    struct msg_engine_load in = {.worker = TEXT("r1"), .url = TEXT(url), .has_answers = true, .answers = true,
                                   .tokenizer_digest = TEXT(tokenizer), .has_tokenizer_digest = true,
                                   .template_digest = TEXT(template), .has_template_digest = true};
-    world_say(world, "", MSG_engine_sight, &in);
+    world_say(world, "", MSG_engine_load, &in);
 }
 
 /* Two engines of the usual policy, both looked at, and a run worker. */
@@ -123,7 +123,7 @@ static void another_policys_engine_gets_that_policys_rollouts_alone(void **state
     world_close(world);
 }
 
-static void an_engine_that_was_not_looked_at_waits_for_it_where_the_policy_is_known(void **state)
+static void an_engine_that_was_not_probed_waits_for_it_where_the_policy_is_known(void **state)
 {
     (void)state;
     struct world *world = open_world();
@@ -224,7 +224,7 @@ int main(void)
         cmocka_unit_test(engines_that_serve_the_same_share_a_policys_rollouts),
         cmocka_unit_test(an_engine_with_another_tokenizer_gets_nothing_and_health_says_so),
         cmocka_unit_test(another_policys_engine_gets_that_policys_rollouts_alone),
-        cmocka_unit_test(an_engine_that_was_not_looked_at_waits_for_it_where_the_policy_is_known),
+        cmocka_unit_test(an_engine_that_was_not_probed_waits_for_it_where_the_policy_is_known),
         cmocka_unit_test(runs_on_an_engine_that_turns_out_to_be_another_begin_again_elsewhere),
         cmocka_unit_test(a_result_of_another_tokenizer_is_not_recorded),
         cmocka_unit_test(a_policy_takes_another_identity_once_nothing_holds_it),

@@ -41,8 +41,8 @@ static void resume(struct world *world, const char *engine)
 
 static void see_calls(struct world *world, const char *worker, const char *engine, uint64_t calls)
 {
-    struct msg_engine_sight in = {.worker = TEXT(worker), .url = TEXT(engine), .calls = calls};
-    world_say(world, "", MSG_engine_sight, &in);
+    struct msg_engine_load in = {.worker = TEXT(worker), .url = TEXT(engine), .calls = calls};
+    world_say(world, "", MSG_engine_load, &in);
 }
 
 /* The n-th lane.engine to this worker just now, or NULL. */

@@ -33,16 +33,16 @@ static struct world *open_with_load(void)
 
 static void see(struct world *world, const char *url, uint64_t runs, uint64_t tokens, uint64_t permille)
 {
-    struct msg_engine_sight in = {.worker = TEXT("r1"), .url = TEXT(url), .runs = runs, .tokens = tokens,
+    struct msg_engine_load in = {.worker = TEXT("r1"), .url = TEXT(url), .runs = runs, .tokens = tokens,
                                   .has_cache_permille = true, .cache_permille = permille};
-    world_say(world, "", MSG_engine_sight, &in);
+    world_say(world, "", MSG_engine_load, &in);
 }
 
-/* The job.move sent just now, or NULL. */
+/* The job.migrate sent just now, or NULL. */
 static const struct seen *told(const struct world *world)
 {
     for (size_t i = 0; i < world->seen_count; i++)
-        if (world->seen[i].kind == LANE_SEND && world->seen[i].message == MSG_job_move)
+        if (world->seen[i].kind == LANE_SEND && world->seen[i].message == MSG_job_migrate)
             return &world->seen[i];
     return NULL;
 }
@@ -57,11 +57,11 @@ static const struct seen *overload(struct world *world)
     return told(world);
 }
 
-static void moved(struct world *world, const struct seen *move, const char *worker, const char *engine)
+static void migrated(struct world *world, const struct seen *migration, const char *worker, const char *engine)
 {
-    struct msg_job_moved in = {.worker = TEXT(worker), .job = TEXT(move->job),
-                               .token = move->token, .engine = TEXT(engine)};
-    world_say(world, "", MSG_job_moved, &in);
+    struct msg_job_migrated in = {.worker = TEXT(worker), .job = TEXT(migration->job),
+                               .token = migration->token, .engine = TEXT(engine)};
+    world_say(world, "", MSG_job_migrated, &in);
 }
 
 static long long live_of(struct world *world, unsigned engine)
@@ -78,23 +78,23 @@ static long long live_of(struct world *world, unsigned engine)
 
 /* ---- when -------------------------------------------------------------------------- */
 
-static void one_rollout_moves_once_its_engine_was_overloaded_for_long_enough(void **state)
+static void one_rollout_migrates_once_its_engine_was_overloaded_for_long_enough(void **state)
 {
     (void)state;
     struct world *world = open_with_load();
-    struct seen move = *overload(world);
-    assert_string_equal(move.job, "run:g/7"); /* the last, with the shortest context */
-    assert_int_equal(move.token, token_of(world, "run:g/7"));
+    struct seen migration = *overload(world);
+    assert_string_equal(migration.job, "run:g/7"); /* the last, with the shortest context */
+    assert_int_equal(migration.token, token_of(world, "run:g/7"));
     assert_int_equal(live_of(world, 0), 8); /* until it says so */
-    moved(world, &move, move.worker, move.engine);
+    migrated(world, &migration, migration.worker, migration.engine);
     assert_int_equal(live_of(world, 0), 7);
-    assert_int_equal(live_of(world, strcmp(move.engine, b_url) ? 2 : 1), 1);
-    world_result(world, move.worker, move.job, move.token, "ok");
-    assert_string_equal(expect(world, PERSIST_RUN)->engine, move.engine);
+    assert_int_equal(live_of(world, strcmp(migration.engine, b_url) ? 2 : 1), 1);
+    world_result(world, migration.worker, migration.job, migration.token, "ok");
+    assert_string_equal(expect(world, PERSIST_RUN)->engine, migration.engine);
     world_close(world);
 }
 
-static void what_passes_or_is_shared_by_all_moves_nobody(void **state)
+static void what_passes_or_is_shared_by_all_migrates_nobody(void **state)
 {
     (void)state;
     struct world *world = open_with_load();
@@ -116,7 +116,7 @@ static void what_passes_or_is_shared_by_all_moves_nobody(void **state)
     world_close(world);
 }
 
-static void looks_at_overload_may_be_off(void **state)
+static void migration_may_be_off(void **state)
 {
     (void)state;
     struct world *world = open_with_engine(0);
@@ -154,7 +154,7 @@ static void a_rollout_is_told_once_in_a_run(void **state)
     (void)state;
     struct world *world = open_with_load();
     struct seen first = *overload(world);
-    moved(world, &first, first.worker, first.engine);
+    migrated(world, &first, first.worker, first.engine);
     for (unsigned i = 0; i < 4; i++) {
         see(world, a_url, 8, 8000, 1000);
         assert_non_null(told(world));
@@ -162,7 +162,7 @@ static void a_rollout_is_told_once_in_a_run(void **state)
         assert_string_not_equal(next.job, first.job);
         see(world, a_url, 8, 8000, 1000);
         assert_null(told(world)); /* one at a time */
-        moved(world, &next, next.worker, next.engine);
+        migrated(world, &next, next.worker, next.engine);
     }
     see(world, a_url, 8, 8000, 1000);
     assert_null(told(world)); /* what is left there is what the others have */
@@ -181,8 +181,8 @@ static void one_that_had_to_stay_is_not_followed_at_once(void **state)
 {
     (void)state;
     struct world *world = open_with_load();
-    struct seen move = *overload(world);
-    moved(world, &move, move.worker, a_url);
+    struct seen migration = *overload(world);
+    migrated(world, &migration, migration.worker, a_url);
     assert_int_equal(live_of(world, 0), 8);
     see(world, a_url, 8, 8000, 1000);
     assert_null(told(world));
@@ -198,23 +198,23 @@ static void only_who_has_the_job_says_where_it_is(void **state)
 {
     (void)state;
     struct world *world = open_with_load();
-    struct seen move = *overload(world);
-    moved(world, &move, strcmp(move.worker, "r1") ? "r1" : "r2", move.engine);
+    struct seen migration = *overload(world);
+    migrated(world, &migration, strcmp(migration.worker, "r1") ? "r1" : "r2", migration.engine);
     assert_int_equal(live_of(world, 0), 8);
-    struct seen other = move;
+    struct seen other = migration;
     other.token++;
-    moved(world, &other, move.worker, move.engine);
+    migrated(world, &other, migration.worker, migration.engine);
     assert_int_equal(live_of(world, 0), 8);
-    world_engine(world, MSG_engine_remove, move.engine);
-    moved(world, &move, move.worker, move.engine); /* it is gone since: some engine it is */
+    world_engine(world, MSG_engine_remove, migration.engine);
+    migrated(world, &migration, migration.worker, migration.engine); /* it is gone since: some engine it is */
     assert_int_equal(live_of(world, 0), 7);
-    world_result(world, move.worker, move.job, move.token, "ok");
-    moved(world, &move, move.worker, a_url);
+    world_result(world, migration.worker, migration.job, migration.token, "ok");
+    migrated(world, &migration, migration.worker, a_url);
     assert_int_equal(live_of(world, 0), 7);
     world_close(world);
 }
 
-static void the_last_rollout_that_moves_from_an_engine_that_was_removed_takes_it_along(void **state)
+static void the_last_rollout_that_migrates_from_an_engine_that_was_removed_takes_it_along(void **state)
 {
     (void)state;
     struct world *world = open_with_engine(30000);
@@ -225,7 +225,7 @@ static void the_last_rollout_that_moves_from_an_engine_that_was_removed_takes_it
     world_engine(world, MSG_engine_add, b_url);
     world_engine(world, MSG_engine_remove, a_url);
     assert_int_equal(live_of(world, 0), 0); /* b's: only it is listed */
-    moved(world, &lease, "r1", b_url);
+    migrated(world, &lease, "r1", b_url);
     assert_int_equal(live_of(world, 0), 1);
     world_close(world);
 }
@@ -234,27 +234,27 @@ static void a_pause_of_the_engine_it_went_to_gives_it_time(void **state)
 {
     (void)state;
     struct world *world = open_with_load();
-    struct seen move = *overload(world);
+    struct seen migration = *overload(world);
     struct msg_policy_pause pause = {.tag = 20, .calls = TEXT("finish"), .bound_ms = 3600000,
-                                     .engine = TEXT(move.engine), .has_engine = true};
+                                     .engine = TEXT(migration.engine), .has_engine = true};
     world_say(world, "trainer", MSG_policy_pause, &pause);
-    moved(world, &move, move.worker, move.engine);
+    migrated(world, &migration, migration.worker, migration.engine);
     world_wait(world, 10000000 + 30000); /* its limit and the grace */
-    assert_false(was_told(world, move.worker, MSG_job_cancel, move.job));
+    assert_false(was_told(world, migration.worker, MSG_job_cancel, migration.job));
     world_close(world);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_rollout_moves_once_its_engine_was_overloaded_for_long_enough),
-        cmocka_unit_test(what_passes_or_is_shared_by_all_moves_nobody),
-        cmocka_unit_test(looks_at_overload_may_be_off),
+        cmocka_unit_test(one_rollout_migrates_once_its_engine_was_overloaded_for_long_enough),
+        cmocka_unit_test(what_passes_or_is_shared_by_all_migrates_nobody),
+        cmocka_unit_test(migration_may_be_off),
         cmocka_unit_test(it_goes_to_the_engine_that_holds_least_and_has_room),
         cmocka_unit_test(a_rollout_is_told_once_in_a_run),
         cmocka_unit_test(one_that_had_to_stay_is_not_followed_at_once),
         cmocka_unit_test(only_who_has_the_job_says_where_it_is),
-        cmocka_unit_test(the_last_rollout_that_moves_from_an_engine_that_was_removed_takes_it_along),
+        cmocka_unit_test(the_last_rollout_that_migrates_from_an_engine_that_was_removed_takes_it_along),
         cmocka_unit_test(a_pause_of_the_engine_it_went_to_gives_it_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,7 @@
 #include "workers/engines/moving.h"
 #include "workers/engines/identity.h"
 
-enum { MOVE_ASK_MS = 5000 }; /* an engine that does not say within it what it serves is not gone to */
+enum { MIGRATE_ASK_MS = 5000 }; /* an engine that does not say within it what it serves is not gone to */
 
 /*
  * Whether the trace may go on there: id for id (the same model, template, tokenizer and kind of numbers), and
@@ -37,6 +37,6 @@ void conversation_move(struct conversation *conversation)
         run->engine = to;
         engine_stay(&conversation->stay, to, conversation->ids.count);
     }
-    run->move->at = run->engine;
-    run->move->is_new = true;
+    run->migration->at = run->engine;
+    run->migration->is_new = true;
 }

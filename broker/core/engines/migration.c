@@ -1,9 +1,9 @@
 /*
- * Moving: a rollout keeps its engine, whose cache holds its context, for as long as that is of use. Once an
+ * Migration: a rollout keeps its engine, whose cache holds its context, for as long as that is of use. Once an
  * engine says that its cache is at the top, holds far more than the mean, and both for overload_ms, the
  * cache is of no use any more: one rollout at a time is told to go on elsewhere from its next turn on
- * (job.move), the one handed out last, whose context costs least to read again. It goes to the engine
- * that holds least, below the mean and with room. Its worker says where it is then (job.moved): it stays
+ * (job.migrate), the one handed out last, whose context costs least to read again. It goes to the engine
+ * that holds least, below the mean and with room. Its worker says where it is then (job.migrated): it stays
  * where the other serves something else. A rollout is told once in a run, so that none goes to and fro.
  */
 #include "broker/core/state.h"
@@ -61,8 +61,8 @@ static struct engine *find_target(const struct core *core, const struct policy *
 
 /* ---- what goes --------------------------------------------------------------------- */
 
-/* The rollout handed out last of those that run there and were not told to move yet. */
-static struct job *find_movable(const struct core *core, const struct engine *engine)
+/* The rollout handed out last of those that run there and were not told to migrate yet. */
+static struct job *find_migratable(const struct core *core, const struct engine *engine)
 {
     const struct worker *worker;
     struct job *job, *newest = NULL;
@@ -70,18 +70,18 @@ static struct job *find_movable(const struct core *core, const struct engine *en
         for (struct list *at = worker->jobs.jobs.next; at != &worker->jobs.jobs; at = at->next) {
             job = container_of(at, struct job, link);
             if (job->stage == STAGE_RUN && job_rollout(job)->engine == engine &&
-                !job_rollout(job)->was_told_to_move && (!newest || job->token > newest->token))
+                !job_rollout(job)->was_told_to_migrate && (!newest || job->token > newest->token))
                 newest = job;
         }
     return newest;
 }
 
-static void tell_to_move(struct core *core, struct job *job, const struct engine *to)
+static void tell_to_migrate(struct core *core, struct job *job, const struct engine *to)
 {
-    struct msg_job_move in = {
+    struct msg_job_migrate in = {
         .job = job_name(core, job), .token = job->token, .engine = engine_url(to)};
-    job_rollout(job)->was_told_to_move = true;
-    send_worker(core, job->worker, MSG_job_move, &in);
+    job_rollout(job)->was_told_to_migrate = true;
+    send_worker(core, job->worker, MSG_job_migrate, &in);
 }
 
 /* Whether it has been overloaded for long enough by now. */
@@ -96,7 +96,7 @@ static bool is_due(struct core *core, struct engine *engine, const struct loads 
     return core->now_ms - engine->overloaded_since_ms >= core->settings.overload_ms;
 }
 
-void moving_judge(struct core *core, struct engine *engine)
+void migration_judge(struct core *core, struct engine *engine)
 {
     if (!core->settings.overload_ms || engine->cache_permille < OVERLOAD_PERMILLE) {
         engine->overloaded_since_ms = 0;
@@ -104,17 +104,17 @@ void moving_judge(struct core *core, struct engine *engine)
     }
     struct loads loads = loads_of(core, engine->policy);
     struct engine *to = is_due(core, engine, &loads) ? find_target(core, engine->policy, &loads) : NULL;
-    struct job *job = to ? find_movable(core, engine) : NULL;
+    struct job *job = to ? find_migratable(core, engine) : NULL;
     if (!job)
         return;
-    tell_to_move(core, job, to);
+    tell_to_migrate(core, job, to);
     engine->overloaded_since_ms = core->now_ms; /* the next: when that one has gone, or has not for as long again */
 }
 
-/* ---- job.moved --------------------------------------------------------------------- */
+/* ---- job.migrated --------------------------------------------------------------------- */
 
 /* The load of a lease goes with it; NULL: to an engine that is not known any more. */
-static void move(struct core *core, struct job *job, struct engine *to)
+static void migrate(struct core *core, struct job *job, struct engine *to)
 {
     struct rollout *rollout = job_rollout(job);
     breaker_leave(core, job_breaker(job), job);
@@ -127,12 +127,12 @@ static void move(struct core *core, struct job *job, struct engine *to)
         to->live++;
     rollout_set_engine(core, rollout, to);
     job_give_pause(core, job);
-    core->counters.moved++;
+    core->counters.migrated++;
 }
 
-void handle_job_moved(struct core *core, const struct call *call)
+void handle_job_migrated(struct core *core, const struct call *call)
 {
-    const struct msg_job_moved *in = call->in;
+    const struct msg_job_migrated *in = call->in;
     struct job *job = job_find(core, in->job);
     struct engine *to = engine_find(core, in->engine);
     struct worker *worker;
@@ -143,7 +143,7 @@ void handle_job_moved(struct core *core, const struct call *call)
     if (from) /* it stayed: others may have to, too */
         from->overloaded_since_ms = to == from ? core->now_ms : core->now_ms - core->settings.overload_ms;
     if (to != from)
-        move(core, job, to); /* an engine that nobody names any more is gone behind this */
+        migrate(core, job, to); /* an engine that nobody names any more is gone behind this */
     if (to && to->is_other && to->policy == job->group->work->policy)
         job_evict(core, job);
 }

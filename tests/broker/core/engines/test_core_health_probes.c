@@ -10,7 +10,7 @@ static struct world *open_with_engines(void)
     world->settings.beat_timeout_ms = 100000000;
     world->settings.hold_grace_ms = 100000000;
     world->settings.breaker_faults = 2;
-    world->settings.look_ms = 5000;
+    world->settings.engine_probe_ms = 5000;
     world->task.needs_engine = true;
     world_start(world);
     world_settle(world);
@@ -21,12 +21,12 @@ static struct world *open_with_engines(void)
 
 static void beat(struct world *world, const char *worker) { world_beat(world, worker, "run", 8, NULL); }
 
-static void say_look(struct world *world, const char *worker, const char *url, bool answers)
+static void say_probe(struct world *world, const char *worker, const char *url, bool answers)
 {
-    struct msg_engine_sight in = {.worker = TEXT(worker), .url = TEXT(url), .has_answers = true,
+    struct msg_engine_load in = {.worker = TEXT(worker), .url = TEXT(url), .has_answers = true,
                                   .answers = answers, .has_error = !answers,
                                   .error = TEXT(answers ? NULL : "Connection refused")};
-    world_say(world, "", MSG_engine_sight, &in);
+    world_say(world, "", MSG_engine_load, &in);
 }
 
 /* Whether this worker was asked for this engine just now. */
@@ -34,7 +34,7 @@ static bool was_asked(const struct world *world, const char *worker, const char 
 {
     for (size_t i = 0; i < world->seen_count; i++) {
         const struct seen *seen = &world->seen[i];
-        if (seen->kind == LANE_SEND && seen->message == MSG_lane_look &&
+        if (seen->kind == LANE_SEND && seen->message == MSG_engine_probe &&
             !strcmp(seen->worker, worker) && !strcmp(seen->engine, url))
             return true;
     }
@@ -45,14 +45,14 @@ static size_t asked(const struct world *world)
 {
     size_t count = 0;
     for (size_t i = 0; i < world->seen_count; i++)
-        count += world->seen[i].kind == LANE_SEND && world->seen[i].message == MSG_lane_look;
+        count += world->seen[i].kind == LANE_SEND && world->seen[i].message == MSG_engine_probe;
     return count;
 }
 
 static void silence(struct world *world, const char *url)
 {
     for (unsigned i = 0; i < 2; i++)
-        say_look(world, "r1", url, false);
+        say_probe(world, "r1", url, false);
 }
 
 /* The engine of a group of one, handed out just now; "" if it waits. */
@@ -65,7 +65,7 @@ static const char *place(struct world *world, const char *group)
 
 /* ---- who is asked ------------------------------------------------------------------ */
 
-static void each_engine_is_looked_at_once_in_its_time_however_many_workers_beat(void **state)
+static void each_engine_is_probed_once_in_its_time_however_many_workers_beat(void **state)
 {
     (void)state;
     struct world *world = open_with_engines();
@@ -88,7 +88,7 @@ static void each_engine_is_looked_at_once_in_its_time_however_many_workers_beat(
     world_close(world);
 }
 
-static void nobody_is_asked_where_looks_are_off_or_the_engine_is_gone_or_paused(void **state)
+static void nobody_is_asked_where_probes_are_off_or_the_engine_is_gone_or_paused(void **state)
 {
     (void)state;
     struct world *world = open_with_engines();
@@ -98,8 +98,8 @@ static void nobody_is_asked_where_looks_are_off_or_the_engine_is_gone_or_paused(
     world_engine(world, MSG_engine_remove, b_url);
     beat(world, "r1");
     assert_int_equal(asked(world), 0);
-    say_look(world, "r1", a_url, false); /* it loads its weights */
-    say_look(world, "r1", a_url, false);
+    say_probe(world, "r1", a_url, false); /* it loads its weights */
+    say_probe(world, "r1", a_url, false);
     struct msg_policy_resume resume = {.tag = 21};
     world_say(world, "trainer", MSG_policy_resume, &resume);
     assert_string_equal(state_in(world, "engines", NULL), "closed");
@@ -107,7 +107,7 @@ static void nobody_is_asked_where_looks_are_off_or_the_engine_is_gone_or_paused(
     assert_true(was_asked(world, "r1", a_url));
     world_close(world);
     world = world_create();
-    world->settings.look_ms = 0;
+    world->settings.engine_probe_ms = 0;
     world_start(world);
     world_engine(world, MSG_engine_add, a_url);
     beat(world, "r1");
@@ -122,7 +122,7 @@ static void what_one_worker_did_not_reach_another_is_asked_for_at_once(void **st
     (void)state;
     struct world *world = open_with_engines();
     beat(world, "r1");
-    say_look(world, "r1", a_url, false);
+    say_probe(world, "r1", a_url, false);
     beat(world, "r1"); /* as a worker does with what it has seen */
     assert_int_equal(asked(world), 0);
     world_wait(world, 100);
@@ -130,8 +130,8 @@ static void what_one_worker_did_not_reach_another_is_asked_for_at_once(void **st
     assert_true(was_asked(world, "r2", a_url));
     assert_int_equal(asked(world), 1);
     assert_string_equal(state_in(world, "engines", NULL), "closed");
-    say_look(world, "r2", a_url, true); /* r1's network it was */
-    say_look(world, "r1", a_url, false);
+    say_probe(world, "r2", a_url, true); /* r1's network it was */
+    say_probe(world, "r1", a_url, false);
     assert_string_equal(state_in(world, "engines", NULL), "closed"); /* not two in a row */
     world_close(world);
 }
@@ -155,7 +155,7 @@ static void an_engine_that_died_while_idle_gets_no_rollout_until_it_answers(void
     world_wait(world, 5000);
     beat(world, "r1");
     assert_int_equal(asked(world), 2); /* silent ones too */
-    say_look(world, "r1", a_url, true);
+    say_probe(world, "r1", a_url, true);
     assert_string_equal(expect(world, LANE_JOB)->engine, a_url);
     assert_string_equal(state_in(world, "engines", NULL), "closed");
     world_close(world);
@@ -175,7 +175,7 @@ static void one_that_answers_again_after_silence_was_started_anew(void **state)
     assert_string_equal(state_in(world, "engines", NULL), "silent");
     world_wait(world, 100000); /* its trial is long due, and who would try it knows better */
     assert_int_equal(seen_count(world, LANE_JOB), 0);
-    say_look(world, "r1", a_url, true);
+    say_probe(world, "r1", a_url, true);
     assert_string_equal(state_in(world, "engines", NULL), "closed");
     assert_int_equal(seen_count(world, LANE_JOB), 2); /* and not one, as a trial */
     world_close(world);
@@ -189,15 +189,15 @@ static void one_that_says_it_is_well_and_fails_at_calls_stays_set_aside(void **s
     beat(world, "r1");
     world_reach_run(world, "g", 2);
     world_blame(world, "r1", "run:g/0", "infra", "engine", "HTTP 500");
-    say_look(world, "r1", a_url, true); /* nor does it begin the count again */
+    say_probe(world, "r1", a_url, true); /* nor does it begin the count again */
     world_blame(world, "r1", "run:g/1", "infra", "engine", "HTTP 500");
     assert_string_equal(state_in(world, "engines", NULL), "open");
-    say_look(world, "r1", a_url, true);
+    say_probe(world, "r1", a_url, true);
     assert_string_equal(state_in(world, "engines", NULL), "open");
     world_close(world);
 }
 
-static void a_run_that_ends_well_says_more_than_looks(void **state)
+static void a_run_that_ends_well_says_more_than_probes(void **state)
 {
     (void)state;
     struct world *world = open_with_engines();
@@ -232,13 +232,13 @@ static void an_engine_that_is_added_anew_begins_anew(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_engine_is_looked_at_once_in_its_time_however_many_workers_beat),
-        cmocka_unit_test(nobody_is_asked_where_looks_are_off_or_the_engine_is_gone_or_paused),
+        cmocka_unit_test(each_engine_is_probed_once_in_its_time_however_many_workers_beat),
+        cmocka_unit_test(nobody_is_asked_where_probes_are_off_or_the_engine_is_gone_or_paused),
         cmocka_unit_test(what_one_worker_did_not_reach_another_is_asked_for_at_once),
         cmocka_unit_test(an_engine_that_died_while_idle_gets_no_rollout_until_it_answers),
         cmocka_unit_test(one_that_answers_again_after_silence_was_started_anew),
         cmocka_unit_test(one_that_says_it_is_well_and_fails_at_calls_stays_set_aside),
-        cmocka_unit_test(a_run_that_ends_well_says_more_than_looks),
+        cmocka_unit_test(a_run_that_ends_well_says_more_than_probes),
         cmocka_unit_test(an_engine_that_is_added_anew_begins_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,114 @@
+/*
+ * Health probes: how engines are that nobody has called of late. The core calls nobody, so that a run worker is
+ * asked as it beats (engine.probe) and answers with what it sees (engine.load). Each engine is probed
+ * once in engine_probe_ms, however many workers there are; what is due goes to whoever beats next.
+ *
+ * An engine that leaves PROBES_SILENT probes in a row without an answer is silent: no run is placed there
+ * until it answers one. The second of them follows soon, of another worker where there is one: the one
+ * that had no answer has just beaten.
+ * That it answers again counts as a start: what its breaker knew was of before. Faults of calls
+ * are the breaker's alone: an engine that fails at them and says that it is well stays set aside.
+ */
+#include "broker/core/state.h"
+
+#include <stdio.h>
+
+enum { AGAIN_MS = 100 };
+
+bool engine_is_silent(const struct engine *engine) { return engine->probe.unanswered >= PROBES_SILENT; }
+
+static bool is_watched(const struct core *core, const struct engine *engine)
+{
+    return core->settings.engine_probe_ms && engine->registered && !engine_is_paused(engine);
+}
+
+static void set_due(struct core *core, struct engine *engine, int64_t due_ms)
+{
+    if (!heap_put(&core->probes, &engine->probe.timer, due_ms))
+        core->failed = true;
+}
+
+void probes_refresh(struct core *core, struct engine *engine)
+{
+    if (!is_watched(core, engine)) {
+        heap_remove(&core->probes, &engine->probe.timer);
+        engine->probe = (struct probe){0};
+    } else if (!engine->probe.timer.place) {
+        set_due(core, engine, core->now_ms);
+    }
+}
+
+void probes_ask(struct core *core, const struct worker *worker)
+{
+    struct heap_node *first;
+    for (unsigned count = 0; count < PROBES_A_BEAT && worker->stage == STAGE_RUN; count++) {
+        if (!(first = heap_peek(&core->probes)) || first->key > core->now_ms)
+            return;
+        struct engine *engine = container_of(first, struct engine, probe.timer);
+        struct msg_engine_probe in = {.url = engine_url(engine)};
+        send_worker(core, worker, MSG_engine_probe, &in);
+        set_due(core, engine, core->now_ms + core->settings.engine_probe_ms);
+    }
+}
+
+/* ---- answers ----------------------------------------------------------------------- */
+
+void engine_works(struct core *core, struct engine *engine)
+{
+    bool was_silent = engine_is_silent(engine);
+    engine->probe.unanswered = 0;
+    engine->probe.error[0] = '\0';
+    breaker_close(core, &engine->breaker);
+    if (was_silent)
+        dispatch_unpark(core, SIZE_MAX);
+}
+
+static void note_silence(struct core *core, struct engine *engine, struct slice error)
+{
+    struct probe *probe = &engine->probe;
+    snprintf(probe->error, sizeof(probe->error), "%.*s", SLICE_ARG(error));
+    if (probe->unanswered == PROBES_SILENT)
+        return;
+    probe->unanswered++;
+    if (engine_is_silent(engine))
+        core->counters.silences++;
+    else
+        set_due(core, engine,
+                core->now_ms + (core->settings.engine_probe_ms < AGAIN_MS ? core->settings.engine_probe_ms : AGAIN_MS));
+}
+
+void probes_take(struct core *core, struct engine *engine, const struct msg_engine_load *in)
+{
+    if (!in->has_answers || !is_watched(core, engine))
+        return;
+    if (in->answers && !engine->was_met) {
+        bool was_unmet = engine_is_unmet(core, engine);
+        engine->was_met = true;
+        if (was_unmet)
+            dispatch_unpark(core, SIZE_MAX);
+    }
+    if (!in->answers)
+        note_silence(core, engine, in->error);
+    else if (engine_is_silent(engine))
+        engine_works(core, engine);
+    else
+        engine->probe.unanswered = 0;
+}
+
+const char *probes_check(const struct core *core)
+{
+    const struct engine *engine;
+    size_t watched = 0;
+    LIST_EACH(engine, &core->engines, link) {
+        watched += is_watched(core, engine);
+        if (is_watched(core, engine) != (engine->probe.timer.place != 0))
+            return "an engine is probed that should not be, or is not and should";
+        if (engine->probe.unanswered && !is_watched(core, engine))
+            return "an engine is silent that nobody probes";
+        if (engine->probe.timer.place &&
+            engine->probe.timer.key > core->now_ms + core->settings.engine_probe_ms)
+            return "an engine's next probe is too far away";
+    }
+    return watched == core->probes.count && heap_is_sound(&core->probes)
+               ? NULL : "the probes are not those of the engines";
+}

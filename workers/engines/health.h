@@ -1,0 +1,43 @@
+/*
+ * health.h - probes an engine because the broker asks for it (engine.probe): whether it answers at
+ * /health, which all dialects have, and how full its cache is, where /metrics tells. Off any fiber; what
+ * was seen goes with the engine's next load report (using.h). Of one that answers it is also found out what it serves
+ * (engine_describe), by a fiber of its own.
+ */
+#ifndef SLUICE_WORKERS_ENGINES_HEALTH_H
+#define SLUICE_WORKERS_ENGINES_HEALTH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct engine;
+struct engines;
+
+enum {
+    PROBE_ANSWER_MS = 5000,     /* an answer that takes longer is none */
+    PROBE_METRICS_MS = 60000,   /* an engine that tells nothing of its cache is asked again after so long */
+    PROBE_METRICS_MAX = 4 << 20 /* bytes of /metrics */
+};
+
+struct fiber;
+
+struct engine_probe {
+    struct fiber *fiber; /* that finds out what it serves; NULL: none */
+    bool is_busy;   /* under way */
+    bool is_new;    /* not told to the broker yet */
+    bool answers;   /* any answer but one of 500 and above: a server is there, and not loading */
+    char error[257]; /* why not */
+    bool has_cache;
+    unsigned cache_permille;
+    int64_t metrics_ms; /* when to ask for it again; 0: always */
+};
+
+/* Calls `ended` whenever such a fiber has ended; they are given up, and whether there is one. */
+void engines_on_probe(struct engines *engines, void (*ended)(void *arg), void *arg);
+void engines_stop_probes(struct engines *engines);
+bool engines_are_probing(const struct engines *engines);
+
+/* Nothing happens while it is probed already. */
+void engine_probe(struct engine *engine);
+
+#endif

@@ -1,0 +1,81 @@
+/* service/load_reports.c - what the worker tells the broker of engines, before a beat (engine.load, job.migrated). */
+#include "common/base/cleanup.h"
+#include "common/base/log.h"
+#include "workers/engines/health.h"
+#include "workers/engines/using.h"
+#include "workers/service/worker_inside.h"
+
+static void put_probe(struct msg_engine_load *load, const struct engine_probe *probe)
+{
+    load->has_answers = true;
+    load->answers = probe->answers;
+    load->error = probe->answers ? slice_of(NULL, 0) : slice_from_str(probe->error);
+    load->has_error = load->error.len > 0;
+    load->has_cache_permille = probe->has_cache;
+    load->cache_permille = probe->has_cache ? probe->cache_permille : 0;
+}
+
+static bool send_load(struct worker *worker, const struct engine_news *news)
+{
+    AUTO_BUFFER bytes = {0};
+    struct refusal no;
+    struct msg_engine_load load = {.worker = slice_from_str(worker->id),
+                                     .url = slice_from_str(news->url),
+                                     .runs = news->use.runs,
+                                     .tokens = news->use.tokens,
+                                     .calls = news->use.calls};
+    load.template_digest = slice_from_str(news->template_digest);
+    load.has_template_digest = load.template_digest.len > 0;
+    if (load.has_template_digest)
+        load.tokenizer_digest = slice_from_str(news->tokenizer_digest);
+    load.has_tokenizer_digest = load.tokenizer_digest.len > 0;
+    if (news->probe)
+        put_probe(&load, news->probe);
+    if (message_encode(MSG_engine_load, &load, &bytes, &no))
+        return lane_send_copy(&worker->lane, buffer_peek(&bytes));
+    log_event(LOG_WARN, "engine-load.refused", "url=%s why=\"%s: %s\" action=not-told", news->url, no.field, no.text);
+    return true; /* the others' are told */
+}
+
+/* One that cannot be told now is told before the next beat. */
+void worker_send_loads(struct worker *worker)
+{
+    struct engine_news news;
+    while (engines_tell_next(worker->context.engines, &news)) {
+        if (!lane_can_send(&worker->lane) || !send_load(worker, &news))
+            return;
+        engines_tell_done(news.engine);
+    }
+}
+
+static bool send_migrated(struct worker *worker, const struct running_job *job)
+{
+    AUTO_BUFFER bytes = {0};
+    struct refusal no;
+    struct msg_job_migrated migrated = {.worker = slice_from_str(worker->id),
+                                  .job = job->job.start.job,
+                                  .token = job->token,
+                                  .engine = slice_from_str(engine_url(job->job.migration.at))};
+    return message_encode(MSG_job_migrated, &migrated, &bytes, &no) &&
+           lane_send_copy(&worker->lane, buffer_peek(&bytes));
+}
+
+void worker_report_migration(struct worker *worker, struct running_job *job)
+{
+    if (job->job.migration.is_new && lane_can_send(&worker->lane))
+        job->job.migration.is_new = !send_migrated(worker, job);
+}
+
+void worker_report_migrations_again(struct worker *worker)
+{
+    struct running_job *job;
+    TAILQ_FOREACH(job, &worker->running.live, links)
+    job->job.migration.is_new |= job->job.migration.at != NULL;
+}
+
+void worker_send_migrations(struct worker *worker)
+{
+    struct running_job *job;
+    TAILQ_FOREACH(job, &worker->running.live, links)
+    worker_report_migration(worker, job);
+}
