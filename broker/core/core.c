@@ -105,7 +105,7 @@ void core_destroy(struct core **pointer)
     heap_finish(&core->timers);
     for (unsigned stage = 0; stage < STAGE_COUNT; stage++) {
         heap_finish(&core->free[stage]);
-        heap_finish(&core->rounds[stage].heap);
+        heap_finish(&core->fair_queues[stage].heap);
     }
     free(core->losses.ring);
     free(core->strangers.ring);

@@ -14,7 +14,7 @@
  *   core/queue/groups.c    groups and rollouts: their life and ends
  *   core/clients/submit.c    group.submit
  *   core/queue/results.c   what a result does, by stage and outcome
- *   core/queue/share.c     which job is next: fair shares and priorities
+ *   core/queue/fair_queue.c  which job is next: fair shares and priorities
  *   core/clients/owners.c    whose a stream is, and what others may not do with it
  *   core/clients/limits.c    what is used of each limit, and the overload ladder
  *   core/clients/retention.c what trajectories are kept, how heavy and how old
@@ -35,7 +35,7 @@
  *   core/restore.c   the state from the ledger's rows
  *   core/clients/backup.c    ledger.backup
  *   core/status/status.c    status.get; its parts: core/status/lists.c, core/status/health.c
- *   core/check/check.c     the invariants; its parts: core/check/check_shares.c, core/check/check_faults.c
+ *   core/check/check.c     the invariants; its parts: core/check/check_fair_queues.c, core/check/check_faults.c
  *
  * Their structures are in core/queue/jobs.h, core/engines/engines.h, core/clients/streams.h and core/workers/workers.h; what all of
  * them hang from, and what only passes through, is here.
@@ -98,10 +98,10 @@ struct core {
     struct list streams, clients, workers, engines, policies, sweeps, forgotten;
     size_t stream_count, engine_count, engines_registered, policy_count, sweep_count, forgotten_count;
 
-    /* LEASED jobs are in their workers' queues, QUEUED ones in their streams' shares; of
+    /* LEASED jobs are in their workers' queues, QUEUED ones in their streams' queues; of
        those only the count is here. */
     struct queue queues[PLACE_COUNT][STAGE_COUNT];
-    struct round rounds[STAGE_COUNT];       /* of clients with QUEUED jobs */
+    struct fair_queue fair_queues[STAGE_COUNT]; /* of clients with QUEUED jobs */
     size_t leased[STAGE_COUNT];
     struct heap expiries;                   /* live groups */
     struct heap breakers;                   /* open ones, by when something is let go to try them */
@@ -202,8 +202,8 @@ void dispatch_unpark(struct core *core, size_t most);
 bool dispatch_unpark_of(struct core *core, const struct policy *policy, size_t most);
 /* An engine has room for one more run. */
 void dispatch_room_came(struct core *core, const struct engine *engine);
-/* A part of core_check: whether shares and clients agree with the jobs there are. */
-const char *check_shares(const struct core *core);
+/* A part of core_check: whether fair queues and clients agree with the jobs there are. */
+const char *check_fair_queues(const struct core *core);
 void sweeps_tick(struct core *core);
 void sweeps_finish(struct core *core);
 

@@ -121,7 +121,7 @@ static verdict check_queues(const struct core *core, const struct census *census
     for (unsigned place = PLACE_ORPHAN; place < PLACE_LEASED; place++)
         for (unsigned stage = 0; stage < STAGE_COUNT; stage++) {
             const struct queue *queue = &core->queues[place][stage];
-            verdict bad = place == PLACE_QUEUED /* that is check_shares' */
+            verdict bad = place == PLACE_QUEUED /* that is check_fair_queues' */
                               ? NULL : check_queue(queue, (enum place)place, NULL);
             if (bad)
                 return bad;
@@ -264,5 +264,5 @@ const char *core_check(const struct core *core)
         bad = check_faults(core, census.jobs[PLACE_PARKED][STAGE_INIT]);
     if (!bad)
         bad = check_streams(core);
-    return bad ? bad : check_shares(core);
+    return bad ? bad : check_fair_queues(core);
 }

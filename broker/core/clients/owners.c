@@ -41,7 +41,7 @@ struct client *client_intern(struct core *core, struct slice name)
 void client_destroy(struct client *client)
 {
     for (unsigned stage = 0; stage < STAGE_COUNT; stage++)
-        heap_finish(&client->shares[stage].streams.heap);
+        heap_finish(&client->queues[stage].streams.heap);
     free(client);
 }
 

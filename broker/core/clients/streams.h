@@ -7,7 +7,7 @@
 
 #include "broker/core/core.h"
 #include "broker/core/clients/limits.h"
-#include "broker/core/queue/share.h"
+#include "broker/core/queue/fair_queue.h"
 
 struct call;
 struct core;
@@ -17,7 +17,7 @@ struct kept;
 
 struct client {
     struct list link; /* in core->clients */
-    struct client_share shares[STAGE_COUNT];
+    struct client_queue queues[STAGE_COUNT];
     uint64_t used[LIMIT_COUNT];
     uint64_t accepted, ended[OUTCOME_COUNT]; /* since the start */
     size_t stream_count;
@@ -46,7 +46,7 @@ bool owners_have_room(const struct core *core, struct slice name);
 struct stream {
     struct list link; /* in core->streams */
     struct client *owner;
-    struct stream_share shares[STAGE_COUNT];
+    struct stream_queue queues[STAGE_COUNT];
     struct list live; /* groups with rollouts that have not ended, oldest first */
     struct heap ended; /* groups without, by their last number, until it is acknowledged */
     uint64_t first, head, pending;

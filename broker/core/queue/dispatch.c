@@ -1,5 +1,5 @@
 /*
- * Who gets what. What is next in a stage (core/queue/share.h) goes to the worker with the
+ * Who gets what. What is next in a stage (core/queue/fair_queue.h) goes to the worker with the
  * most free slots. A suspect runs alone: on an idle worker, or on one that is kept from new
  * work until it is idle, one a stage at a time.
  */
@@ -54,7 +54,7 @@ static struct job *first_job(struct core *core, enum place place, enum stage sta
 {
     struct queue *queue = &core->queues[place][stage];
     if (place == PLACE_QUEUED)
-        return share_next(core, stage);
+        return fair_queue_next(core, stage);
     return queue->count ? container_of(queue->jobs.next, struct job, link) : NULL;
 }
 

@@ -47,7 +47,7 @@ void job_begin_stage(struct job *job, enum stage stage)
 
 /* ---- places: only this section moves jobs ------------------------------------------ */
 
-/* But for QUEUED, whose jobs are in their streams' shares. */
+/* But for QUEUED, whose jobs are in their streams' queues. */
 static struct queue *queue_of(struct core *core, const struct job *job)
 {
     if (job->place == PLACE_LEASED)
@@ -63,7 +63,7 @@ static void enter(struct core *core, struct job *job, enum place place, bool fro
     job->since_ms = core->now_ms;
     struct queue *queue = queue_of(core, job);
     if (place == PLACE_QUEUED)
-        share_push(core, job, front);
+        fair_queue_push(core, job, front);
     else if (front)
         list_push_front(&queue->jobs, &job->link);
     else
@@ -91,7 +91,7 @@ static void end_lease(struct core *core, struct job *job)
     struct rollout *rollout = job_rollout(job);
     struct worker *worker = job->worker;
     core->leased[job->stage]--;
-    share_release(core, job);
+    fair_queue_release(core, job);
     if (job->stage == STAGE_RUN && rollout->engine)
         rollout->engine->live--;
     breaker_leave(core, job_breaker(job), job);
@@ -112,7 +112,7 @@ void job_leave(struct core *core, struct job *job)
     queue_of(core, job)->count--;
     core->images_waiting -= job->place == PLACE_PARKED && job->stage == STAGE_INIT;
     if (job->place == PLACE_QUEUED)
-        share_remove(core, job);
+        fair_queue_remove(core, job);
     else
         list_remove(&job->link);
     heap_remove(&core->timers, &job->timer);
@@ -174,7 +174,7 @@ void job_lease(struct core *core, struct job *job, struct worker *worker, uint64
         job_give_pause(core, job); /* adopted in it */
     }
     core->leased[job->stage]++;
-    share_lease(core, job);
+    fair_queue_lease(core, job);
     if (job->stage == STAGE_RUN && rollout->engine)
         rollout->engine->live++;
     breaker_enter(core, job_breaker(job), job);

@@ -169,8 +169,8 @@ json_t *status_clients(const struct core *core)
         if (json_array_size(array) == LISTED_MAX)
             break;
         for (unsigned stage = 0; stage < STAGE_COUNT; stage++) {
-            queued += client->shares[stage].share.queued;
-            leased += client->shares[stage].share.leased;
+            queued += client->queues[stage].member.queued;
+            leased += client->queues[stage].member.leased;
         }
         json_t *part = json_object();
         json_object_set_new(part, "name", status_text(client_name(client)));

@@ -56,9 +56,9 @@ static json_t *rollouts(struct view view)
 /* What waits and runs, of all or of the client's own. */
 static void add_jobs(struct view view, json_t *part, enum stage stage)
 {
-    static const struct share nothing;
+    static const struct fair_member nothing;
     const struct core *core = view.core;
-    const struct share *own = view.client ? &view.client->shares[stage].share : &nothing;
+    const struct fair_member *own = view.client ? &view.client->queues[stage].member : &nothing;
     json_object_set_new(part, "queued",
                         status_number(view.is_whole ? status_waiting(core, stage) : own->queued));
     json_object_set_new(part, "leased",

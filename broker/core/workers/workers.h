@@ -8,7 +8,7 @@
 #include "broker/core/engines/breaker.h"
 #include "broker/core/engines/engines.h"
 #include "broker/core/queue/jobs.h"
-#include "broker/core/queue/share.h"
+#include "broker/core/queue/fair_queue.h"
 
 struct core;
 

@@ -1,5 +1,5 @@
 /*
- * The invariants of core/queue/share.c, core/clients/owners.c, core/clients/limits.c and core/clients/retention.c: what
+ * The invariants of core/queue/fair_queue.c, core/clients/owners.c, core/clients/limits.c and core/clients/retention.c: what
  * each stream and client says it has queued, leased and in use is counted again.
  */
 #include "broker/core/state.h"
@@ -31,7 +31,7 @@ static verdict check_level(const struct stream *stream, enum stage stage, unsign
                            size_t *count)
 {
     const struct job *job;
-    const struct list *jobs = &stream->shares[stage].jobs[priority];
+    const struct list *jobs = &stream->queues[stage].jobs[priority];
     if (list_is_empty(jobs))
         return "a priority is marked that has no jobs";
     LIST_EACH(job, jobs, link) {
@@ -47,28 +47,28 @@ static verdict check_level(const struct stream *stream, enum stage stage, unsign
 
 static verdict check_levels(const struct stream *stream, enum stage stage)
 {
-    const struct stream_share *share = &stream->shares[stage];
+    const struct stream_queue *queue = &stream->queues[stage];
     size_t count = 0;
     for (unsigned priority = 0; priority < PRIORITIES; priority++) {
-        verdict bad = share->levels & 1u << priority
+        verdict bad = queue->levels & 1u << priority
                           ? check_level(stream, stage, priority, &count) : NULL;
         if (bad)
             return bad;
     }
-    return count == share->share.queued ? NULL
+    return count == queue->member.queued ? NULL
                                         : "a stream's queued jobs are not where they should be";
 }
 
-/* ---- rounds ---------------------------------------------------------------------------- */
+/* ---- queues ---------------------------------------------------------------------------- */
 
-static verdict check_share(const struct share *share, size_t queued, size_t leased)
+static verdict check_member(const struct fair_member *member, size_t queued, size_t leased)
 {
-    if (share->queued != queued || share->leased != leased)
-        return "a share's jobs are counted wrong";
-    if ((share->node.place != 0) != (queued > 0))
-        return "a share is in its round with nothing queued, or is not and has";
-    if (queued && (size_t)(share->node.key >> TURN_BITS) != leased)
-        return "a share stands in its round as if it had more, or fewer, leases";
+    if (member->queued != queued || member->leased != leased)
+        return "a member's jobs are counted wrong";
+    if ((member->node.place != 0) != (queued > 0))
+        return "a member is in its queue with nothing queued, or is not and has";
+    if (queued && (size_t)(member->node.key >> SEQUENCE_BITS) != leased)
+        return "a member stands in its queue as if it had more, or fewer, leases";
     return NULL;
 }
 
@@ -81,7 +81,7 @@ static verdict check_client(const struct core *core, const struct client *client
         if (stream->owner != client)
             continue;
         count_stream(stream, stage, &here_queued, &here_leased);
-        verdict bad = check_share(&stream->shares[stage].share, here_queued, here_leased);
+        verdict bad = check_member(&stream->queues[stage].member, here_queued, here_leased);
         if (!bad)
             bad = check_levels(stream, stage);
         if (bad)
@@ -90,10 +90,10 @@ static verdict check_client(const struct core *core, const struct client *client
         leased += here_leased;
         members += here_queued > 0;
     }
-    const struct client_share *share = &client->shares[stage];
-    if (members != share->streams.heap.count || !heap_is_sound(&share->streams.heap))
-        return "a client's round is not of its streams with something queued";
-    return check_share(&share->share, queued, leased);
+    const struct client_queue *queue = &client->queues[stage];
+    if (members != queue->streams.heap.count || !heap_is_sound(&queue->streams.heap))
+        return "a client's queue is not of its streams with something queued";
+    return check_member(&queue->member, queued, leased);
 }
 
 static verdict check_stage(const struct core *core, enum stage stage)
@@ -104,14 +104,14 @@ static verdict check_stage(const struct core *core, enum stage stage)
         verdict bad = check_client(core, client, stage);
         if (bad)
             return bad;
-        queued += client->shares[stage].share.queued;
-        leased += client->shares[stage].share.leased;
-        members += client->shares[stage].share.queued > 0;
+        queued += client->queues[stage].member.queued;
+        leased += client->queues[stage].member.leased;
+        members += client->queues[stage].member.queued > 0;
     }
     if (queued != core->queues[PLACE_QUEUED][stage].count || leased != core->leased[stage])
         return "clients have more, or fewer, jobs than there are";
-    return members == core->rounds[stage].heap.count && heap_is_sound(&core->rounds[stage].heap)
-               ? NULL : "a stage's round is not of the clients with something queued";
+    return members == core->fair_queues[stage].heap.count && heap_is_sound(&core->fair_queues[stage].heap)
+               ? NULL : "a stage's queue is not of the clients with something queued";
 }
 
 /* ---- clients --------------------------------------------------------------------------- */
@@ -189,7 +189,7 @@ static verdict check_limits(const struct core *core)
     return NULL;
 }
 
-const char *check_shares(const struct core *core)
+const char *check_fair_queues(const struct core *core)
 {
     verdict bad = check_owners(core);
     for (enum stage stage = STAGE_INIT; !bad && stage < STAGE_COUNT; stage++)

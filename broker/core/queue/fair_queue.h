@@ -1,0 +1,58 @@
+/*
+ * core/queue/fair_queue.h - whose turn it is: the queued jobs of a stage, shared out fairly.
+ *
+ * Two fair queues, one inside the other: a stage has one of clients, and in it each client
+ * one of its streams. In a queue the member with the fewest leased jobs of the stage is
+ * next; among equals, the one that has waited longest for its turn. So the free slots
+ * go to whoever has the least: max-min fairness, first between clients, then between
+ * the streams of each. Within a stream higher priorities come first, and within one
+ * priority who came first. A member with nothing queued is in no queue and costs nothing;
+ * each step is O(log n) in the clients and streams that have something queued.
+ */
+#ifndef SLUICE_BROKER_CORE_QUEUE_FAIR_QUEUE_H
+#define SLUICE_BROKER_CORE_QUEUE_FAIR_QUEUE_H
+
+#include "broker/core/heap.h"
+#include "broker/core/list.h"
+
+struct core;
+struct job;
+
+enum {
+    PRIORITIES = 10,      /* 0 to 9, as in messages.def */
+    PRIORITY_USUAL = 5,
+    SEQUENCE_BITS = 38    /* of a member's key; above them, its leased jobs */
+};
+
+struct fair_queue {
+    struct heap heap; /* of members with something queued */
+    int64_t sequence; /* the last one given */
+};
+
+/* What one client, or one stream, has of a stage. */
+struct fair_member {
+    struct heap_node node;
+    uint32_t queued, leased;
+};
+
+struct client_queue {
+    struct fair_member member;
+    struct fair_queue streams;
+};
+
+struct stream_queue {
+    struct fair_member member;
+    uint32_t levels; /* bit p: jobs[p] is in use and not empty */
+    struct list jobs[PRIORITIES];
+};
+
+/* A job of PLACE_QUEUED comes in, at the end or the front of its priority, or goes. */
+void fair_queue_push(struct core *core, struct job *job, bool front);
+void fair_queue_remove(struct core *core, struct job *job);
+/* The queued job that is next in its stage, or NULL. */
+struct job *fair_queue_next(const struct core *core, unsigned stage);
+/* A job's lease begins, or has ended. */
+void fair_queue_lease(struct core *core, const struct job *job);
+void fair_queue_release(struct core *core, const struct job *job);
+
+#endif
