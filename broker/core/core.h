@@ -161,7 +161,7 @@ struct core_failures {
     struct slice job;
     uint64_t attempt, infras, faults, blames, deaths;
     struct slice history; /* sentences, oldest first, bounded */
-    uint64_t spent;       /* dispatches up to this token have failed, and count no more */
+    uint64_t fenced_up_to; /* dispatches up to this token have failed, and count no more */
 };
 
 /* The dispatch that may speak for a job: its token, and the worker, of that key, that has it. */

@@ -4,7 +4,7 @@
  *   core.c           life, which handler a message has, what is due
  *   core/effects.c   the list of effects and the memory they point into
  *   core/queue/jobs.c      a job's places: entering, leaving, leases
- *   core/queue/issued.c    which dispatches may speak for a job
+ *   core/queue/fencing_tokens.c  which dispatches may speak for a job
  *   core/queue/failures.c   what went wrong with a job: budgets, back-offs, its history
  *   core/engines/breaker.c   circuit breakers: what is set aside, and its trials
  *   core/engines/images.c    images, their faults, and what waits for them
@@ -159,9 +159,9 @@ struct call {
 };
 
 /* Of the newest dispatch there was. */
-uint64_t token_newest(const struct core *core);
+uint64_t fencing_token_newest(const struct core *core);
 /* Whether this broker may have handed it out, since this start or before it. */
-bool token_is_possible(const struct core *core, uint64_t token);
+bool fencing_token_is_possible(const struct core *core, uint64_t token);
 
 /* Every call that may change something begins so: sets the time; false if the core has failed. */
 bool core_begin(struct core *core, int64_t now_ms);

@@ -189,7 +189,7 @@ static int apply_failures(struct ledger *ledger, const struct effect *effect, st
                                    NUMBER(failures->attempt), NUMBER(failures->infras),
                                    NUMBER(failures->faults), NUMBER(failures->blames),
                                    NUMBER(failures->deaths), TEXT(failures->history),
-                                   NUMBER(failures->spent));
+                                   NUMBER(failures->fenced_up_to));
 }
 
 static int apply_lease(struct ledger *ledger, const struct effect *effect, struct fail *fail)

@@ -25,9 +25,9 @@ static verdict check_job(const struct job *job, struct census *census)
         return "a lease or a delay without a timer, or a timer without";
     if (leased && (!job->token || !job->attempt))
         return "a lease without a token or an attempt";
-    if (leased && !issued_find(job, job->token, worker_key(job->worker), worker_id(job->worker)))
+    if (leased && !fencing_token_find(job, job->token, worker_key(job->worker), worker_id(job->worker)))
         return "a lease was not issued to the worker that has it";
-    if (job->place == PLACE_NONE && job->issued)
+    if (job->place == PLACE_NONE && job->tokens)
         return "a stage is over, or has not begun, and dispatches may speak for it";
     if (job->place == PLACE_PARKED && !job_needs_engine(job) &&
         (job->stage != STAGE_INIT || !job->group->work->image))

@@ -31,7 +31,7 @@ static void open_for(struct core *core, struct breaker *breaker, int64_t wait_ms
     int64_t last_ms = core->settings.breaker_last_ms;
     breaker->wait_ms = wait_ms < last_ms ? wait_ms : last_ms;
     breaker->due_ms = core->now_ms + breaker->wait_ms;
-    breaker->newest = token_newest(core);
+    breaker->newest = fencing_token_newest(core);
     core->counters.breaks++;
     set_timer(core, breaker, breaker->due_ms);
 }

@@ -27,14 +27,14 @@ static void emit_job(struct core *core, const struct job *job)
     send->engine = job->stage == STAGE_RUN ? engine : slice_of(NULL, 0);
 }
 
-uint64_t token_newest(const struct core *core)
+uint64_t fencing_token_newest(const struct core *core)
 {
     return (core->epoch << 32) + core->dispatches;
 }
 
-bool token_is_possible(const struct core *core, uint64_t token)
+bool fencing_token_is_possible(const struct core *core, uint64_t token)
 {
-    return token <= token_newest(core);
+    return token <= fencing_token_newest(core);
 }
 
 static void hand_out(struct core *core, struct job *job, struct worker *worker)
@@ -45,8 +45,8 @@ static void hand_out(struct core *core, struct job *job, struct worker *worker)
         job->attempt++;
     core->counters.dispatched++;
     core->dispatches++;
-    job_lease(core, job, worker, token_newest(core));
-    issued_note(core, job);
+    job_lease(core, job, worker, fencing_token_newest(core));
+    fencing_token_issue(core, job);
     emit_job(core, job);
 }
 

@@ -13,7 +13,7 @@ void job_clear(struct job *job)
 {
     free(job->failures);
     job->failures = NULL;
-    issued_clear(job);
+    fencing_tokens_clear(job);
 }
 
 /* ---- its history ------------------------------------------------------------------- */
@@ -122,7 +122,7 @@ static void persist_failures(struct core *core, const struct job *job)
         .blames = failures->blames,
         .deaths = failures->deaths,
         .history = effect_copy(core, slice_of(failures->history, failures->len)),
-        .spent = failures->spent,
+        .fenced_up_to = failures->fenced_up_to,
     };
     struct effect *persist = effect_push(core, PERSIST_FAILURES);
     persist->group = group_id(job->group);
@@ -149,8 +149,8 @@ bool core_restore_failures(struct core *core, const struct core_failures *row)
     failures->blames = (uint16_t)at_most(row->blames, UINT16_MAX);
     failures->deaths = (uint8_t)at_most(row->deaths, UINT8_MAX);
     job->attempt = (uint32_t)at_most(row->attempt, ATTEMPTS_MAX);
-    failures->spent = at_most(row->spent, core->epoch << 32); /* below this start's tokens */
-    issued_spend(job, failures->spent);
+    failures->fenced_up_to = at_most(row->fenced_up_to, core->epoch << 32); /* below this start's tokens */
+    fencing_tokens_fence(job, failures->fenced_up_to);
     while (history.len) { /* line by line: a sentence's length is bounded again */
         const uint8_t *end = memchr(history.data, '\n', history.len);
         size_t len = end ? (size_t)(end - history.data) : history.len;
@@ -202,11 +202,11 @@ static int64_t back_off_ms(const struct core *core, uint32_t failures)
 }
 
 /* The dispatch at hand is over: it is never adopted, and its failure never counts, again. */
-static void spend(struct job *job)
+static void fence(struct job *job)
 {
-    issued_spend(job, job->token);
-    if (job->failures && job->token > job->failures->spent)
-        job->failures->spent = job->token;
+    fencing_tokens_fence(job, job->token);
+    if (job->failures && job->token > job->failures->fenced_up_to)
+        job->failures->fenced_up_to = job->token;
 }
 
 /* Out of its place, with the failure in its history; NULL when out of memory. */
@@ -220,7 +220,7 @@ static struct job_failures *take_failed(struct core *core, struct job *job,
     if (rollout && job->stage == STAGE_RUN && failure->outcome == OUTCOME_INFRA)
         rollout->avoids_engine = true;
     struct job_failures *failures = note_failure(core, job, failure);
-    spend(job);
+    fence(job);
     return failures;
 }
 
@@ -278,7 +278,7 @@ void job_fail_uncounted(struct core *core, struct job *job, const struct failure
 static void begin_again(struct core *core, struct job *job)
 {
     job_leave(core, job);
-    spend(job);
+    fence(job);
     job_queue(core, job, true);
 }
 

@@ -18,7 +18,7 @@ struct core;
 struct engine;
 struct policy;
 struct image;
-struct issued;
+struct fencing_token;
 struct stream;
 struct job_failures;
 struct worker;
@@ -50,7 +50,7 @@ struct job {
     struct group *group;
     struct worker *worker;   /* leased: who has it */
     uint64_t token;          /* of its last dispatch, 0 before the first */
-    struct issued *issued;   /* the dispatches of this stage that may speak for it, the newest first */
+    struct fencing_token *tokens; /* the dispatches of this stage that may speak for it, the newest first */
     int64_t since_ms;        /* in this place since */
     struct job_failures *failures; /* of this stage, NULL while nothing failed */
     uint32_t attempt;
@@ -99,29 +99,29 @@ struct rollout *job_rollout(struct job *job); /* NULL for an init job */
 /* "run:add-17/3", good until core_effects_clear. */
 struct slice job_name(struct core *core, const struct job *job);
 
-/* ---- dispatches: which may speak for a job (core/queue/issued.c) --------------------------- */
+/* ---- dispatches: which may speak for a job (core/queue/fencing_tokens.c) --------------------------- */
 
-enum { ISSUED_MAX = 8 /* of a job are remembered, the newest */ };
+enum { FENCING_TOKENS_MAX = 8 /* of a job are remembered, the newest */ };
 
-/* One dispatch of a job's stage at hand. What it was issued for, and to whom, is what makes a token good. */
-struct issued {
-    struct issued *older;
+/* One dispatch of a job's stage at hand. What it was issued for, and to whom, is what makes a fencing token good. */
+struct fencing_token {
+    struct fencing_token *older;
     uint64_t token;
-    bool is_spent;            /* it has failed: it is never adopted, and no failure of it counts again */
+    bool is_fenced;            /* it has failed: it is never adopted, and no failure of it counts again */
     uint8_t key_len, id_len;
     char who[];               /* the name of its worker's key, empty where there are none, and its id */
 };
 
 /* The dispatch of this token, if it was issued for this stage of this job to that worker of that key; else NULL. */
-struct issued *issued_find(const struct job *job, uint64_t token, struct slice key, struct slice id);
+struct fencing_token *fencing_token_find(const struct job *job, uint64_t token, struct slice key, struct slice id);
 /* The leased job's dispatch is on disk before it is sent. */
-void issued_note(struct core *core, struct job *job);
+void fencing_token_issue(struct core *core, struct job *job);
 /* The leased job's dispatch, an earlier one, is the one at hand again: it is what a restart must know. */
-void issued_renew(struct core *core, struct job *job);
+void fencing_token_persist(struct core *core, struct job *job);
 /* Dispatches up to this token have failed. */
-void issued_spend(struct job *job, uint64_t token);
+void fencing_tokens_fence(struct job *job, uint64_t token);
 /* Its stage is over: none of them may speak for it any more. */
-void issued_clear(struct job *job);
+void fencing_tokens_clear(struct job *job);
 
 /* ---- groups and rollouts ----------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /*
  * What a result does. The first good one of a job's stage, in the run at hand, wins, whichever dispatch it is
- * of, from the worker that the dispatch was issued to (core/queue/issued.c); every one is acknowledged, so that its
+ * of, from the worker that the dispatch was issued to (core/queue/fencing_tokens.c); every one is acknowledged, so that its
  * worker forgets it.
  */
 #include "broker/core/state.h"
@@ -162,14 +162,14 @@ static void (*const transitions[STAGE_COUNT][OUTCOME_COUNT])(struct core *, stru
  * The good work of any dispatch of this run counts, and what it says of the task, but this only once; only the
  * dispatch at hand can fail otherwise.
  */
-static bool counts(struct job *job, const struct issued *issued, enum outcome outcome)
+static bool counts(struct job *job, const struct fencing_token *issued, enum outcome outcome)
 {
     if (transitions[job->stage][outcome] == task_fault ||
         (transitions[job->stage][outcome] == eval_agent && !is_agents_end(job)))
-        return !issued->is_spent;
+        return !issued->is_fenced;
     if (outcome != OUTCOME_INFRA && outcome != OUTCOME_CANCELLED)
         return true;
-    return job->place == PLACE_ORPHAN ? !issued->is_spent
+    return job->place == PLACE_ORPHAN ? !issued->is_fenced
                                       : job->place == PLACE_LEASED && job->token == issued->token;
 }
 
@@ -178,7 +178,7 @@ static struct job *find_ended(struct core *core, const struct call *call, enum o
 {
     const struct msg_job_result *in = call->in;
     struct job *job = job_find(core, in->job);
-    const struct issued *issued = job ? issued_find(job, in->token, call->caller->name, in->worker) : NULL;
+    const struct fencing_token *issued = job ? fencing_token_find(job, in->token, call->caller->name, in->worker) : NULL;
     if (job && !issued)
         core->counters.unissued++;
     else if (!job || !counts(job, issued, outcome))

@@ -241,10 +241,10 @@ static bool runs_elsewhere(const struct job *job, uint64_t token)
 /* Whether the job may become this worker's because it says that it holds it. */
 static bool is_adoptable(const struct job *job, const struct worker *worker, uint64_t token)
 {
-    const struct issued *issued = issued_find(job, token, worker_key(worker), worker_id(worker));
+    const struct fencing_token *issued = fencing_token_find(job, token, worker_key(worker), worker_id(worker));
     bool waits = job->place == PLACE_ORPHAN || job->place == PLACE_QUEUED ||
                  job->place == PLACE_SOLO || job->place == PLACE_PARKED;
-    return waits && issued && !issued->is_spent && !runs_elsewhere(job, token);
+    return waits && issued && !issued->is_fenced && !runs_elsewhere(job, token);
 }
 
 static void adopt(struct core *core, struct worker *worker, struct job *job, uint64_t token)
@@ -256,8 +256,8 @@ static void adopt(struct core *core, struct worker *worker, struct job *job, uin
         job->attempt = 1;
     core->counters.adopted++;
     job_lease(core, job, worker, token);
-    if (job->issued && job->issued->token != token)
-        issued_renew(core, job);
+    if (job->tokens && job->tokens->token != token)
+        fencing_token_persist(core, job);
 }
 
 /* Not wanted from this worker: it may be at work, or keep a result. It lets go of either. */

@@ -60,7 +60,7 @@ struct letter {
 /* What went wrong with a job, as the ledger knows it. */
 struct row_failures {
     char job[48], history[1100];
-    uint64_t attempt, infras, faults, blames, deaths, spent;
+    uint64_t attempt, infras, faults, blames, deaths, fenced_up_to;
 };
 
 /* Who may speak for a job, as the ledger knows it. */
@@ -271,7 +271,7 @@ static inline void persist_failures(struct model *model, const struct effect *ef
     assert_true(new->infras < model->settings.infra_budget &&
                 new->faults < model->settings.task_budget &&
                 new->blames < model->settings.blame_budget);
-    assert_true(new->attempt >= row->attempt && new->spent >= row->spent && new->history.len);
+    assert_true(new->attempt >= row->attempt && new->fenced_up_to >= row->fenced_up_to && new->history.len);
     put_text(row->job, sizeof(row->job), new->job);
     put_text(row->history, sizeof(row->history), new->history);
     row->attempt = new->attempt;
@@ -279,7 +279,7 @@ static inline void persist_failures(struct model *model, const struct effect *ef
     row->faults = new->faults;
     row->blames = new->blames;
     row->deaths = new->deaths;
-    row->spent = new->spent;
+    row->fenced_up_to = new->fenced_up_to;
     model->failures++;
 }
 
@@ -423,7 +423,7 @@ static inline void restore_failures(struct model *model, const struct row_failur
     struct core_failures told = {.job = slice_from_str(row->job), .attempt = row->attempt,
                                 .infras = row->infras, .faults = row->faults,
                                 .blames = row->blames, .deaths = row->deaths,
-                                .history = slice_from_str(row->history), .spent = row->spent};
+                                .history = slice_from_str(row->history), .fenced_up_to = row->fenced_up_to};
     if (row->job[0])
         assert_true(core_restore_failures(model->core, &told));
 }

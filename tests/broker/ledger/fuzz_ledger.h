@@ -21,7 +21,7 @@ enum {
 struct row_failures {
     bool is_set;
     char job[160];
-    uint64_t attempt, infras, faults, blames, deaths, spent;
+    uint64_t attempt, infras, faults, blames, deaths, fenced_up_to;
     struct slice history; /* ours */
 };
 
@@ -218,7 +218,7 @@ static inline void persist_failures(struct ledger_rows *rows, const struct effec
                                 .faults = failures->faults,
                                 .blames = failures->blames,
                                 .deaths = failures->deaths,
-                                .spent = failures->spent};
+                                .fenced_up_to = failures->fenced_up_to};
     put_text(row->job, sizeof(row->job), failures->job);
     uint8_t *copy = malloc(failures->history.len + 1);
     must(copy);
@@ -319,7 +319,7 @@ static inline void restore_failures(struct core *core, const struct row_failures
         must(core_restore_failures(
             core, &(struct core_failures){slice_from_str(row->job), row->attempt, row->infras,
                                          row->faults, row->blames, row->deaths, row->history,
-                                         row->spent}));
+                                         row->fenced_up_to}));
 }
 
 static inline void restore_lease(struct core *core, const struct row_lease *row)

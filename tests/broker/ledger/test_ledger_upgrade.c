@@ -321,12 +321,12 @@ static void version_2_knew_failures_and_not_which_dispatches_they_were_of(void *
     const struct effect effects[] = {
         group("a", "train", 1), init_of("a", S(""), S("")),
         {.kind = PERSIST_FAILURES, .failures = {.job = S("run:a/0"), .attempt = 3, .infras = 2,
-                                              .history = S("once, twice"), .spent = 7}}};
+                                              .history = S("once, twice"), .fenced_up_to = 7}}};
     commit(world, effects, 3);
     take_back(world, AS_VERSION_2);
     open_ledger(world);
     assert_non_null(strstr(restored(world), " run:a/0 attempt=3 infras=2 faults=0 blames=0 deaths=0"
-                                            " spent=0 'once, twice'\n"));
+                                            " fenced_up_to=0 'once, twice'\n"));
 }
 
 /* Nobody can prove that it holds a job: what is at work at the upgrade is done again. */

@@ -157,7 +157,7 @@ static void a_failure_that_is_sent_again_after_a_restart_counts_once(void **stat
         assert_true(core_restore_rollout(world->core, &row));
         assert_true(core_restore_failures(world->core, &(struct core_failures){
             .job = TEXT("run:h/0"), .attempt = 1, .infras = 1, .history = TEXT("x"),
-            .spent = failed}));
+            .fenced_up_to = failed}));
         world_settle(world);
         world_beat(world, "r1", "run", 1, "run:h/0", failed, NULL); /* its result is still kept */
         assert_true(was_told(world, "r1", MSG_job_cancel, "run:h/0"));
@@ -171,7 +171,7 @@ static void a_failure_that_is_sent_again_after_a_restart_counts_once(void **stat
         assert_true(token > failed);
         world_result(world, "r1", "run:h/0", token, "infra"); /* another failure is another */
         assert_int_equal(expect(world, PERSIST_FAILURES)->failures.infras, 2);
-        assert_true(expect(world, PERSIST_FAILURES)->failures.spent == token);
+        assert_true(expect(world, PERSIST_FAILURES)->failures.fenced_up_to == token);
         world_close(world);
     }
 }
@@ -209,7 +209,7 @@ static void whatever_the_disk_says_stays_within_bounds(void **state)
     junk[10000] = '\n';
     struct core_failures failures = {.job = TEXT("run:h/0"), .attempt = UINT64_MAX,
                                    .infras = 1, .faults = 0, .deaths = UINT64_MAX,
-                                   .spent = UINT64_MAX,
+                                   .fenced_up_to = UINT64_MAX,
                                    .history = slice_of(junk, sizeof(junk))};
     struct world *world = restart(&failures);
     world_beat(world, "r1", "run", 1, NULL);

@@ -1,5 +1,5 @@
 /*
- * Which dispatches may speak for a job: by a result, or by a beat that says that it is held. A token is good
+ * Which dispatches may speak for a job: by a result, or by a beat that says that it is held. A fencing token is good
  * for the job, the stage and the run it was issued for, and from the worker, of the key, that it was
  * issued to. The newest is on disk (PERSIST_LEASE) before the job is sent, so that a broker that is started
  * again believes no other: a token proves nothing by being a number that could have been issued.
@@ -8,16 +8,16 @@
 
 #include <stdlib.h>
 
-static struct slice key_of(const struct issued *issued) { return slice_of(issued->who, issued->key_len); }
+static struct slice key_of(const struct fencing_token *issued) { return slice_of(issued->who, issued->key_len); }
 
-static struct slice id_of(const struct issued *issued)
+static struct slice id_of(const struct fencing_token *issued)
 {
     return slice_of(issued->who + issued->key_len, issued->id_len);
 }
 
-struct issued *issued_find(const struct job *job, uint64_t token, struct slice key, struct slice id)
+struct fencing_token *fencing_token_find(const struct job *job, uint64_t token, struct slice key, struct slice id)
 {
-    struct issued *issued = job->issued;
+    struct fencing_token *issued = job->tokens;
     while (issued && issued->token != token)
         issued = issued->older;
     return issued && slice_equal(key_of(issued), key) && slice_equal(id_of(issued), id) ? issued : NULL;
@@ -25,8 +25,8 @@ struct issued *issued_find(const struct job *job, uint64_t token, struct slice k
 
 static void drop_oldest(struct job *job)
 {
-    struct issued **at = &job->issued;
-    for (unsigned kept = 0; *at && kept < ISSUED_MAX; kept++)
+    struct fencing_token **at = &job->tokens;
+    for (unsigned kept = 0; *at && kept < FENCING_TOKENS_MAX; kept++)
         at = &(*at)->older;
     free(*at);
     *at = NULL;
@@ -34,7 +34,7 @@ static void drop_oldest(struct job *job)
 
 static void remember(struct core *core, struct job *job, uint64_t token, struct slice key, struct slice id)
 {
-    struct issued *issued = core_alloc(core, 1, sizeof(*issued) + key.len + id.len);
+    struct fencing_token *issued = core_alloc(core, 1, sizeof(*issued) + key.len + id.len);
     if (!issued)
         return;
     issued->token = token;
@@ -44,12 +44,12 @@ static void remember(struct core *core, struct job *job, uint64_t token, struct 
         memcpy(issued->who, key.data, key.len);
     if (id.len)
         memcpy(issued->who + key.len, id.data, id.len);
-    issued->older = job->issued;
-    job->issued = issued;
+    issued->older = job->tokens;
+    job->tokens = issued;
     drop_oldest(job);
 }
 
-void issued_renew(struct core *core, struct job *job)
+void fencing_token_persist(struct core *core, struct job *job)
 {
     struct core_lease lease = {.job = job_name(core, job),
                                .token = job->token,
@@ -64,24 +64,24 @@ void issued_renew(struct core *core, struct job *job)
     persist->lease = lease;
 }
 
-void issued_note(struct core *core, struct job *job)
+void fencing_token_issue(struct core *core, struct job *job)
 {
     remember(core, job, job->token, worker_key(job->worker), worker_id(job->worker));
-    issued_renew(core, job);
+    fencing_token_persist(core, job);
 }
 
-void issued_spend(struct job *job, uint64_t token)
+void fencing_tokens_fence(struct job *job, uint64_t token)
 {
-    for (struct issued *issued = job->issued; issued; issued = issued->older)
-        issued->is_spent |= issued->token <= token;
+    for (struct fencing_token *issued = job->tokens; issued; issued = issued->older)
+        issued->is_fenced |= issued->token <= token;
 }
 
-void issued_clear(struct job *job)
+void fencing_tokens_clear(struct job *job)
 {
-    while (job->issued) {
-        struct issued *older = job->issued->older;
-        free(job->issued);
-        job->issued = older;
+    while (job->tokens) {
+        struct fencing_token *older = job->tokens->older;
+        free(job->tokens);
+        job->tokens = older;
     }
 }
 
@@ -89,11 +89,11 @@ bool core_restore_lease(struct core *core, const struct core_lease *lease)
 {
     struct job *job = job_find(core, lease->job);
     bool makes_sense = lease->worker.len >= 1 && lease->worker.len <= WORKER_NAME_MAX &&
-                       lease->key.len <= WORKER_KEY_MAX && token_is_possible(core, lease->token);
+                       lease->key.len <= WORKER_KEY_MAX && fencing_token_is_possible(core, lease->token);
     if (!job || !makes_sense)
         return true;
     remember(core, job, lease->token, lease->key, lease->worker);
     claims_note(core, lease->worker, lease->key);
-    issued_spend(job, job_failures(job)->spent);
+    fencing_tokens_fence(job, job_failures(job)->fenced_up_to);
     return !core->failed;
 }
