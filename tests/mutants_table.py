@@ -14,7 +14,7 @@ MUTANTS = [
     ("a job message lost on the way", "broker/core/workers/workers.c", "core->now_ms - job->since_ms > core->settings.hold_grace_ms", "false", "broker/test_core_workers: a_job_that_never_arrived_is_handed_out_again_after_the_grace"),
     ("a result lost on the way", "workers/service/outbox.c", "if (entry->due_ms > now_ms)", "if (true || entry->due_ms > now_ms)", "workers/test_outbox: without_an_acknowledgement_it_is_sent_again_later_and_later"),
     ("poison task that kills workers", "broker/core/queue/failures.c", "if (failures->blames < core->settings.blame_budget) {", "if (true) {", "broker/test_core_suspects: a_poison_job_is_set_aside_and_no_innocent_is"),
-    ("poison task that kills workers", "broker/core/queue/jobs.c", "job_failures(job)->deaths >= 2 ? PLACE_SOLO : PLACE_QUEUED", "PLACE_QUEUED", "system/faults_workers: test_a_task_that_kills_its_workers_is_set_aside_alone"),
+    ("poison task that kills workers", "broker/core/queue/jobs.c", "job_failures(job)->deaths >= 2 ? PLACE_ISOLATED : PLACE_QUEUED", "PLACE_QUEUED", "system/faults_workers: test_a_task_that_kills_its_workers_is_set_aside_alone"),
     ("a job's time is over", "broker/core/queue/jobs.c", "if (job->place == PLACE_LEASED)\n            overdue(core, job);", "if (job->place == PLACE_LEASED)\n            set_timer(core, job, core->now_ms + 3600000);", "broker/test_core_results: a_deadline_takes_the_job_away_and_counts_as_infra"),
     ("sockets of killed workers", "workers/service/lane.c", "lane_sweep(broker->directory);", "", "system/faults_workers: test_the_sockets_that_killed_workers_left_are_swept_by_later_ones"),
     # the broker

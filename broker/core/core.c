@@ -54,7 +54,7 @@ struct core *core_create(const struct core_settings *settings, uint64_t epoch, i
     core->random = core->groups.seed;
     core->claims.seed = core->images.seed = core->early_cancels.seed = core->early_cancel_owners.seed = core->groups.seed;
     list_init(&core->idle_images);
-    list_init(&core->condemned);
+    list_init(&core->failed_images);
     list_init(&core->sweeps);
     list_init(&core->forgotten);
     for (unsigned place = 0; place < PLACE_COUNT; place++)
@@ -224,7 +224,7 @@ static int64_t next_due(const struct core *core)
         const struct worker *oldest = container_of(core->workers.next, struct worker, link);
         due = earlier(due, oldest->beat_ms + core->settings.beat_timeout_ms);
     }
-    bool has_more = !list_is_empty(&core->sweeps) || !list_is_empty(&core->condemned);
+    bool has_more = !list_is_empty(&core->sweeps) || !list_is_empty(&core->failed_images);
     return has_more || due < core->now_ms ? core->now_ms : due;
 }
 

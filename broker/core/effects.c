@@ -13,8 +13,8 @@ struct effect *effect_push(struct core *core, enum effect_kind kind)
         struct effect *effects = realloc(core->effects, capacity * sizeof(*effects));
         if (!effects) {
             core->failed = true;
-            core->scrap = (struct effect){.kind = kind};
-            return &core->scrap;
+            core->discarded = (struct effect){.kind = kind};
+            return &core->discarded;
         }
         core->effects = effects;
         core->effect_capacity = capacity;

@@ -107,8 +107,8 @@ struct core {
     struct heap breakers;                   /* open ones, by when something is let go to try them */
     struct heap probes;                     /* engines, by when they are probed next */
     struct table images, early_cancels, early_cancel_owners;
-    struct list idle_images, condemned;     /* images */
-    size_t images_waiting;                  /* init jobs parked, of all images */
+    struct list idle_images, failed_images; /* images */
+    size_t images_waiting;                  /* init jobs blocked, of all images */
     struct heap early_cancel_times, early_cancel_owners_by_count; /* the one with the most first */
     uint64_t slots[STAGE_COUNT];            /* of workers that are neither draining nor hung */
     struct losses losses;
@@ -116,7 +116,7 @@ struct core {
     struct table claims; /* ids of workers and their keys from before the start, until the end of adoption */
     struct heap timers;                     /* jobs leased and delayed */
     struct heap free[STAGE_COUNT];          /* workers that may be given jobs, the freest first */
-    struct worker *reserved[STAGE_COUNT];   /* NULL, or gets nothing until idle, for a solo job */
+    struct worker *reserved[STAGE_COUNT];   /* NULL, or gets nothing until idle, for an isolated job */
     bool adopting;                          /* orphans still wait, until: */
     int64_t adopt_until_ms;
     enum placing placing;
@@ -142,7 +142,7 @@ struct core {
 
     struct effect *effects;
     size_t effect_count, effect_capacity;
-    struct effect scrap;                    /* where effects go when memory is out */
+    struct effect discarded;                /* where effects go when memory is out */
     struct chunk *chunks;
     struct buffer scratch;
 };
@@ -192,14 +192,14 @@ void handle_job_result(struct core *core, const struct call *call);
 void handle_job_migrated(struct core *core, const struct call *call);
 
 /* The part of core_check that looks at what may go wrong; NULL, or what is broken. */
-const char *check_faults(const struct core *core, size_t parked_inits);
+const char *check_faults(const struct core *core, size_t blocked_inits);
 
 /* Groups whose restored rollouts have all ended are closed. */
 void restore_finish(struct core *core);
 /* So many run jobs that wait for an engine are queued again, the first ones first. */
-void dispatch_unpark(struct core *core, size_t most);
+void dispatch_unblock(struct core *core, size_t most);
 /* So many of those of a policy; false: there is none. */
-bool dispatch_unpark_of(struct core *core, const struct policy *policy, size_t most);
+bool dispatch_unblock_of(struct core *core, const struct policy *policy, size_t most);
 /* An engine has room for one more run. */
 void dispatch_room_came(struct core *core, const struct engine *engine);
 /* A part of core_check: whether fair queues and clients agree with the jobs there are. */

@@ -42,11 +42,11 @@ static void plan(struct world *world, struct server *server)
 
 /* ---- reading prompts ------------------------------------------------------------------------- */
 
-static struct kin *kin_find(const struct group *group, uint32_t server)
+static struct group_prefix *group_prefix_find(const struct group *group, uint32_t server)
 {
-    for (struct kin *kin = group->kin; kin; kin = kin->next)
-        if (kin->server == server)
-            return kin;
+    for (struct group_prefix *shared = group->prefixes; shared; shared = shared->next)
+        if (shared->server == server)
+            return shared;
     return NULL;
 }
 
@@ -54,26 +54,26 @@ static struct kin *kin_find(const struct group *group, uint32_t server)
 static void prompt_keep(struct world *world, const struct job *job, uint64_t tokens)
 {
     struct group *group = &world->groups[job->group];
-    struct kin *kin = kin_find(group, job->server);
-    if (!kin) {
-        kin = calloc(1, sizeof(*kin));
-        if (!kin) {
+    struct group_prefix *shared = group_prefix_find(group, job->server);
+    if (!shared) {
+        shared = calloc(1, sizeof(*shared));
+        if (!shared) {
             world->failed = true;
             return;
         }
-        kin->server = job->server;
-        kin->next = group->kin;
-        group->kin = kin;
+        shared->server = job->server;
+        shared->next = group->prefixes;
+        group->prefixes = shared;
     }
-    prefix_keep(&world->servers[job->server].cache, &kin->prefix, tokens);
+    prefix_keep(&world->servers[job->server].cache, &shared->prefix, tokens);
 }
 
 static uint64_t cached_of(const struct world *world, const struct job *job)
 {
-    const struct kin *kin = kin_find(&world->groups[job->group], job->server);
+    const struct group_prefix *shared = group_prefix_find(&world->groups[job->group], job->server);
     uint64_t cached = job->prefix.tokens;
-    if (kin && kin->prefix.tokens > cached)
-        cached = kin->prefix.tokens;
+    if (shared && shared->prefix.tokens > cached)
+        cached = shared->prefix.tokens;
     return cached < job->turn.context ? cached : job->turn.context;
 }
 
@@ -163,11 +163,11 @@ void run_begin(struct world *world, uint32_t index)
 
 void prompt_forget(struct world *world, struct group *group)
 {
-    while (group->kin) {
-        struct kin *kin = group->kin;
-        prefix_forget(&world->servers[kin->server].cache, &kin->prefix);
-        group->kin = kin->next;
-        free(kin);
+    while (group->prefixes) {
+        struct group_prefix *shared = group->prefixes;
+        prefix_forget(&world->servers[shared->server].cache, &shared->prefix);
+        group->prefixes = shared->next;
+        free(shared);
     }
 }
 

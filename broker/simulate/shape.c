@@ -166,7 +166,7 @@ static double draw(const struct shape *shape, enum quantity q, uint64_t *prng)
 }
 
 /* One that was recorded, of the group that this one is like; `rollout` is its number in the group. */
-static const struct recorded *kin(const struct shape *shape, uint64_t seed, uint64_t group,
+static const struct recorded *recorded_of(const struct shape *shape, uint64_t seed, uint64_t group,
                                   uint64_t rollout)
 {
     uint64_t like = prng_of(seed, KIND_GROUP, group) % shape->group_count;
@@ -193,7 +193,7 @@ struct walk shape_walk(const struct shape *shape, uint64_t seed, uint64_t group,
 {
     struct walk walk = {.prng = prng_of(seed, KIND_ROLLOUT, group * 1024 + rollout)};
     if (shape->recorded_count) {
-        walk.recorded = kin(shape, seed, group, rollout);
+        walk.recorded = recorded_of(shape, seed, group, rollout);
         walk.turns = (uint32_t)walk.recorded->turn_count;
         walk.setup_s = walk.recorded->setup_s;
         walk.eval_s = walk.recorded->eval_s;

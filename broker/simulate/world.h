@@ -27,15 +27,15 @@ struct job {
 };
 
 /* What a server's cache has of a group's prompt. */
-struct kin {
+struct group_prefix {
     struct prefix prefix;
     uint32_t server;
-    struct kin *next;
+    struct group_prefix *next;
 };
 
 struct group {
     double ready_s; /* submitted; then init has ended */
-    struct kin *kin;
+    struct group_prefix *prefixes;
     uint32_t runs_left;
 };
 

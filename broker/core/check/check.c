@@ -29,10 +29,10 @@ static verdict check_job(const struct job *job, struct census *census)
         return "a lease was not issued to the worker that has it";
     if (job->place == PLACE_NONE && job->tokens)
         return "a stage is over, or has not begun, and dispatches may speak for it";
-    if (job->place == PLACE_PARKED && !job_needs_engine(job) &&
+    if (job->place == PLACE_BLOCKED && !job_needs_engine(job) &&
         (job->stage != STAGE_INIT || !job->group->work->image))
-        return "a job is parked that needs neither an engine nor an image";
-    if (job->place == PLACE_SOLO && job_failures(job)->deaths < 2)
+        return "a job is blocked that needs neither an engine nor an image";
+    if (job->place == PLACE_ISOLATED && job_failures(job)->deaths < 2)
         return "a job waits to run alone that is no suspect";
     return NULL;
 }
@@ -125,7 +125,7 @@ static verdict check_queues(const struct core *core, const struct census *census
                               ? NULL : check_queue(queue, (enum place)place, NULL);
             if (bad)
                 return bad;
-            bool is_elsewhere = place == PLACE_PARKED && stage == STAGE_INIT; /* with its image */
+            bool is_elsewhere = place == PLACE_BLOCKED && stage == STAGE_INIT; /* with its image */
             if (queue->count != (is_elsewhere ? 0 : census->jobs[place][stage]))
                 return "a job is missing from the queue of its place";
         }
@@ -144,7 +144,7 @@ static verdict check_worker(const struct core *core, const struct worker *worker
         return "a worker holds more than its slots";
     if (worker->hung && worker->jobs.count)
         return "a hung worker has jobs";
-    if (worker->solo && (worker->solo->worker != worker || worker->solo->place != PLACE_LEASED))
+    if (worker->isolated && (worker->isolated->worker != worker || worker->isolated->place != PLACE_LEASED))
         return "a worker is alone with a job it does not have";
     if ((worker->free.place != 0) != worker_may_take(core, worker))
         return "a worker is among the free that may take nothing, or is not and may";
@@ -261,7 +261,7 @@ const char *core_check(const struct core *core)
     if (!bad)
         bad = check_engines(core);
     if (!bad)
-        bad = check_faults(core, census.jobs[PLACE_PARKED][STAGE_INIT]);
+        bad = check_faults(core, census.jobs[PLACE_BLOCKED][STAGE_INIT]);
     if (!bad)
         bad = check_streams(core);
     return bad ? bad : check_fair_queues(core);

@@ -88,13 +88,13 @@ static verdict check_breaker(const struct core *core, const struct breaker *brea
     return is_armed || is_idle ? NULL : "nothing will try what is set aside";
 }
 
-/* Whether a parked job could go there. */
+/* Whether a blocked job could go there. */
 static bool is_waited_for(const struct core *core, const struct engine *engine)
 {
     const struct job *job;
     if (engine->policy->is_waited && engine->live >= engine_limit(engine))
         return false;
-    LIST_EACH(job, &core->queues[PLACE_PARKED][STAGE_RUN].jobs, link)
+    LIST_EACH(job, &core->queues[PLACE_BLOCKED][STAGE_RUN].jobs, link)
         if (job->group->work->policy == engine->policy)
             return true;
     return false;
@@ -103,12 +103,12 @@ static bool is_waited_for(const struct core *core, const struct engine *engine)
 static verdict check_engines(const struct core *core, struct tally *tally)
 {
     const struct engine *engine;
-    size_t parked = core->queues[PLACE_PARKED][STAGE_RUN].count;
+    size_t blocked = core->queues[PLACE_BLOCKED][STAGE_RUN].count;
     LIST_EACH(engine, &core->engines, link) {
         verdict bad = check_breaker(core, &engine->breaker, false, tally);
         if (bad)
             return bad;
-        if (parked && engine_lets(core, engine) && !engine->breaker.wait_ms && is_waited_for(core, engine))
+        if (blocked && engine_lets(core, engine) && !engine->breaker.wait_ms && is_waited_for(core, engine))
             return "jobs wait for an engine and there is one";
     }
     return NULL;
@@ -119,7 +119,7 @@ static verdict check_image(const struct image *image)
     size_t count = 0;
     const struct job *job;
     LIST_EACH(job, &image->waiting.jobs, link) {
-        if (job->place != PLACE_PARKED || job->stage != STAGE_INIT ||
+        if (job->place != PLACE_BLOCKED || job->stage != STAGE_INIT ||
             job->group->work->image != image)
             return "a job waits for another image than its own";
         count++;
@@ -149,7 +149,7 @@ static verdict check_images(const struct core *core, struct tally *tally, size_t
     return core->images.count > IMAGES_MAX ? "too many images are known" : NULL;
 }
 
-const char *check_faults(const struct core *core, size_t parked_inits)
+const char *check_faults(const struct core *core, size_t blocked_inits)
 {
     struct tally tally = {0};
     size_t waiting = 0;
@@ -162,7 +162,7 @@ const char *check_faults(const struct core *core, size_t parked_inits)
         bad = check_images(core, &tally, &waiting);
     if (bad)
         return bad;
-    if (waiting != parked_inits || waiting != core->images_waiting)
+    if (waiting != blocked_inits || waiting != core->images_waiting)
         return "the init jobs that wait for images are counted wrong";
     if (tally.breakers != core->breakers.count || !heap_is_sound(&core->breakers))
         return "the breakers' timers are not those of the open ones";

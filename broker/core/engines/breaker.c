@@ -69,7 +69,7 @@ void breaker_close(struct core *core, struct breaker *breaker)
     if (was_open && breaker->of_image)
         image_let_all(core, image_of(breaker));
     else if (was_open)
-        dispatch_unpark(core, SIZE_MAX);
+        dispatch_unblock(core, SIZE_MAX);
 }
 
 /* ---- the trial --------------------------------------------------------------------- */
@@ -101,7 +101,7 @@ static void let_one(struct core *core, struct breaker *breaker)
 {
     heap_remove(&core->breakers, &breaker->timer);
     if (!breaker->of_image) {
-        dispatch_unpark_of(core, container_of(breaker, struct engine, breaker)->policy, 1);
+        dispatch_unblock_of(core, container_of(breaker, struct engine, breaker)->policy, 1);
         breaker_await(core, breaker);
         return;
     }

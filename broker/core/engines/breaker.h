@@ -5,7 +5,7 @@
  * for breaker_first_ms. Then exactly one job tries it. A success closes it; another
  * fault doubles the wait, up to breaker_last_ms; a trial that ends otherwise (its
  * worker was lost, it was cancelled) has said nothing, and the next job tries it.
- * What waits meanwhile is parked, and let go one by one until a trial is under way.
+ * What waits meanwhile is blocked, and let go one by one until a trial is under way.
  *
  * An image's faults are those of init jobs, each group's counted once. Its waiting
  * groups end as `task` when a trial says that the image itself is at fault.
@@ -23,7 +23,7 @@ struct failure;
 
 enum {
     IMAGES_MAX = 4096,     /* known at a time; those of further groups are not watched */
-    TRIAL_PERIOD_MS = 1000 /* how often another parked job is let go to be the trial */
+    TRIAL_PERIOD_MS = 1000 /* how often another blocked job is let go to be the trial */
 };
 
 struct queue {
@@ -79,12 +79,12 @@ bool job_blames(struct core *core, struct job *job, const struct failure *failur
 
 struct image {
     struct list idle;      /* in core->idle_images while no live group has it, the oldest first */
-    struct list condemned; /* in core->condemned while groups that wait for it are being ended */
+    struct list failed;    /* in core->failed_images while groups that wait for it are being ended */
     struct breaker breaker;
-    struct queue waiting;  /* init jobs, parked */
+    struct queue waiting;  /* init jobs, blocked */
     uint64_t groups;       /* live ones that have it */
     uint32_t round;        /* of counting faults: a group's counts once in each */
-    int64_t condemned_ms;  /* what has waited since before ends like this: */
+    int64_t failed_ms;     /* what has waited since before ends like this: */
     char *verdict;
     uint32_t name_len;
     char name[];
@@ -99,7 +99,7 @@ void image_part(struct core *core, struct group_work *work);
 void image_works(struct core *core, struct image *image);
 void image_let_one(struct core *core, struct image *image);
 void image_let_all(struct core *core, struct image *image);
-/* Ends what is condemned, a slice at a time. */
+/* Ends what waits for failed images, a slice at a time. */
 void images_tick(struct core *core);
 void images_finish(struct core *core);
 

@@ -162,7 +162,7 @@ static bool change(struct core *core, struct engine *engine, const struct msg_en
         policy_changed(core, engine); /* before any run is sent there */
     }
     engine_persist(core, engine);
-    dispatch_unpark(core, SIZE_MAX);
+    dispatch_unblock(core, SIZE_MAX);
     return true;
 }
 

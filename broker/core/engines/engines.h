@@ -60,7 +60,7 @@ struct policy {
     struct identity identity;
     uint64_t engines, groups; /* that are of it: registered ones, live ones */
     uint64_t bound;           /* of the groups, those with a run that was recorded with its identity */
-    bool is_waited;           /* runs may be parked because its engines are full, and others are not */
+    bool is_waited;           /* runs may be blocked because its engines are full, and others are not */
     char name[];
 };
 

@@ -60,7 +60,7 @@ void engine_works(struct core *core, struct engine *engine)
     engine->probe.error[0] = '\0';
     breaker_close(core, &engine->breaker);
     if (was_silent)
-        dispatch_unpark(core, SIZE_MAX);
+        dispatch_unblock(core, SIZE_MAX);
 }
 
 static void note_silence(struct core *core, struct engine *engine, struct slice error)
@@ -85,7 +85,7 @@ void probes_take(struct core *core, struct engine *engine, const struct msg_engi
         bool was_unmet = engine_is_unmet(core, engine);
         engine->was_met = true;
         if (was_unmet)
-            dispatch_unpark(core, SIZE_MAX);
+            dispatch_unblock(core, SIZE_MAX);
     }
     if (!in->answers)
         note_silence(core, engine, in->error);

@@ -26,7 +26,7 @@ static struct image *create(struct core *core, struct slice name)
     image->round = 1;
     image->breaker.of_image = true;
     list_init(&image->idle);
-    list_init(&image->condemned);
+    list_init(&image->failed);
     list_init(&image->waiting.jobs);
     if (table_put(&core->images, image_name(image), image))
         return image;
@@ -40,7 +40,7 @@ static void forget(struct core *core, struct image *image)
     table_take(&core->images, image_name(image));
     breaker_reset(core, &image->breaker);
     list_remove(&image->idle);
-    list_remove(&image->condemned);
+    list_remove(&image->failed);
     destroy(image);
 }
 
@@ -104,41 +104,41 @@ void image_works(struct core *core, struct image *image)
 /* ---- faults ------------------------------------------------------------------------ */
 
 /* Its trial says that it is bad: what waits for it now ends, by and by. */
-static void condemn(struct core *core, struct image *image, struct slice words)
+static void set_failed(struct core *core, struct image *image, struct slice words)
 {
     struct slice verdict =
         effect_print(core, "the image %.*s was set aside after %u faults in a row; the last: %.*s",
                      SLICE_ARG(image_name(image)), image->breaker.faults, SLICE_ARG(words));
     free(image->verdict);
     image->verdict = core_strdup(core, verdict);
-    image->condemned_ms = core->now_ms;
-    list_remove(&image->condemned);
-    list_push_back(&core->condemned, &image->condemned);
+    image->failed_ms = core->now_ms;
+    list_remove(&image->failed);
+    list_push_back(&core->failed_images, &image->failed);
 }
 
 /* The first group that is to end, or NULL. */
-static struct group *next_condemned(const struct image *image)
+static struct group *next_of_failed(const struct image *image)
 {
     if (!image->waiting.count)
         return NULL;
     struct job *job = container_of(image->waiting.jobs.next, struct job, link);
-    return job->since_ms <= image->condemned_ms ? job->group : NULL;
+    return job->since_ms <= image->failed_ms ? job->group : NULL;
 }
 
 void images_tick(struct core *core)
 {
-    if (list_is_empty(&core->condemned))
+    if (list_is_empty(&core->failed_images))
         return;
-    struct image *image = container_of(core->condemned.next, struct image, condemned);
+    struct image *image = container_of(core->failed_images.next, struct image, failed);
     struct slice detail = effect_copy(core, slice_from_str(image->verdict));
     struct group *group;
     uint64_t ended = 0;
-    while (ended < SWEEP_SLICE && (group = next_condemned(image))) {
+    while (ended < SWEEP_SLICE && (group = next_of_failed(image))) {
         ended += group->work->live;
         group_end(core, group, &(struct ending){.outcome = OUTCOME_TASK, .detail = detail});
     }
-    if (!next_condemned(image))
-        list_remove(&image->condemned);
+    if (!next_of_failed(image))
+        list_remove(&image->failed);
 }
 
 static bool blames_image(struct core *core, struct job *job, const struct failure *failure)
@@ -153,7 +153,7 @@ static bool blames_image(struct core *core, struct job *job, const struct failur
         return false;
     enum breaker_news news = breaker_fault(core, &image->breaker, job->token);
     if (news == BREAKER_FAILED && failure->outcome == OUTCOME_TASK)
-        condemn(core, image, failure->detail);
+        set_failed(core, image, failure->detail);
     return news != BREAKER_COUNTED;
 }
 

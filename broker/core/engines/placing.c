@@ -89,7 +89,7 @@ static uint64_t draw(struct core *core, uint64_t sides)
     return prng_next(&core->random) % sides;
 }
 
-static bool holds_kin(const struct rollout *rollout, const struct engine *engine)
+static bool holds_same_group(const struct rollout *rollout, const struct engine *engine)
 {
     const struct group *group = rollout->job.group;
     for (uint32_t k = 0; k < group->samples; k++)
@@ -99,14 +99,14 @@ static bool holds_kin(const struct rollout *rollout, const struct engine *engine
 }
 
 /* The least loaded one that knows the group's prompt and is not much above the mean; or NULL. */
-static struct engine *choose_kin(const struct open_engines *open, const struct rollout *rollout)
+static struct engine *choose_same_group(const struct open_engines *open, const struct rollout *rollout)
 {
     const struct candidate *best = NULL;
     uint64_t most = open->mean + open->mean / 100 * AFFINITY_PERCENT;
     for (size_t i = 0; i < open->count; i++) {
         const struct candidate *item = &open->items[i];
         if (item->load <= most && (!best || item->load < best->load) &&
-            holds_kin(rollout, item->engine))
+            holds_same_group(rollout, item->engine))
             best = item;
     }
     return best ? best->engine : NULL;
@@ -134,8 +134,8 @@ static struct engine *choose_least(struct core *core, struct open_engines *open)
 static struct engine *by_live_tokens(struct core *core, struct open_engines *open,
                                      const struct rollout *rollout)
 {
-    struct engine *kin = choose_kin(open, rollout);
-    return kin ? kin : choose_least(core, open);
+    struct engine *same_group = choose_same_group(open, rollout);
+    return same_group ? same_group : choose_least(core, open);
 }
 
 /* ---- for comparison ---------------------------------------------------------------- */

@@ -189,7 +189,7 @@ static void judge(struct core *core, struct engine *engine)
     if (engine->is_other && !was_other)
         send_away(core, engine);
     else if (was_other && !engine->is_other)
-        dispatch_unpark(core, SIZE_MAX);
+        dispatch_unblock(core, SIZE_MAX);
 }
 
 /* Whether nothing holds the policy to the identity that it has; `engine` serves another. */
@@ -235,7 +235,7 @@ void engine_identify(struct core *core, struct engine *engine, struct slice toke
         engine_persist(core, engine);
     engine_judge(core, engine);
     if (was_unmet && !engine->is_other)
-        dispatch_unpark(core, SIZE_MAX);
+        dispatch_unblock(core, SIZE_MAX);
 }
 
 struct slice engine_difference(struct core_text *ret, const struct engine *engine)

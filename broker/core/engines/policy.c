@@ -96,7 +96,7 @@ static void resume_engine(struct core *core, struct engine *engine)
     set_paused(core, engine, slice_of(NULL, 0));
     engine_persist(core, engine);
     policy_changed(core, engine);
-    dispatch_unpark(core, SIZE_MAX);
+    dispatch_unblock(core, SIZE_MAX);
 }
 
 /* What a pause still waits for: calls in flight, and workers that do not know of it. */

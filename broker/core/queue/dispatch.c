@@ -59,7 +59,7 @@ static struct job *first_job(struct core *core, enum place place, enum stage sta
 }
 
 /*
- * The first job of a place that can run; those that lack an engine or an image are parked. While
+ * The first job of a place that can run; those that lack an engine or an image are blocked. While
  * every engine is full the place waits as it is, so that turns and priorities stay what they are; where only those
  * of the job's policy are, it makes room for the jobs of others.
  */
@@ -74,30 +74,30 @@ static struct job *next_job(struct core *core, enum place place, enum stage stag
                 return NULL;
             job->group->work->policy->is_waited = true;
         }
-        job_park(core, job);
+        job_block(core, job);
     }
     return NULL;
 }
 
-void dispatch_unpark(struct core *core, size_t most)
+void dispatch_unblock(struct core *core, size_t most)
 {
-    struct queue *parked = &core->queues[PLACE_PARKED][STAGE_RUN];
-    if (most < parked->count) {
+    struct queue *blocked = &core->queues[PLACE_BLOCKED][STAGE_RUN];
+    if (most < blocked->count) {
         while (most-- > 0)
-            job_queue(core, container_of(parked->jobs.next, struct job, link), true);
+            job_queue(core, container_of(blocked->jobs.next, struct job, link), true);
         return;
     }
-    while (parked->count)
-        job_queue(core, container_of(parked->jobs.prev, struct job, link), true);
+    while (blocked->count)
+        job_queue(core, container_of(blocked->jobs.prev, struct job, link), true);
 }
 
-bool dispatch_unpark_of(struct core *core, const struct policy *policy, size_t most)
+bool dispatch_unblock_of(struct core *core, const struct policy *policy, size_t most)
 {
     enum { SOME_MAX = 64 };
-    struct queue *parked = &core->queues[PLACE_PARKED][STAGE_RUN];
+    struct queue *blocked = &core->queues[PLACE_BLOCKED][STAGE_RUN];
     struct job *jobs[SOME_MAX];
     size_t count = 0;
-    for (struct list *at = parked->jobs.next; at != &parked->jobs && count < most && count < SOME_MAX; at = at->next) {
+    for (struct list *at = blocked->jobs.next; at != &blocked->jobs && count < most && count < SOME_MAX; at = at->next) {
         struct job *job = container_of(at, struct job, link);
         if (job->group->work->policy == policy)
             jobs[count++] = job;
@@ -111,7 +111,7 @@ void dispatch_room_came(struct core *core, const struct engine *engine)
 {
     struct policy *policy = engine->policy;
     if (policy && policy->is_waited)
-        policy->is_waited = dispatch_unpark_of(core, policy, SIZE_MAX); /* so that turns and priorities count among them */
+        policy->is_waited = dispatch_unblock_of(core, policy, SIZE_MAX); /* so that turns and priorities count among them */
 }
 
 /* ---- suspects ---------------------------------------------------------------------- */
@@ -131,19 +131,19 @@ static struct worker *least_busy(const struct core *core, enum stage stage)
 {
     struct worker *worker, *best = NULL;
     LIST_EACH(worker, &core->workers, link)
-        if (worker->stage == stage && !worker_is_out(worker) && !worker->solo &&
+        if (worker->stage == stage && !worker_is_out(worker) && !worker->isolated &&
             (!best || worker->jobs.count < best->jobs.count))
             best = worker;
     return best;
 }
 
-static void dispatch_solo(struct core *core, enum stage stage)
+static void dispatch_isolated(struct core *core, enum stage stage)
 {
     struct job *job;
     struct worker *kept = core->reserved[stage];
     if (kept && worker_is_out(kept))
         reserve(core, stage, NULL);
-    while ((job = next_job(core, PLACE_SOLO, stage))) {
+    while ((job = next_job(core, PLACE_ISOLATED, stage))) {
         struct worker *worker = core->reserved[stage];
         if (!worker || worker->jobs.count)
             worker = least_busy(core, stage);
@@ -178,7 +178,7 @@ void core_dispatch(struct core *core, int64_t now_ms)
     if (!core_begin(core, now_ms))
         return;
     for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT && !core->failed; stage++) {
-        dispatch_solo(core, stage);
+        dispatch_isolated(core, stage);
         dispatch_queue(core, stage);
     }
 }

@@ -54,8 +54,8 @@ static const char *whereabouts(const struct job *job)
     switch ((enum place)job->place) {
     case PLACE_ORPHAN: return "awaited from a worker that had it before the broker's start";
     case PLACE_QUEUED: return "queued";
-    case PLACE_SOLO: return "queued to run alone on an idle worker";
-    case PLACE_PARKED: return job->stage == STAGE_INIT ? "kept back until its image works again"
+    case PLACE_ISOLATED: return "queued to run alone on an idle worker";
+    case PLACE_BLOCKED: return job->stage == STAGE_INIT ? "kept back until its image works again"
                                                        : "waiting for an engine";
     case PLACE_DELAYED: return "waiting to be tried again";
     case PLACE_LEASED: return "being worked on";

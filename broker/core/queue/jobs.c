@@ -52,7 +52,7 @@ static struct queue *queue_of(struct core *core, const struct job *job)
 {
     if (job->place == PLACE_LEASED)
         return &job->worker->jobs;
-    if (job->place == PLACE_PARKED && job->stage == STAGE_INIT)
+    if (job->place == PLACE_BLOCKED && job->stage == STAGE_INIT)
         return &job->group->work->image->waiting;
     return &core->queues[job->place][job->stage];
 }
@@ -79,7 +79,7 @@ static void set_timer(struct core *core, struct job *job, int64_t due_ms)
 
 static void count_wait(struct core *core, struct job *job)
 {
-    if (job->place != PLACE_QUEUED && job->place != PLACE_SOLO && job->place != PLACE_PARKED)
+    if (job->place != PLACE_QUEUED && job->place != PLACE_ISOLATED && job->place != PLACE_BLOCKED)
         return;
     struct rollout *rollout = job_rollout(job);
     uint32_t *wait_ms = rollout ? &rollout->wait_ms : &job->group->work->init_wait_ms;
@@ -95,8 +95,8 @@ static void end_lease(struct core *core, struct job *job)
     if (job->stage == STAGE_RUN && rollout->engine)
         rollout->engine->live--;
     breaker_leave(core, job_breaker(job), job);
-    if (worker->solo == job)
-        worker->solo = NULL;
+    if (worker->isolated == job)
+        worker->isolated = NULL;
     job->worker = NULL;
     job->place = PLACE_NONE;
     worker_refresh(core, worker);
@@ -110,7 +110,7 @@ void job_leave(struct core *core, struct job *job)
         return;
     count_wait(core, job);
     queue_of(core, job)->count--;
-    core->images_waiting -= job->place == PLACE_PARKED && job->stage == STAGE_INIT;
+    core->images_waiting -= job->place == PLACE_BLOCKED && job->stage == STAGE_INIT;
     if (job->place == PLACE_QUEUED)
         fair_queue_remove(core, job);
     else
@@ -131,13 +131,13 @@ void job_withdraw(struct core *core, struct job *job)
 void job_queue(struct core *core, struct job *job, bool front)
 {
     job_leave(core, job);
-    enter(core, job, job_failures(job)->deaths >= 2 ? PLACE_SOLO : PLACE_QUEUED, front);
+    enter(core, job, job_failures(job)->deaths >= 2 ? PLACE_ISOLATED : PLACE_QUEUED, front);
 }
 
-void job_park(struct core *core, struct job *job)
+void job_block(struct core *core, struct job *job)
 {
     job_leave(core, job);
-    enter(core, job, PLACE_PARKED, false);
+    enter(core, job, PLACE_BLOCKED, false);
     if (job->stage != STAGE_INIT)
         return;
     core->images_waiting++;
@@ -161,7 +161,7 @@ void job_give_pause(struct core *core, struct job *job)
 void job_lease(struct core *core, struct job *job, struct worker *worker, uint64_t token)
 {
     struct rollout *rollout = job_rollout(job);
-    bool solo = job->place == PLACE_SOLO;
+    bool isolated = job->place == PLACE_ISOLATED;
     int64_t limit_ms = job->group->work->limit_ms[job->stage];
     job_leave(core, job);
     job->worker = worker;
@@ -178,8 +178,8 @@ void job_lease(struct core *core, struct job *job, struct worker *worker, uint64
     if (job->stage == STAGE_RUN && rollout->engine)
         rollout->engine->live++;
     breaker_enter(core, job_breaker(job), job);
-    if (solo && worker->jobs.count == 1)
-        worker->solo = job;
+    if (isolated && worker->jobs.count == 1)
+        worker->isolated = job;
     worker_refresh(core, worker);
 }
 

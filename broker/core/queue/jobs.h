@@ -30,8 +30,8 @@ struct worker;
     X(NONE, "queued")    /* its stage has not begun, or it has ended: in no queue */               \
     X(ORPHAN, "queued")  /* restored; waits for a beat to adopt it */                              \
     X(QUEUED, "queued")                                                                            \
-    X(SOLO, "queued")    /* queued, to run alone on an idle worker */                              \
-    X(PARKED, "queued")  /* waits for an engine, init for its image */                             \
+    X(ISOLATED, "queued") /* queued, to run alone on an idle worker */                              \
+    X(BLOCKED, "queued")  /* waits for an engine, init for its image */                             \
     X(DELAYED, "delayed") /* waits out its back-off */                                             \
     X(LEASED, "leased")
 
@@ -78,9 +78,9 @@ _Static_assert(sizeof(struct job) <= 88 && sizeof(struct rollout) <= 128, "a mil
 void job_leave(struct core *core, struct job *job);
 /* job_leave, and job.cancel to who has it. */
 void job_withdraw(struct core *core, struct job *job);
-/* Into the queue that fits it (QUEUED or SOLO), at its end or its front. */
+/* Into the queue that fits it (QUEUED or ISOLATED), at its end or its front. */
 void job_queue(struct core *core, struct job *job, bool front);
-void job_park(struct core *core, struct job *job);
+void job_block(struct core *core, struct job *job);
 void job_orphan(struct core *core, struct job *job);
 void job_lease(struct core *core, struct job *job, struct worker *worker, uint64_t token);
 /* Makes it the job of another stage, in no place, with a clean slate. */

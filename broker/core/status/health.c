@@ -107,7 +107,7 @@ static void note_shortages(const struct core *core, json_t *reasons)
     size_t silent = count_engines(core, is_silent, &first);
     size_t failing = count_node_errors(core, &worker);
     size_t others = count_engines(core, is_other, &first);
-    size_t parked = core->queues[PLACE_PARKED][STAGE_RUN].count;
+    size_t blocked = core->queues[PLACE_BLOCKED][STAGE_RUN].count;
     if (aside)
         say(reasons, "%zu of %zu engines are set aside after faults in a row", aside,
             core->engines_registered);
@@ -119,8 +119,8 @@ static void note_shortages(const struct core *core, json_t *reasons)
     if (others)
         say(reasons, "%zu of %zu engines serve another tokenizer or chat template than their policy", others,
             core->engines_registered);
-    if (parked && !core->engines_registered)
-        say(reasons, "%zu run jobs wait for an engine, and none is registered", parked);
+    if (blocked && !core->engines_registered)
+        say(reasons, "%zu run jobs wait for an engine, and none is registered", blocked);
     if (core->store.error[0])
         say(reasons, "the store of layers is not tended: %s", core->store.error);
     if (core->is_disk_low)
@@ -202,7 +202,7 @@ static void advise_breakers(const struct core *core, json_t *advice)
     if (engines_open)
         say(advice, "%zu of %zu engines are set aside after faults in a row, %s among them, and "
             "%zu run jobs wait; each is tried again by itself: look at their logs", engines_open,
-            core->engines_registered, first->url, core->queues[PLACE_PARKED][STAGE_RUN].count);
+            core->engines_registered, first->url, core->queues[PLACE_BLOCKED][STAGE_RUN].count);
     if (images_open)
         say(advice, "%zu images are set aside after faults in a row, and %zu groups wait for "
             "them; each is tried again by itself: see \"images\"", images_open,
@@ -284,9 +284,9 @@ json_t *status_advice(struct view view)
         return advice;
     for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++)
         advise_stage(core, advice, stage);
-    if (core->queues[PLACE_PARKED][STAGE_RUN].count && !core->engines_registered)
+    if (core->queues[PLACE_BLOCKED][STAGE_RUN].count && !core->engines_registered)
         say(advice, "%zu run jobs need an engine and none is registered: sluice engine add URL",
-            core->queues[PLACE_PARKED][STAGE_RUN].count);
+            core->queues[PLACE_BLOCKED][STAGE_RUN].count);
     advise_breakers(core, advice);
     advise_silence(core, advice);
     advise_others(core, advice);

@@ -7,8 +7,8 @@
 
 size_t status_waiting(const struct core *core, enum stage stage)
 {
-    return core->queues[PLACE_QUEUED][stage].count + core->queues[PLACE_SOLO][stage].count +
-           core->queues[PLACE_PARKED][stage].count + core->queues[PLACE_ORPHAN][stage].count +
+    return core->queues[PLACE_QUEUED][stage].count + core->queues[PLACE_ISOLATED][stage].count +
+           core->queues[PLACE_BLOCKED][stage].count + core->queues[PLACE_ORPHAN][stage].count +
            (stage == STAGE_INIT ? core->images_waiting : 0);
 }
 
@@ -66,8 +66,8 @@ static void add_jobs(struct view view, json_t *part, enum stage stage)
     if (!view.is_whole)
         return;
     json_object_set_new(part, "delayed", status_number(core->queues[PLACE_DELAYED][stage].count));
-    json_object_set_new(part, "alone", status_number(core->queues[PLACE_SOLO][stage].count));
-    json_object_set_new(part, "no_engine", status_number(core->queues[PLACE_PARKED][stage].count));
+    json_object_set_new(part, "alone", status_number(core->queues[PLACE_ISOLATED][stage].count));
+    json_object_set_new(part, "no_engine", status_number(core->queues[PLACE_BLOCKED][stage].count));
 }
 
 static json_t *stages(struct view view)

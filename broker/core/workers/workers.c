@@ -20,7 +20,7 @@ struct worker *worker_find(const struct core *core, struct slice id)
 
 bool worker_may_take(const struct core *core, const struct worker *worker)
 {
-    return !worker_is_out(worker) && !worker->solo &&
+    return !worker_is_out(worker) && !worker->isolated &&
            core->reserved[worker->stage] != worker && worker->jobs.count < worker->slots;
 }
 
@@ -164,7 +164,7 @@ static void forget(struct core *core, struct worker *worker)
 /* Its jobs back to the front of their queues, in the order they were in. */
 static void take_jobs(struct core *core, struct worker *worker)
 {
-    bool alone = worker->jobs.count == 1 && worker->solo;
+    bool alone = worker->jobs.count == 1 && worker->isolated;
     while (!list_is_empty(&worker->jobs.jobs)) {
         struct job *job = container_of(worker->jobs.jobs.prev, struct job, link);
         job_lose_worker(core, job, worker_id(worker), alone);
@@ -243,7 +243,7 @@ static bool is_adoptable(const struct job *job, const struct worker *worker, uin
 {
     const struct fencing_token *issued = fencing_token_find(job, token, worker_key(worker), worker_id(worker));
     bool waits = job->place == PLACE_ORPHAN || job->place == PLACE_QUEUED ||
-                 job->place == PLACE_SOLO || job->place == PLACE_PARKED;
+                 job->place == PLACE_ISOLATED || job->place == PLACE_BLOCKED;
     return waits && issued && !issued->is_fenced && !runs_elsewhere(job, token);
 }
 

@@ -91,7 +91,7 @@ struct worker {
     struct list link;      /* in core->workers, the one with the oldest beat first */
     struct heap_node free; /* in core->free[stage] while it may be given jobs */
     struct queue jobs;     /* leased to it */
-    struct job *solo;      /* the one that runs alone, or NULL */
+    struct job *isolated;  /* the one that runs alone, or NULL */
     char *key;             /* the name of its key; NULL where nobody is asked for one */
     char *lane, *host;
     char *unreached;       /* why its lane does not lead to it yet, or NULL ... */

@@ -165,7 +165,7 @@ static void stumble(struct core *core)
     blame(core, "i1", "init:x", "infra", "image"); /* set aside at once */
     submit(core, "y");
     tick(core, 2000);
-    blame(core, "i1", "init:x", "task", "image"); /* y is condemned */
+    blame(core, "i1", "init:x", "task", "image"); /* y has failed */
     tick(core, 0);
     image = "good";
     submit(core, "z");
