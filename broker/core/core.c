@@ -107,8 +107,8 @@ void core_destroy(struct core **pointer)
         heap_finish(&core->free[stage]);
         heap_finish(&core->fair_queues[stage].heap);
     }
-    free(core->losses.ring);
-    free(core->strangers.ring);
+    free(core->lost_workers.ring);
+    free(core->id_conflicts.ring);
     claims_finish(core);
     effects_finish(core);
     free(core);

@@ -305,7 +305,7 @@ void core_lane_waits(struct core *core, int64_t now_ms, struct slice worker, str
  * The broker itself stood still for so long until now. Workers, deadlines and leases get that
  * time back: what they sent meanwhile has not been read yet. Call it before what is read now.
  */
-void core_was_away(struct core *core, int64_t now_ms, int64_t away_ms);
+void core_stalled(struct core *core, int64_t now_ms, int64_t stalled_ms);
 
 /* Does what is due; returns when to be called again at the latest (monotonic ms). */
 int64_t core_tick(struct core *core, int64_t now_ms, int64_t wall_ms);

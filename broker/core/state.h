@@ -9,7 +9,7 @@
  *   core/engines/breaker.c   circuit breakers: what is set aside, and its trials
  *   core/engines/images.c    images, their faults, and what waits for them
  *   core/queue/expiry.c    the ends of a group's total time and of its trainer's lease
- *   core/workers/away.c      the broker's own absences
+ *   core/workers/stall.c     the broker's own stalls
  *   core/queue/early_cancel.c   cancels that came before their submit
  *   core/queue/groups.c    groups and rollouts: their life and ends
  *   core/clients/submit.c    group.submit
@@ -20,9 +20,9 @@
  *   core/clients/retention.c what trajectories are kept, how heavy and how old
  *   core/queue/cancel.c    rollout.cancel
  *   core/workers/workers.c   beats, reconciliation, lost workers
- *   core/workers/strangers.c whose a worker's id is
+ *   core/workers/worker_ids.c whose a worker's id is
  *   core/workers/drain.c     worker.drain
- *   core/workers/losses.c    which workers were lost of late, and why
+ *   core/workers/lost_workers.c which workers were lost of late, and why
  *   core/queue/dispatch.c  which worker gets which job
  *   core/engines/engines.c   engines: registered, drained, removed
  *   core/engines/placing.c   which engine a rollout gets
@@ -111,8 +111,8 @@ struct core {
     size_t images_waiting;                  /* init jobs blocked, of all images */
     struct heap early_cancel_times, early_cancel_owners_by_count; /* the one with the most first */
     uint64_t slots[STAGE_COUNT];            /* of workers that are neither draining nor hung */
-    struct losses losses;
-    struct strangers strangers;
+    struct lost_workers lost_workers;
+    struct id_conflicts id_conflicts;
     struct table claims; /* ids of workers and their keys from before the start, until the end of adoption */
     struct heap timers;                     /* jobs leased and delayed */
     struct heap free[STAGE_COUNT];          /* workers that may be given jobs, the freest first */

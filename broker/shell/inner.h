@@ -15,7 +15,7 @@
 #include "broker/layer_gc/store.h"
 
 enum {
-    AWAY_MS = 1000,                 /* so late the broker itself stood still */
+    STALLED_MS = 1000,                 /* so late the broker itself stood still */
     LETTERS_MAX = 512,              /* messages of one cycle, half of them of each socket ... */
     LETTERS_BYTES_MAX = 16 << 20,   /* ... and their bytes, beyond the last */
     EFFECTS_MAX = 1 << 18,          /* ... and what they may cause, beyond the last */

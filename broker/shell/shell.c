@@ -190,19 +190,19 @@ static bool await(struct shell *shell, bool *ret_backup_ended)
 }
 
 /* Stopped, swapped out, held up by its disk: it was to be at work long ago. */
-static void notice_absence(struct shell *shell, int64_t now_ms)
+static void notice_stall(struct shell *shell, int64_t now_ms)
 {
-    int64_t away_ms = shell->due_ms ? now_ms - shell->due_ms : 0;
-    if (away_ms < AWAY_MS)
+    int64_t stalled_ms = shell->due_ms ? now_ms - shell->due_ms : 0;
+    if (stalled_ms < STALLED_MS)
         return;
-    log_event(LOG_WARN, "broker.was-away", "ms=%lld action=deadlines-moved", (long long)away_ms);
-    core_was_away(shell->core, now_ms, away_ms);
+    log_event(LOG_WARN, "broker.stalled", "ms=%lld action=deadlines-moved", (long long)stalled_ms);
+    core_stalled(shell->core, now_ms, stalled_ms);
 }
 
 static int cycle(struct shell *shell, struct fail *fail)
 {
     int64_t now_ms = clock_ms(), wall_ms = clock_wall_ms();
-    notice_absence(shell, now_ms);
+    notice_stall(shell, now_ms);
     take_broken_lanes(shell, now_ms);
     take_lane_news(shell, now_ms);
     shell_take_in(shell, now_ms, wall_ms);

@@ -53,10 +53,10 @@ static enum verdict judge(const json_t *status, const char *base)
                     "sluice engine add %s --policy NAME", base, text_in(engine, "error"), base);
             return VERDICT_OTHER;
         }
-        bool is_known = *text_in(engine, "template_digest"), is_met = json_is_true(json_object_get(engine, "is_met"));
+        bool is_known = *text_in(engine, "template_digest"), has_answered = json_is_true(json_object_get(engine, "has_answered"));
         bool is_away = *text_in(engine, "error") || strcmp(text_in(engine, "state"), "paused") == 0;
         bool has_workers = json_integer_value(json_object_get(runs, "workers")) > 0;
-        return is_known || is_met || is_away || !has_workers ? VERDICT_GOOD : VERDICT_WAIT;
+        return is_known || has_answered || is_away || !has_workers ? VERDICT_GOOD : VERDICT_WAIT;
     }
     return VERDICT_GOOD; /* removed meanwhile, or one of very many */
 }

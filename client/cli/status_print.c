@@ -163,7 +163,7 @@ static void print_tables(const json_t *status)
                                               "jobs",  "slots", "beat_ago_ms",
                                               "sandbox", "sandboxes", "kernel", NULL};
     static const char *const lost_keys[] = {"stage", "host", "jobs", "ago_ms", "why", NULL};
-    static const char *const stranger_keys[] = {"key", "owner", "times", "ago_ms", NULL};
+    static const char *const id_conflict_keys[] = {"key", "owner", "times", "ago_ms", NULL};
     static const char *const engine_keys[] = {"live",  "state", "faults", "retry_in_ms",
                                              "limit", "calls", "tokens", "cache_permille",
                                              "version", NULL};
@@ -174,8 +174,8 @@ static void print_tables(const json_t *status)
     print_object(json_object_get(status, "stages"), &(struct sheet){"stage", stage_keys});
     print_array(json_object_get(status, "workers"), "worker", &(struct sheet){"worker", worker_keys});
     print_array(json_object_get(status, "lost"), "worker", &(struct sheet){"lost worker", lost_keys});
-    print_array(json_object_get(status, "strangers"), "worker",
-                &(struct sheet){"another key's worker", stranger_keys});
+    print_array(json_object_get(status, "id_conflicts"), "worker",
+                &(struct sheet){"another key's worker", id_conflict_keys});
     print_array(json_object_get(status, "engines"), "url", &(struct sheet){"engine", engine_keys});
     print_array(json_object_get(status, "images"), "image",
                 &(struct sheet){"image set aside", image_keys});

@@ -35,7 +35,7 @@ static void refuse_other_content(struct core *core, const struct call *call)
 }
 
 /* The group was here, and nothing is left of it but that: its submit is answered as the first one was. */
-static void meet_past(struct core *core, const struct call *call, struct stream *stream)
+static void answer_past(struct core *core, const struct call *call, struct stream *stream)
 {
     const struct msg_group_submit *in = call->in;
     if (call->task->past_hash != call->task_hash) {
@@ -98,7 +98,7 @@ void handle_group_submit(struct core *core, const struct call *call)
         return;
     }
     if (call->task->is_past) {
-        meet_past(core, call, known);
+        answer_past(core, call, known);
         return;
     }
     if (!admit(core, call, known))

@@ -28,7 +28,7 @@ static void set_registered(struct core *core, struct engine *engine, bool regist
     engine->has_cache = false;
     engine->overloaded_since_ms = 0;
     engine->identity = (struct identity){0};
-    engine->was_met = false;
+    engine->has_answered = false;
     if (!registered)
         engine_set_policy(core, engine, NULL);
     policy_reset(core, engine);
@@ -86,7 +86,7 @@ bool engine_is_paused(const struct engine *engine) { return engine->calls[0] != 
 bool engine_lets(const struct core *core, const struct engine *engine)
 {
     return engine->registered && !engine->draining && !engine_is_paused(engine) &&
-           !engine->is_other && !engine_is_unmet(core, engine) && !engine_is_silent(engine) && breaker_lets(core, &engine->breaker);
+           !engine->is_other && !engine_is_unprobed(core, engine) && !engine_is_silent(engine) && breaker_lets(core, &engine->breaker);
 }
 
 bool engine_is_ready(const struct core *core, const struct policy *policy)

@@ -87,7 +87,7 @@ struct engine {
     struct policy *policy;    /* registered: never NULL */
     struct identity identity; /* as a worker told it last */
     bool is_other; /* than its policy's */
-    bool was_met;  /* it has answered a probe */
+    bool has_answered;  /* it has answered a probe */
     struct breaker breaker;
     char credentials[URL_MAX + 1]; /* for run workers alone; never shown. "": none */
     uint32_t url_len;
@@ -133,7 +133,7 @@ void policy_restore_group(struct group_work *work);
 void policies_restored(struct core *core);
 struct identity identity_of(struct slice tokenizer, struct slice template);
 /* It is to be probed before any run goes there. */
-bool engine_is_unmet(const struct core *core, const struct engine *engine);
+bool engine_is_unprobed(const struct core *core, const struct engine *engine);
 /* A worker says what the engine serves. */
 void engine_identify(struct core *core, struct engine *engine, struct slice tokenizer, struct slice template);
 /* Whether it serves what its policy does is found out anew. */

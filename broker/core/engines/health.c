@@ -81,10 +81,10 @@ void probes_take(struct core *core, struct engine *engine, const struct msg_engi
 {
     if (!in->has_answers || !is_watched(core, engine))
         return;
-    if (in->answers && !engine->was_met) {
-        bool was_unmet = engine_is_unmet(core, engine);
-        engine->was_met = true;
-        if (was_unmet)
+    if (in->answers && !engine->has_answered) {
+        bool was_unprobed = engine_is_unprobed(core, engine);
+        engine->has_answered = true;
+        if (was_unprobed)
             dispatch_unblock(core, SIZE_MAX);
     }
     if (!in->answers)

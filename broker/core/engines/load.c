@@ -130,7 +130,7 @@ void handle_engine_load(struct core *core, const struct call *call)
     struct worker *worker;
     struct engine *engine = engine_find(core, in->url);
     if (!worker_speaks(core, call, in->worker, &worker) || !worker || worker->stage != STAGE_RUN || !engine)
-        return; /* of a worker not met yet, or an engine that is no more */
+        return; /* of a worker not registered yet, or an engine that is no more */
     replace(core, worker, &(struct load_report){engine, in->runs, in->tokens, in->calls});
     engine_identify(core, engine, in->tokenizer_digest, in->template_digest);
     probes_take(core, engine, in);

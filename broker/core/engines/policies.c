@@ -159,10 +159,10 @@ void policies_restored(struct core *core)
 
 /* ---- engines ----------------------------------------------------------------------------- */
 
-bool engine_is_unmet(const struct core *core, const struct engine *engine)
+bool engine_is_unprobed(const struct core *core, const struct engine *engine)
 {
     return engine->policy && is_known(&engine->policy->identity) && !is_known(&engine->identity) &&
-           !engine->was_met && core->settings.engine_probe_ms;
+           !engine->has_answered && core->settings.engine_probe_ms;
 }
 
 /* What runs there begins again on another engine, and has used up nothing. */
@@ -229,12 +229,12 @@ void engine_identify(struct core *core, struct engine *engine, struct slice toke
     struct identity identity = identity_of(tokenizer, template);
     if (!engine->policy || !is_known(&identity))
         return;
-    bool is_new = !is_same(&identity, &engine->identity), was_unmet = engine_is_unmet(core, engine);
+    bool is_new = !is_same(&identity, &engine->identity), was_unprobed = engine_is_unprobed(core, engine);
     engine->identity = identity;
     if (is_new)
         engine_persist(core, engine);
     engine_judge(core, engine);
-    if (was_unmet && !engine->is_other)
+    if (was_unprobed && !engine->is_other)
         dispatch_unblock(core, SIZE_MAX);
 }
 

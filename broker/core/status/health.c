@@ -82,15 +82,15 @@ static bool is_down(const struct core *core, enum stage stage, json_t *reasons)
 }
 
 /* Workers were lost of late, and what they had is not made up for. */
-static void note_losses(const struct core *core, enum stage stage, json_t *reasons)
+static void note_lost_workers(const struct core *core, enum stage stage, json_t *reasons)
 {
     uint64_t before = 0, lost = 0;
-    const struct loss *loss, *last = NULL;
-    for (uint64_t n = 0; (loss = loss_nth(core, n)); n++) {
-        if (loss->stage != stage)
+    const struct lost_worker *lost, *last = NULL;
+    for (uint64_t n = 0; (lost = lost_worker_nth(core, n)); n++) {
+        if (lost->stage != stage)
             continue;
-        last = last ? last : loss;
-        before = loss->slots_before > before ? loss->slots_before : before;
+        last = last ? last : lost;
+        before = lost->slots_before > before ? lost->slots_before : before;
         lost++;
     }
     if (last && core->slots[stage] < before)
@@ -137,7 +137,7 @@ const char *status_health(const struct core *core, json_t *reasons)
     for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++)
         down |= is_down(core, stage, reasons);
     for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++)
-        note_losses(core, stage, reasons);
+        note_lost_workers(core, stage, reasons);
     note_shortages(core, reasons);
     return down ? "down" : json_array_size(reasons) ? "degraded" : "healthy";
 }

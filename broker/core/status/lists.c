@@ -51,33 +51,33 @@ json_t *status_workers(const struct core *core)
 json_t *status_lost(const struct core *core)
 {
     json_t *array = json_array();
-    const struct loss *loss;
-    for (uint64_t n = 0; (loss = loss_nth(core, n)); n++) {
+    const struct lost_worker *lost;
+    for (uint64_t n = 0; (lost = lost_worker_nth(core, n)); n++) {
         json_t *part = json_object();
-        json_object_set_new(part, "worker", json_string(loss->worker));
-        json_object_set_new(part, "stage", json_string(stage_wire(loss->stage)));
-        json_object_set_new(part, "host", json_string(loss->host));
-        json_object_set_new(part, "ago_ms", json_integer(core->now_ms - loss->at_ms));
-        json_object_set_new(part, "why", json_string(loss_words(loss->why)));
-        json_object_set_new(part, "jobs", status_number(loss->jobs));
+        json_object_set_new(part, "worker", json_string(lost->worker));
+        json_object_set_new(part, "stage", json_string(stage_wire(lost->stage)));
+        json_object_set_new(part, "host", json_string(lost->host));
+        json_object_set_new(part, "ago_ms", json_integer(core->now_ms - lost->at_ms));
+        json_object_set_new(part, "why", json_string(loss_words(lost->why)));
+        json_object_set_new(part, "jobs", status_number(lost->jobs));
         json_array_append_new(array, part);
     }
     return array;
 }
 
-json_t *status_strangers(const struct core *core)
+json_t *status_id_conflicts(const struct core *core)
 {
     json_t *array = json_array();
-    const struct stranger *stranger;
-    for (uint64_t n = 0; n < STRANGERS_MAX; n++) {
-        if (!(stranger = stranger_nth(core, n)))
+    const struct id_conflict *conflict;
+    for (uint64_t n = 0; n < ID_CONFLICTS_MAX; n++) {
+        if (!(conflict = id_conflict_nth(core, n)))
             continue;
         json_t *part = json_object();
-        json_object_set_new(part, "worker", json_string(stranger->worker));
-        json_object_set_new(part, "key", json_string(stranger->key));
-        json_object_set_new(part, "owner", json_string(stranger->owner));
-        json_object_set_new(part, "ago_ms", json_integer(core->now_ms - stranger->at_ms));
-        json_object_set_new(part, "times", status_number(stranger->times));
+        json_object_set_new(part, "worker", json_string(conflict->worker));
+        json_object_set_new(part, "key", json_string(conflict->key));
+        json_object_set_new(part, "owner", json_string(conflict->owner));
+        json_object_set_new(part, "ago_ms", json_integer(core->now_ms - conflict->at_ms));
+        json_object_set_new(part, "times", status_number(conflict->times));
         json_array_append_new(array, part);
     }
     return array;
@@ -118,7 +118,7 @@ static json_t *describe_engine(const struct core *core, const struct engine *eng
     if (engine->has_cache)
         json_object_set_new(part, "cache_permille", status_number(engine->cache_permille));
     json_object_set_new(part, "policy", json_string(engine->policy->name));
-    json_object_set_new(part, "is_met", json_boolean(engine->was_met));
+    json_object_set_new(part, "has_answered", json_boolean(engine->has_answered));
     if (engine->identity.template[0]) {
         json_object_set_new(part, "tokenizer_digest", json_string(engine->identity.tokenizer));
         json_object_set_new(part, "template_digest", json_string(engine->identity.template));

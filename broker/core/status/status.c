@@ -143,7 +143,7 @@ static void add_inventory(const struct core *core, json_t *status)
     json_object_set_new(status, "bottleneck", status_bottleneck(core));
     json_object_set_new(status, "workers", status_workers(core));
     json_object_set_new(status, "lost", status_lost(core));
-    json_object_set_new(status, "strangers", status_strangers(core));
+    json_object_set_new(status, "id_conflicts", status_id_conflicts(core));
     json_object_set_new(status, "engines", status_engines(core));
     json_object_set_new(status, "images", status_images(core));
     json_object_set_new(status, "clients", status_clients(core));

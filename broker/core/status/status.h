@@ -30,7 +30,7 @@ size_t status_waiting(const struct core *core, enum stage stage);
 /* core/status/lists.c */
 json_t *status_workers(const struct core *core);
 json_t *status_lost(const struct core *core);
-json_t *status_strangers(const struct core *core);
+json_t *status_id_conflicts(const struct core *core);
 json_t *status_engines(const struct core *core);
 json_t *status_images(const struct core *core);
 json_t *status_clients(const struct core *core);

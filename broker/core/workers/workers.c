@@ -105,7 +105,7 @@ static void close_lane(struct core *core, const struct worker *worker)
 
 /* ---- coming and going -------------------------------------------------------------- */
 
-static struct worker *welcome(struct core *core, const struct call *call, enum stage stage)
+static struct worker *add_worker(struct core *core, const struct call *call, enum stage stage)
 {
     const struct msg_worker_beat *in = call->in;
     if (core->workers_by_id.count >= WORKERS_MAX) {
@@ -131,7 +131,7 @@ static struct worker *welcome(struct core *core, const struct call *call, enum s
         free(worker);
         return NULL;
     }
-    core->counters.welcomed++;
+    core->counters.registered++;
     open_lane(core, worker, call);
     return worker;
 }
@@ -175,7 +175,7 @@ void worker_lose(struct core *core, struct worker *worker, enum loss_why why)
 {
     if (!worker->hung) {
         core->counters.lost++;
-        loss_note(core, worker, why);
+        lost_worker_note(core, worker, why);
         close_lane(core, worker);
         worker->hung = true; /* nothing more is sent there */
         take_jobs(core, worker);
@@ -184,10 +184,10 @@ void worker_lose(struct core *core, struct worker *worker, enum loss_why why)
 }
 
 /* Its beats come but its work does not get on: lost, and remembered until it does. */
-static void hang(struct core *core, struct worker *worker)
+static void set_hung(struct core *core, struct worker *worker)
 {
     core->counters.lost++;
-    loss_note(core, worker, LOSS_NO_PROGRESS);
+    lost_worker_note(core, worker, LOSS_NO_PROGRESS);
     close_lane(core, worker);
     free(worker->unreached);
     worker->unreached = NULL;
@@ -342,8 +342,8 @@ static void note_beat(struct core *core, struct worker *worker, const struct msg
     worker->sandboxes = (uint32_t)in->sandboxes;
 }
 
-/* The worker of this beat, welcomed if it is not known (any more); NULL if it cannot be, or is another key's. */
-static struct worker *meet(struct core *core, const struct call *call, enum stage stage)
+/* The worker of this beat, registered if it is not known (any more); NULL if it cannot be, or is another key's. */
+static struct worker *worker_register(struct core *core, const struct call *call, enum stage stage)
 {
     const struct msg_worker_beat *in = call->in;
     struct worker *worker;
@@ -355,7 +355,7 @@ static struct worker *meet(struct core *core, const struct call *call, enum stag
         worker = NULL;
     }
     if (!worker) {
-        worker = welcome(core, call, stage);
+        worker = add_worker(core, call, stage);
         if (worker)
             worker->drain = drain;
         return worker;
@@ -381,7 +381,7 @@ void handle_worker_beat(struct core *core, const struct call *call)
         core->counters.mistakes++;
         return;
     }
-    struct worker *worker = meet(core, call, stage);
+    struct worker *worker = worker_register(core, call, stage);
     if (!worker)
         return;
     note_beat(core, worker, in);
@@ -390,7 +390,7 @@ void handle_worker_beat(struct core *core, const struct call *call)
     if (worker->drain.told && !in->draining) /* it may not have heard */
         send_drain(core, worker);
     if (stands_still(core, worker, in->progress)) {
-        hang(core, worker);
+        set_hung(core, worker);
         return;
     }
     worker->heard = in->has_engines && in->engines <= core->engine_states ? in->engines : 0;

@@ -16,8 +16,8 @@ struct worker;
 
 /* ---- workers lost of late ------------------------------------------------------------ */
 
-enum { LOSSES_MAX = 256, WORKER_NAME_MAX = 128, HOST_NAME_MAX = 255 /* as in messages.def */ };
-enum { WORKER_KEY_MAX = 64 /* as in common/net/keys.h */, STRANGERS_MAX = 64 };
+enum { LOST_WORKERS_MAX = 256, WORKER_NAME_MAX = 128, HOST_NAME_MAX = 255 /* as in messages.def */ };
+enum { WORKER_KEY_MAX = 64 /* as in common/net/keys.h */, ID_CONFLICTS_MAX = 64 };
 
 #define LOSS_WHYS(X)                                                                               \
     X(NO_BEAT, "no beat")                                                                          \
@@ -31,7 +31,7 @@ enum loss_why {
 #undef X
 };
 
-struct loss {
+struct lost_worker {
     int64_t at_ms;
     enum stage stage;
     enum loss_why why;
@@ -40,29 +40,29 @@ struct loss {
     char worker[WORKER_NAME_MAX + 1], host[HOST_NAME_MAX + 1], key[WORKER_KEY_MAX + 1];
 };
 
-struct losses {
-    struct loss *ring; /* LOSSES_MAX, NULL before the first */
-    uint64_t count;    /* ever; the last LOSSES_MAX are there */
+struct lost_workers {
+    struct lost_worker *ring; /* LOST_WORKERS_MAX, NULL before the first */
+    uint64_t count;    /* ever; the last LOST_WORKERS_MAX are there */
 };
 
 /* Call it while the worker still has its jobs. One that had drained is no loss. */
-void loss_note(struct core *core, const struct worker *worker, enum loss_why why);
-/* The n-th newest loss not older than lost_shown_ms, or NULL. */
-const struct loss *loss_nth(const struct core *core, uint64_t n);
+void lost_worker_note(struct core *core, const struct worker *worker, enum loss_why why);
+/* The n-th newest not older than lost_shown_ms, or NULL. */
+const struct lost_worker *lost_worker_nth(const struct core *core, uint64_t n);
 const char *loss_words(enum loss_why why);
 
 /* ---- whose an id is ------------------------------------------------------------------- */
 
 /* A key that spoke under the id of another key's worker, and was not heard. */
-struct stranger {
+struct id_conflict {
     int64_t at_ms;  /* the last time */
     uint64_t times;
     char worker[WORKER_NAME_MAX + 1], key[WORKER_KEY_MAX + 1], owner[WORKER_KEY_MAX + 1];
 };
 
-struct strangers {
-    struct stranger *ring; /* STRANGERS_MAX, NULL before the first */
-    uint64_t count;        /* ever; the last STRANGERS_MAX are there */
+struct id_conflicts {
+    struct id_conflict *ring; /* ID_CONFLICTS_MAX, NULL before the first */
+    uint64_t count;        /* ever; the last ID_CONFLICTS_MAX are there */
 };
 
 struct call;
@@ -77,7 +77,7 @@ bool worker_speaks(struct core *core, const struct call *call, struct slice id, 
 void claims_note(struct core *core, struct slice id, struct slice key);
 void claims_finish(struct core *core);
 /* The n-th newest that is not older than lost_shown_ms, or NULL. */
-const struct stranger *stranger_nth(const struct core *core, uint64_t n);
+const struct id_conflict *id_conflict_nth(const struct core *core, uint64_t n);
 
 /* ---- workers ----------------------------------------------------------------------- */
 

@@ -167,7 +167,7 @@ static void jump(struct world *world)
     if (which & 2 || which == 0)
         world->wall_ms = world->wall_ms + step > 0 ? world->wall_ms + step : 0;
     if (which == 3 && step > 0) /* the broker itself stood still */
-        core_was_away(world->core, world->now_ms, step);
+        core_stalled(world->core, world->now_ms, step);
     tick(world);
 }
 

@@ -5,7 +5,7 @@
 static void stand_still(struct world *world, int64_t ms)
 {
     world->now_ms += ms;
-    core_was_away(world->core, world->now_ms, ms);
+    core_stalled(world->core, world->now_ms, ms);
 }
 
 static void a_broker_that_stood_still_loses_no_worker_for_it(void **state)
@@ -141,7 +141,7 @@ static void a_monotonic_clock_that_steps_back_does_nothing(void **state)
     world_beat(world, "r1", "run", 1, NULL);
     for (int64_t now_ms = world->now_ms; now_ms > 0; now_ms -= 100000) {
         core_tick(world->core, now_ms, WALL_MS);
-        core_was_away(world->core, now_ms, -100000);
+        core_stalled(world->core, now_ms, -100000);
         world_settle(world);
         assert_int_equal(seen_count(world, LANE_JOB) + seen_count(world, LANE_CLOSE), 0);
     }

@@ -400,7 +400,7 @@ static void a_workers_key_neither_ends_nor_takes_the_jobs_of_anothers(void **sta
     beat(k, stranger, "w-own", wrong);
     until_status_says(k, admin, "\"worker\":\"w-own\",\"key\":\"mallory\",\"owner\":\"w1\"");
     until_status_says(k, admin, "\"unissued\":1,");
-    until_status_says(k, admin, "\"strangers\":2,");
+    until_status_says(k, admin, "\"id_conflicts\":2,");
     assert_true(status_says(k, admin, "\"init\":{\"queued\":0,\"leased\":1,"));
     assert_false(wait_for(other, 0)); /* no lane leads there */
     say_end(k, push, "w-own", "init:a", token);

@@ -306,7 +306,7 @@ static void another_keys_beat_under_a_workers_id_changes_nothing_and_is_shown(vo
     world_wait(world, 2500);
     world_beat(world, "r1", "run", 9, NULL);
     assert_int_equal(world->seen_count, 0); /* no job is taken away */
-    assert_non_null(strstr(status_of(world), "\"strangers\":[{\"worker\":\"r1\",\"key\":\"mallory\","
+    assert_non_null(strstr(status_of(world), "\"id_conflicts\":[{\"worker\":\"r1\",\"key\":\"mallory\","
                                              "\"owner\":\"node1\",\"ago_ms\":0,\"times\":2}]"));
     world->key = "node1";
     world_beat(world, "r1", "run", 1, "run:g/0", token, NULL);
@@ -393,7 +393,7 @@ static void workers_of_one_key_work_side_by_side(void **state)
     assert_int_equal(seen_count(world, PERSIST_RUN), 1);
     world_result(world, "r1", "run:g/0", first, "ok");
     assert_int_equal(seen_count(world, PERSIST_RUN), 1);
-    assert_non_null(strstr(status_of(world), "\"strangers\":[]"));
+    assert_non_null(strstr(status_of(world), "\"id_conflicts\":[]"));
     world_close(world);
 }
 

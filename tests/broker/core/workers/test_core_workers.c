@@ -1,9 +1,9 @@
 /* Beats, reconciliation and lost workers. */
 #include "tests/broker/core/core_world.h"
 
-/* ---- welcome ----------------------------------------------------------------------- */
+/* ---- registering ------------------------------------------------------------------- */
 
-static void a_worker_that_is_not_known_is_welcomed(void **state)
+static void a_worker_that_is_not_known_is_registered(void **state)
 {
     (void)state;
     struct world *world = world_open();
@@ -429,7 +429,7 @@ static void a_lane_that_moved_waits_no_more_for_what_the_old_one_did(void **stat
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_worker_that_is_not_known_is_welcomed),
+        cmocka_unit_test(a_worker_that_is_not_known_is_registered),
         cmocka_unit_test(a_beat_of_another_epoch_is_told_the_epoch_again),
         cmocka_unit_test(a_lane_that_moved_is_closed_and_opened),
         cmocka_unit_test(a_draining_worker_gets_nothing),

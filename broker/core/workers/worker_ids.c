@@ -46,51 +46,51 @@ static struct slice owner_of(const struct core *core, struct slice id, struct sl
     const struct worker *worker = worker_find(core, id);
     if (worker)
         return worker_key(worker);
-    const struct loss *loss;
-    for (uint64_t n = 0; (loss = loss_nth(core, n)); n++)
-        if (slice_is(id, loss->worker))
-            return slice_from_str(loss->key);
+    const struct lost_worker *lost;
+    for (uint64_t n = 0; (lost = lost_worker_nth(core, n)); n++)
+        if (slice_is(id, lost->worker))
+            return slice_from_str(lost->key);
     const struct claim *claim = table_find(&core->claims, id);
     return claim ? claim_key(claim) : none;
 }
 
-const struct stranger *stranger_nth(const struct core *core, uint64_t n)
+const struct id_conflict *id_conflict_nth(const struct core *core, uint64_t n)
 {
-    const struct strangers *strangers = &core->strangers;
-    if (n >= strangers->count || n >= STRANGERS_MAX)
+    const struct id_conflicts *all = &core->id_conflicts;
+    if (n >= all->count || n >= ID_CONFLICTS_MAX)
         return NULL;
-    const struct stranger *stranger = &strangers->ring[(strangers->count - 1 - n) % STRANGERS_MAX];
-    return core->now_ms - stranger->at_ms <= core->settings.lost_shown_ms ? stranger : NULL;
+    const struct id_conflict *conflict = &all->ring[(all->count - 1 - n) % ID_CONFLICTS_MAX];
+    return core->now_ms - conflict->at_ms <= core->settings.lost_shown_ms ? conflict : NULL;
 }
 
 /* The same id and key again: beats come every second. */
-static struct stranger *find_known(const struct core *core, struct slice id, struct slice key)
+static struct id_conflict *find_known(const struct core *core, struct slice id, struct slice key)
 {
-    const struct strangers *strangers = &core->strangers;
-    for (uint64_t n = 0; n < strangers->count && n < STRANGERS_MAX; n++)
-        if (slice_is(id, strangers->ring[n].worker) && slice_is(key, strangers->ring[n].key))
-            return &strangers->ring[n];
+    const struct id_conflicts *all = &core->id_conflicts;
+    for (uint64_t n = 0; n < all->count && n < ID_CONFLICTS_MAX; n++)
+        if (slice_is(id, all->ring[n].worker) && slice_is(key, all->ring[n].key))
+            return &all->ring[n];
     return NULL;
 }
 
 static void note(struct core *core, struct slice id, struct slice key, struct slice owner)
 {
-    struct strangers *strangers = &core->strangers;
-    core->counters.strangers++;
-    if (!strangers->ring)
-        strangers->ring = core_alloc(core, STRANGERS_MAX, sizeof(*strangers->ring));
-    if (!strangers->ring)
+    struct id_conflicts *all = &core->id_conflicts;
+    core->counters.id_conflicts++;
+    if (!all->ring)
+        all->ring = core_alloc(core, ID_CONFLICTS_MAX, sizeof(*all->ring));
+    if (!all->ring)
         return;
-    struct stranger *stranger = find_known(core, id, key);
-    if (!stranger) {
-        stranger = &strangers->ring[strangers->count++ % STRANGERS_MAX];
-        *stranger = (struct stranger){0};
-        snprintf(stranger->worker, sizeof(stranger->worker), "%.*s", SLICE_ARG(id));
-        snprintf(stranger->key, sizeof(stranger->key), "%.*s", SLICE_ARG(key));
+    struct id_conflict *conflict = find_known(core, id, key);
+    if (!conflict) {
+        conflict = &all->ring[all->count++ % ID_CONFLICTS_MAX];
+        *conflict = (struct id_conflict){0};
+        snprintf(conflict->worker, sizeof(conflict->worker), "%.*s", SLICE_ARG(id));
+        snprintf(conflict->key, sizeof(conflict->key), "%.*s", SLICE_ARG(key));
     }
-    snprintf(stranger->owner, sizeof(stranger->owner), "%.*s", SLICE_ARG(owner));
-    stranger->times++;
-    stranger->at_ms = core->now_ms;
+    snprintf(conflict->owner, sizeof(conflict->owner), "%.*s", SLICE_ARG(owner));
+    conflict->times++;
+    conflict->at_ms = core->now_ms;
 }
 
 bool worker_speaks(struct core *core, const struct call *call, struct slice id, struct worker **ret)
