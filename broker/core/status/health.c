@@ -84,18 +84,18 @@ static bool is_down(const struct core *core, enum stage stage, json_t *reasons)
 /* Workers were lost of late, and what they had is not made up for. */
 static void note_lost_workers(const struct core *core, enum stage stage, json_t *reasons)
 {
-    uint64_t before = 0, lost = 0;
+    uint64_t before = 0, count = 0;
     const struct lost_worker *lost, *last = NULL;
     for (uint64_t n = 0; (lost = lost_worker_nth(core, n)); n++) {
         if (lost->stage != stage)
             continue;
         last = last ? last : lost;
         before = lost->slots_before > before ? lost->slots_before : before;
-        lost++;
+        count++;
     }
     if (last && core->slots[stage] < before)
         say(reasons, "%" PRIu64 " %s workers were lost, the last %" PRId64 " s ago: %" PRIu64
-            " slots are left of %" PRIu64, lost, stage_wire(stage),
+            " slots are left of %" PRIu64, count, stage_wire(stage),
             (core->now_ms - last->at_ms) / 1000, core->slots[stage], before);
 }
 
