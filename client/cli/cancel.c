@@ -18,7 +18,7 @@ static void say_none(struct sluice_client *client, const char *target, bool is_r
     int failed = sluice_get(client, rollout, &trajectory, &state);
     if (failed == -ENOENT)
         printf("nothing ran: no %s %s is known. The cancel is remembered for as long as the broker's "
-               "--tomb says, an hour by default: should its submit still come, it ends cancelled\n",
+               "--early-cancel says, an hour by default: should its submit still come, it ends cancelled\n",
                is_rollout ? "rollout" : "group", target);
     else if (failed == 0 || failed == -ENODATA || failed == -EBADMSG)
         printf("nothing ran: %s has ended already\n", target);

@@ -5,7 +5,7 @@ import unittest
 
 from faults import Case, Fleet, chat, script
 
-SOON = {"look": "300ms", "overload": "1000ms", "retry_first": "50ms", "retry_last": "500ms", "infra_budget": 1, "breaker_faults": 100}
+SOON = {"engine_probe_interval": "300ms", "overload": "1000ms", "retry_first": "50ms", "retry_last": "500ms", "infra_budget": 1, "breaker_faults": 100}
 TURNS = 10
 
 

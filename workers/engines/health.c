@@ -81,7 +81,7 @@ static void take_health(void *arg, struct http_reply *reply, const struct fail *
         end_by_identity(engine);
 }
 
-void engine_probe(struct engine *engine)
+void engine_probe_start(struct engine *engine)
 {
     if (!engine->probe.is_busy)
         engine->probe.is_busy = ask(engine, "/health", HEALTH_MAX, take_health);

@@ -38,6 +38,6 @@ void engines_stop_probes(struct engines *engines);
 bool engines_are_probing(const struct engines *engines);
 
 /* Nothing happens while it is probed already. */
-void engine_probe(struct engine *engine);
+void engine_probe_start(struct engine *engine);
 
 #endif

@@ -115,7 +115,7 @@ static void handle_probe(struct worker *worker, const struct msg_engine_probe *p
 {
     struct engine *engine = find_engine(worker, probe->url);
     if (engine)
-        engine_probe(engine); /* if not, another worker is asked in its time */
+        engine_probe_start(engine); /* if not, another worker is asked in its time */
 }
 
 static bool is_for_lane(enum message_id id)

@@ -51,8 +51,8 @@ static void say_node(const struct worker *worker, struct msg_worker_beat *beat)
     beat->has_sandbox_why = beat->sandbox_why.len > 0;
     beat->has_kernel = beat->kernel.len > 0;
     beat->has_sandboxes = true;
-    beat->has_trouble = worker->trouble[0] && loop_now_ms() < worker->trouble_until_ms;
-    beat->trouble = beat->has_trouble ? slice_from_str(worker->trouble) : (struct slice){0};
+    beat->has_node_error = worker->node_error[0] && loop_now_ms() < worker->node_error_until_ms;
+    beat->node_error = beat->has_node_error ? slice_from_str(worker->node_error) : (struct slice){0};
 }
 
 static bool beat_encode(struct worker *worker, struct buffer *out)

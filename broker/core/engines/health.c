@@ -1,7 +1,7 @@
 /*
  * Health probes: how engines are that nobody has called of late. The core calls nobody, so that a run worker is
  * asked as it beats (engine.probe) and answers with what it sees (engine.load). Each engine is probed
- * once in engine_probe_ms, however many workers there are; what is due goes to whoever beats next.
+ * once in engine_probe_interval_ms, however many workers there are; what is due goes to whoever beats next.
  *
  * An engine that leaves PROBES_SILENT probes in a row without an answer is silent: no run is placed there
  * until it answers one. The second of them follows soon, of another worker where there is one: the one
@@ -19,7 +19,7 @@ bool engine_is_silent(const struct engine *engine) { return engine->probe.unansw
 
 static bool is_watched(const struct core *core, const struct engine *engine)
 {
-    return core->settings.engine_probe_ms && engine->registered && !engine_is_paused(engine);
+    return core->settings.engine_probe_interval_ms && engine->registered && !engine_is_paused(engine);
 }
 
 static void set_due(struct core *core, struct engine *engine, int64_t due_ms)
@@ -47,7 +47,7 @@ void probes_ask(struct core *core, const struct worker *worker)
         struct engine *engine = container_of(first, struct engine, probe.timer);
         struct msg_engine_probe in = {.url = engine_url(engine)};
         send_worker(core, worker, MSG_engine_probe, &in);
-        set_due(core, engine, core->now_ms + core->settings.engine_probe_ms);
+        set_due(core, engine, core->now_ms + core->settings.engine_probe_interval_ms);
     }
 }
 
@@ -74,7 +74,7 @@ static void note_silence(struct core *core, struct engine *engine, struct slice 
         core->counters.silences++;
     else
         set_due(core, engine,
-                core->now_ms + (core->settings.engine_probe_ms < AGAIN_MS ? core->settings.engine_probe_ms : AGAIN_MS));
+                core->now_ms + (core->settings.engine_probe_interval_ms < AGAIN_MS ? core->settings.engine_probe_interval_ms : AGAIN_MS));
 }
 
 void probes_take(struct core *core, struct engine *engine, const struct msg_engine_load *in)
@@ -106,7 +106,7 @@ const char *probes_check(const struct core *core)
         if (engine->probe.unanswered && !is_watched(core, engine))
             return "an engine is silent that nobody probes";
         if (engine->probe.timer.place &&
-            engine->probe.timer.key > core->now_ms + core->settings.engine_probe_ms)
+            engine->probe.timer.key > core->now_ms + core->settings.engine_probe_interval_ms)
             return "an engine's next probe is too far away";
     }
     return watched == core->probes.count && heap_is_sound(&core->probes)

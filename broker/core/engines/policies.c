@@ -162,7 +162,7 @@ void policies_restored(struct core *core)
 bool engine_is_unprobed(const struct core *core, const struct engine *engine)
 {
     return engine->policy && is_known(&engine->policy->identity) && !is_known(&engine->identity) &&
-           !engine->has_answered && core->settings.engine_probe_ms;
+           !engine->has_answered && core->settings.engine_probe_interval_ms;
 }
 
 /* What runs there begins again on another engine, and has used up nothing. */

@@ -210,7 +210,7 @@ static struct core_settings pick_settings(struct world *world)
         settings.keep_count = 3;
         settings.keep_bytes = 16;
         settings.keep_time_ms = 10000;
-        settings.tomb_ms = 5000;
+        settings.early_cancel_ms = 5000;
         settings.adopt_grace_ms = 0;
     }
     return settings;

@@ -392,7 +392,7 @@ static void live_through(unsigned seed, struct model *model)
     model->settings.breaker_faults = 3;
     model->settings.breaker_last_ms = 8000;
     model->settings.overload_ms = 1;
-    model->settings.engine_probe_ms = 1000;
+    model->settings.engine_probe_interval_ms = 1000;
     model->settings.early_cancel_ms = 60000;
     model->settings.deadline_grace_ms = 2000;
     model->settings.retry_last_ms = 4000;

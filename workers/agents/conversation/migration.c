@@ -18,7 +18,7 @@ static bool serves_alike(const struct conversation *conversation, struct engine 
     const struct engine_info *info = &to->info;
     if (to->policy.is_paused)
         return false;
-    fiber_push_deadline(loop_now_ms() + MOVE_ASK_MS);
+    fiber_push_deadline(loop_now_ms() + MIGRATE_ASK_MS);
     const int error = engine_act(to, NULL, NULL, NULL);
     fiber_pop_deadline();
     return error == 0 && strcmp(info->identity, conversation->identity) == 0 &&

@@ -10,7 +10,7 @@ static struct world *open_with_engines(void)
     world->settings.beat_timeout_ms = 100000000;
     world->settings.hold_grace_ms = 100000000;
     world->settings.breaker_faults = 2;
-    world->settings.engine_probe_ms = 5000;
+    world->settings.engine_probe_interval_ms = 5000;
     world->task.needs_engine = true;
     world_start(world);
     world_settle(world);
@@ -107,7 +107,7 @@ static void nobody_is_asked_where_probes_are_off_or_the_engine_is_gone_or_paused
     assert_true(was_asked(world, "r1", a_url));
     world_close(world);
     world = world_create();
-    world->settings.engine_probe_ms = 0;
+    world->settings.engine_probe_interval_ms = 0;
     world_start(world);
     world_engine(world, MSG_engine_add, a_url);
     beat(world, "r1");
