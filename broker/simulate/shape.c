@@ -178,14 +178,14 @@ static const struct recorded *recorded_of(const struct shape *shape, uint64_t se
 double shape_init_s(const struct shape *shape, uint64_t seed, uint64_t group)
 {
     uint64_t prng = prng_of(seed, KIND_GROUP, group);
-    return shape->recorded_count ? kin(shape, seed, group, 0)->init_s
+    return shape->recorded_count ? recorded_of(shape, seed, group, 0)->init_s
                                  : draw(shape, QUANTITY_init, &prng);
 }
 
 uint64_t shape_prompt(const struct shape *shape, uint64_t seed, uint64_t group)
 {
     uint64_t prng = prng_mix(prng_of(seed, KIND_GROUP, group));
-    return shape->recorded_count ? kin(shape, seed, group, 0)->turns[0].context
+    return shape->recorded_count ? recorded_of(shape, seed, group, 0)->turns[0].context
                                  : (uint64_t)draw(shape, QUANTITY_prompt, &prng);
 }
 

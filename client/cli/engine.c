@@ -156,8 +156,8 @@ static void print_engine(const json_t *engine)
         sanitize_print(stdout, ", policy %s", policy);
     if (word && strcmp(word, "closed") != 0) /* which is its breaker's word for well */
         sanitize_print(stdout, ", %s", strcmp(word, "open") == 0 ? "set aside" : word);
-    if (trouble)
-        sanitize_print(stdout, ": %s", trouble);
+    if (error)
+        sanitize_print(stdout, ": %s", error);
     putchar('\n');
 }
 

@@ -149,7 +149,7 @@ bool engines_are_awaited(const struct engines *engines)
 
 static bool is_told(const struct engine *engine)
 {
-    return engine->is_told && !engine->look.is_new && strcmp(engine->info.identity, engine->told_identity) == 0 &&
+    return engine->is_told && !engine->probe.is_new && strcmp(engine->info.identity, engine->told_identity) == 0 &&
            memcmp(&engine->use, &engine->told, sizeof(engine->use)) == 0;
 }
 
@@ -166,7 +166,7 @@ bool engines_tell_next(const struct engines *engines, struct engine_news *ret)
                                 .tokenizer_digest = engine->info.tokenizer_digest,
                                 .template_digest = engine->info.identity[0] ? engine->info.template_digest : "",
                                 .is_other = strcmp(engine->info.identity, engine->told_identity) != 0,
-                                .look = engine->look.is_new ? &engine->look : NULL};
+                                .probe = engine->probe.is_new ? &engine->probe : NULL};
     return true;
 }
 

@@ -111,10 +111,10 @@ void worker_watch_cache(struct worker *worker)
     struct fail fail;
     if (worker->end != WORKER_STOPPED || worker->state == WORKER_LEAVING || cache_watch_look(&worker->cache_watch, &fail) == 0)
         return;
-    struct slice fits = text_cut(fail.text, sizeof(worker->trouble) - 1);
-    snprintf(worker->trouble, sizeof(worker->trouble), "%.*s", SLICE_ARG(fits));
-    text_sanitize(worker->trouble);
-    worker->trouble_until_ms = INT64_MAX;
+    struct slice fits = text_cut(fail.text, sizeof(worker->node_error) - 1);
+    snprintf(worker->node_error, sizeof(worker->node_error), "%.*s", SLICE_ARG(fits));
+    text_sanitize(worker->node_error);
+    worker->node_error_until_ms = INT64_MAX;
     const bool is_ending = worker->state != WORKER_WORKING;
     worker->end = is_ending ? WORKER_STOPPED : WORKER_TO_BEGIN_ANEW;
     log_event(LOG_ERROR, "cache.gone", "why=\"%s\" action=%s", worker->node_error, is_ending ? "leaving" : "begins-anew");

@@ -1,5 +1,5 @@
 #include "common/base/log.h"
-#include "workers/engines/looking.h"
+#include "workers/engines/health.h"
 #include "workers/engines/pause.h"
 #include "workers/engines/using.h"
 #include "workers/service/worker_inside.h"

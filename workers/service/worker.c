@@ -229,11 +229,11 @@ static int make_id(struct worker *worker, struct fail *fail)
 
 static int watch_cache(struct worker *worker, struct fail *fail)
 {
-    const char *trouble = worker->plan.trouble;
-    struct slice fits = text_cut(trouble ? trouble : "", sizeof(worker->trouble) - 1);
-    snprintf(worker->trouble, sizeof(worker->trouble), "%.*s", SLICE_ARG(fits));
-    text_sanitize(worker->trouble);
-    worker->trouble_until_ms = loop_now_ms() + TROUBLE_MS;
+    const char *node_error = worker->plan.node_error;
+    struct slice fits = text_cut(node_error ? node_error : "", sizeof(worker->node_error) - 1);
+    snprintf(worker->node_error, sizeof(worker->node_error), "%.*s", SLICE_ARG(fits));
+    text_sanitize(worker->node_error);
+    worker->node_error_until_ms = loop_now_ms() + NODE_ERROR_MS;
     worker->context.cache_watch = &worker->cache_watch;
     return cache_watch_open(&worker->cache_watch, worker->plan.cache, worker->plan.mount_point, fail);
 }

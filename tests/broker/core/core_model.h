@@ -229,7 +229,7 @@ static inline void send_load(struct model *model, struct sim_worker *worker)
                                   .calls = roll(model, 10),
                                   .has_cache_permille = prng(model, 3),
                                   .cache_permille = prng(model, 2) ? 1000 : roll(model, 1001),
-                                  .has_answers = worker->is_looking,
+                                  .has_answers = worker->is_probed,
                                   .answers = !prng(model, 5),
                                   .has_template_digest = knows};
     if (knows)
@@ -244,7 +244,7 @@ static inline void send_migrations(struct model *model, struct sim_worker *worke
     for (size_t i = 0; i < worker->count; i++) {
         struct held *held = &worker->held[i];
         if (held->engine >= 0 && prng(model, 20)) { /* as if it had been asked long ago */
-            held->is_moved = true;
+            held->is_migrated = true;
             held->engine = (int)roll(model, ENGINES);
         }
         if (!held->is_migrated)

@@ -235,7 +235,7 @@ int conversation_sample(struct conversation *conversation, struct fail *fail)
         return error;
     struct generation generation = {0};
     conversation->call_start_ms = loop_now_ms();
-    conversation_move(conversation);
+    conversation_migrate(conversation);
     error = generate(conversation, &generation, fail);
     if (error == 0)
         error = record_generation(conversation, &generation, fail);

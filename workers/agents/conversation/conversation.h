@@ -40,7 +40,7 @@ int conversation_open_with(struct conversation *conversation, struct agent_run *
 void conversation_close(struct conversation *conversation);
 
 /* If the broker wants it elsewhere, and there the same is served: it is on another engine from now on. */
-void conversation_move(struct conversation *conversation);
+void conversation_migrate(struct conversation *conversation);
 
 /* Samples a turn and records it. The text (borrowed) is run->answer, good until the next turn. */
 int conversation_sample(struct conversation *conversation, struct fail *fail);

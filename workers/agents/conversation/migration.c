@@ -1,9 +1,9 @@
-/* moving.c - a conversation goes on on another engine: the same ids, to a server that reads them alike. */
+/* migration.c - a conversation goes on on another engine: the same ids, to a server that reads them alike. */
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
 #include "workers/agents/conversation/conversation.h"
-#include "workers/engines/moving.h"
+#include "workers/engines/migration.h"
 #include "workers/engines/identity.h"
 
 enum { MIGRATE_ASK_MS = 5000 }; /* an engine that does not say within it what it serves is not gone to */
@@ -27,10 +27,10 @@ static bool serves_alike(const struct conversation *conversation, struct engine 
            staleness_lets(&conversation->run->age, conversation->run->task, engine_policy_number(to));
 }
 
-void conversation_move(struct conversation *conversation)
+void conversation_migrate(struct conversation *conversation)
 {
     struct agent_run *run = conversation->run;
-    struct engine *to = run->move ? take_ptr(&run->move->to) : NULL;
+    struct engine *to = run->migration ? take_ptr(&run->migration->to) : NULL;
     if (!to)
         return;
     if (to != run->engine && serves_alike(conversation, to)) {

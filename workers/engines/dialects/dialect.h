@@ -9,7 +9,7 @@
 #include "workers/engines/template/bridge.h"
 #include "workers/engines/engine.h"
 #include "workers/engines/connections.h"
-#include "workers/engines/looking.h"
+#include "workers/engines/health.h"
 #include "workers/runtime/single_flight.h"
 #include "workers/engines/pause.h"
 #include "workers/engines/using.h"
