@@ -135,12 +135,12 @@ static void what_jobs_hold_on_an_engine_is_told_when_it_changes_and_to_each_new_
     open_lane(3);
     uint64_t token = say_start_as("run:g/0", ++next_token, chat_task, silent_url);
     int request = engine_accept();
-    hear_beat_until(sight.runs == 1);
-    assert_string_equal(sight.url, silent_url);
-    unsigned count = sight.count;
+    hear_beat_until(load.runs == 1);
+    assert_string_equal(load.url, silent_url);
+    unsigned count = load.count;
     skip_to_beat();
     skip_to_beat();
-    assert_int_equal(sight.count, count);
+    assert_int_equal(load.count, count);
     broker_die();
     broker_come_back();
     memset(&load, 0, sizeof(load));
