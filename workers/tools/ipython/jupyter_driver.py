@@ -4,7 +4,7 @@
 
 NAME is a kernelspec's. CHANNEL, and what is said on it and written: ipython_driver.py. Of the image we need pyzmq, which
 whatever runs a Jupyter kernel of Python has: a PYTHON was tried and lacks it, and the first other one that has it runs us.
-Not jupyter_client: its import takes as long as a kernel's start, and its version 7 imports all of ipykernel as well.
+Not jupyter_client: its import takes more than all of our start, and its version 7 imports all of ipykernel as well.
 The messages: https://jupyter-client.readthedocs.io/en/stable/messaging.html
 """
 import hashlib
