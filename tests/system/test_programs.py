@@ -16,7 +16,7 @@ What `sluice up` starts, and what `sluice broker`, `sluice worker`, `sluice veri
 with all of its options. `sluice` itself: [cli.md](cli.md); `sluice image`: [images.md](images.md).
 
 A TIME is a number with its unit: 500ms, 90s, 10m, 1h30m, 2d. A SIZE is one, too: 512MiB, 64M (the same), 8GiB, 1000B. A value may
-be given as `--name VALUE` or `--name=VALUE`. Each program has `--help` and `--version`.
+be given as `--grace 30s` or `--grace=30s`. Each program has `--help` and `--version`.
 """
 
 
