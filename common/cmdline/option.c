@@ -46,6 +46,10 @@ void option_preset(const struct option *option, void *into)
         *(double *)field_of(option, into) = option->real;
     else if (option->kind == OPTION_TEXT)
         *(const char **)field_of(option, into) = option->text;
+    else if (option->kind == OPTION_FLAG)
+        *(bool *)field_of(option, into) = false;
+    else
+        ((struct texts *)field_of(option, into))->count = 0;
 }
 
 /* The word at that place of "full|process|none"; "" if there are not so many. */

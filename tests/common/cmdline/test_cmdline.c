@@ -71,7 +71,8 @@ static int read_words(char *words, struct told *told, uint64_t *second, struct c
 static void what_is_not_given_is_as_the_rows_say(void **state)
 {
     (void)state;
-    struct told told = {0};
+    struct told told;
+    memset(&told, 0xa5, sizeof(told)); /* whatever was there */
     uint64_t second = 0;
     struct cmdline_values values;
     struct fail fail;
