@@ -43,7 +43,7 @@ static const struct option settings[] = {
 #define SETTING(type, name, preset, min, max, doc)                                                 \
     SETTING_ROW_OF(#name, offsetof(struct core_settings, SETTING_MEMBER_##type(name)),             \
                    SETTING_KIND_##type, doc, preset, min, max),
-#include "broker/settings.def"
+#include "broker/core/settings.def"
 #undef SETTING
 };
 

@@ -12,7 +12,7 @@ struct core_settings core_settings_default(void)
 {
     return (struct core_settings){
 #define SETTING(type, name, preset, min, max, doc) .SETTING_MEMBER_##type(name) = preset,
-#include "broker/settings.def"
+#include "broker/core/settings.def"
 #undef SETTING
     };
 }

@@ -39,7 +39,7 @@ enum { FORGOTTEN_MAX = 100000 };
 
 struct core_settings {
 #define SETTING(type, name, preset, min, max, doc) SETTING_TYPE_##type SETTING_MEMBER_##type(name);
-#include "broker/settings.def"
+#include "broker/core/settings.def"
 #undef SETTING
 };
 

@@ -7,7 +7,7 @@
 
 #include "schemas/task/task.h"
 #include "schemas/trajectory/trajectory.h"
-#include "workers/agents/conversation/staleness.h"
+#include "workers/agents/staleness.h"
 #include "workers/engines/engine.h"
 #include "workers/sandbox/sandbox.h"
 

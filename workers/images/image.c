@@ -7,10 +7,10 @@
 #include "common/base/cleanup.h"
 #include "common/digest/digest.h"
 #include "schemas/task/image_name.h"
-#include "workers/images/copy.h"
+#include "workers/images/rootfs/copy.h"
 #include "workers/images/oci/oci.h"
 #include "workers/images/oci/layout.h"
-#include "workers/images/squashfs.h"
+#include "workers/images/rootfs/squashfs.h"
 
 #define KEY_VERSION "1" /* of what is made of an image: another one, and all are made anew */
 

@@ -7,8 +7,8 @@
 #ifndef SLUICE_WORKERS_IMAGES_IMAGE_H
 #define SLUICE_WORKERS_IMAGES_IMAGE_H
 
-#include "workers/images/rootfs.h"
-#include "workers/images/sif.h"
+#include "workers/images/rootfs/rootfs.h"
+#include "workers/images/rootfs/sif.h"
 
 enum image_kind { IMAGE_HOST, IMAGE_DIRECTORY, IMAGE_SIF, IMAGE_SQUASHFS, IMAGE_OCI };
 enum { IMAGE_KEY_SIZE = 65 };

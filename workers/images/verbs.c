@@ -8,10 +8,10 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/sanitize.h"
-#include "workers/images/copy.h"
+#include "workers/images/rootfs/copy.h"
 #include "workers/images/about.h"
 #include "workers/images/oci/oci.h"
-#include "workers/images/squashfs.h"
+#include "workers/images/rootfs/squashfs.h"
 
 enum { OWNERS_LOOKED_AT = 2 << 20, PROGRESS_EVERY_MS = 100 };
 

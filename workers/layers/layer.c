@@ -10,7 +10,7 @@
 #include "common/base/cleanup.h"
 #include "common/digest/digest.h"
 #include "workers/layers/dir.h"
-#include "workers/layers/lz4_stream.h"
+#include "workers/layers/unpack/lz4_stream.h"
 #include "workers/runtime/offload.h"
 #include "workers/files/dirtree.h"
 

@@ -12,7 +12,7 @@
 #include "workers/runtime/fiber.h"
 #include "workers/evaluators/evaluator.h"
 #include "workers/stages/kinds.h"
-#include "workers/stages/stage_sandbox.h"
+#include "workers/stages/sandbox/stage_sandbox.h"
 
 enum { OUTPUT_MAX = 16384, TAIL_MAX = 1200 };
 

@@ -5,7 +5,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
-#include "workers/tools/edit/name_distance.h"
+#include "workers/tools/name_distance.h"
 #include "workers/tools/tool.h"
 
 /* ---- results ---------------------------------------------------------------------------- */

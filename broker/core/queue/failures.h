@@ -1,7 +1,7 @@
 /*
  * core/queue/failures.h - what has gone wrong with a job, and how much of it is borne.
  *
- * Each kind of failure has a budget of its own (settings.def): infra outcomes, task
+ * Each kind of failure has a budget of its own (core/settings.def): infra outcomes, task
  * outcomes, and workers that died while the job ran alone. Within it a job is tried
  * again after a back-off; beyond it the job is set aside, and what it belongs to ends
  * with its history. Every change of the counts is a PERSIST_FAILURES, so that budgets

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "workers/agents/conversation/staleness.h"
+#include "workers/agents/staleness.h"
 
 static struct task *task_of(const char *limits)
 {

@@ -5,8 +5,8 @@
 #include <errno.h>
 
 #include "tests/fuzz.h"
-#include "workers/images/sif.h"
-#include "workers/images/squashfs.h"
+#include "workers/images/rootfs/sif.h"
+#include "workers/images/rootfs/squashfs.h"
 
 static atomic_bool stop;
 

@@ -1,7 +1,7 @@
 /* SIF files as the reference tool makes them, and damaged ones: what is found, what is refused. */
 #include "tests/workers/images/image_fixture.h"
 
-#include "workers/images/squashfs.h"
+#include "workers/images/rootfs/squashfs.h"
 
 static int read_bytes(const void *data, size_t size, struct sif *ret, struct image_trouble *trouble)
 {

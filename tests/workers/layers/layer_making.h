@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 #include "common/digest/digest.h"
-#include "workers/layers/lz4_stream.h"
+#include "workers/layers/unpack/lz4_stream.h"
 #include "workers/sandbox/init/tar.h"
 #include "workers/files/dirtree.h"
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "workers/images/trouble.h"
+#include "workers/images/rootfs/trouble.h"
 
 struct oci_layout;
 

@@ -7,7 +7,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/images/oci/layer.h"
-#include "workers/images/sif.h"
+#include "workers/images/rootfs/sif.h"
 
 enum { LAYERS_MAX = 1024, INDEX_DEPTH_MAX = 4, NAMES_SHOWN = 300 };
 

@@ -9,7 +9,7 @@
 #ifndef SLUICE_WORKERS_IMAGES_OCI_OCI_H
 #define SLUICE_WORKERS_IMAGES_OCI_OCI_H
 
-#include "workers/images/rootfs.h"
+#include "workers/images/rootfs/rootfs.h"
 
 struct oci;
 

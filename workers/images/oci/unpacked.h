@@ -7,7 +7,7 @@
 #define SLUICE_WORKERS_IMAGES_OCI_UNPACKED_H
 
 #include "workers/images/oci/blob.h"
-#include "workers/images/rootfs.h"
+#include "workers/images/rootfs/rootfs.h"
 
 struct oci_unpacked;
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "common/base/buffer.h"
-#include "workers/layers/thread_pool.h"
+#include "workers/layers/unpack/thread_pool.h"
 #include "workers/layers/unpack/tar.h"
 
 /* What is done last, when no more entries can come between; in this order. */

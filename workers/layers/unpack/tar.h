@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 
 #include "common/base/fail.h"
-#include "workers/layers/lz4_stream.h"
+#include "workers/layers/unpack/lz4_stream.h"
 
 #define LAYER_BYTES_MAX (UINT64_C(8) << 30)
 enum { LAYER_ENTRIES_MAX = 4 << 20 };

@@ -22,7 +22,7 @@
 #include "workers/sandbox/init/proc.h"
 #include "workers/sandbox/spawner/high_fds.h"
 #include "workers/sandbox/proto/wire.h"
-#include "workers/tools/inside.h"
+#include "workers/inside/inside.h"
 
 enum {
     SERVER_FD = 200, /* of the fork server */

@@ -13,7 +13,7 @@
 #include "workers/runtime/fiber.h"
 #include "workers/sandbox/process.h"
 #include "common/base/text.h"
-#include "workers/tools/inside.h"
+#include "workers/inside/inside.h"
 
 enum {
     CHANNEL_FD = 200, /* of the driver */

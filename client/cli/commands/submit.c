@@ -1,0 +1,313 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/cli/command.h"
+#include "client/cli/json.h"
+#include "client/cli/commands/wait.h"
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+
+enum { PATIENT_MS = 60000 }; /* once the broker has answered, a restart of it is waited for */
+
+struct submit_options {
+    const char *stream, *out, *group_prefix;
+    uint64_t samples, priority, lease_ms, versions_behind, on_stale, patience_ms;
+    bool wait, json;
+};
+
+static struct sluice_group *make_groups(const struct tasks_file *tasks,
+                                        const struct submit_options *options)
+{
+    struct sluice_group *groups = calloc(tasks->count + 1, sizeof(*groups));
+    for (size_t i = 0; groups && i < tasks->count; i++)
+        groups[i] = (struct sluice_group){.group = tasks->lines[i].name,
+                                          .stream = options->stream,
+                                          .task_json = tasks->lines[i].json,
+                                          .samples = tasks->lines[i].samples,
+                                          .has_priority = true,
+                                          .priority = (unsigned)options->priority,
+                                          .lease_ms = options->lease_ms};
+    return groups;
+}
+
+/* Those that a full broker did not take come first again, in their order; returns how many. */
+static size_t gather_refused(struct sluice_group *groups, size_t count, uint64_t *retry_after_ms)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < count; i++)
+        if (groups[i].result == -EAGAIN || groups[i].result == -ECANCELED) {
+            struct sluice_group group = groups[i];
+            if (group.result == -EAGAIN && group.retry_after_ms > *retry_after_ms)
+                *retry_after_ms = group.retry_after_ms;
+            groups[i] = groups[left];
+            groups[left++] = group;
+        }
+    return left;
+}
+
+/* The pause that a full broker asked for; with --wait, in which what ends is taken. */
+static int pause_for_room(const struct submit_options *options, struct sluice_client *client,
+                          uint64_t pause_ms, struct wait *wait)
+{
+    if (options->lease_ms) /* what is accepted already must not run out meanwhile */
+        sluice_renew(client, options->stream, NULL);
+    if (options->wait && wait->ended < wait->total)
+        return wait_for(wait, (int64_t)pause_ms);
+    struct timespec time = {(time_t)(pause_ms / 1000), (long)(pause_ms % 1000) * 1000000};
+    nanosleep(&time, NULL);
+    return 0;
+}
+
+static void say_warning(const struct sluice_client *client, bool *said)
+{
+    if (!*said && *sluice_warning(client)) {
+        cli_say("warning: %s", sluice_warning(client));
+        *said = true;
+    }
+}
+
+/* All of them, waiting while the broker is full, but not for longer than --patience in vain. */
+static int submit_all(const struct submit_options *options, struct sluice_client *client,
+                      struct sluice_group *groups, size_t count, struct wait *wait)
+{
+    size_t left = count;
+    bool said = false, warned = false;
+    int64_t took_ms = clock_ms();
+    while (left > 0) {
+        size_t before = left;
+        uint64_t pause_ms = 0;
+        sluice_set_patience(client, 0); /* the waiting is done here */
+        int failed = sluice_submit_many(client, groups, left);
+        sluice_set_patience(client, cli_patience(options->patience_ms));
+        say_warning(client, &warned);
+        left = gather_refused(groups, left, &pause_ms);
+        if (failed && !(failed == -EAGAIN && left))
+            return failed;
+        if (left < before)
+            took_ms = clock_ms();
+        if (left && (uint64_t)(clock_ms() - took_ms) + pause_ms > options->patience_ms)
+            return failed;
+        if (left && !said)
+            cli_say("%s (%zu of %zu groups wait)", sluice_error(client), left, count);
+        said = left > 0;
+        failed = left ? pause_for_room(options, client, pause_ms, wait) : 0;
+        if (failed)
+            return failed;
+    }
+    return 0;
+}
+
+static void say_accepted(const struct sluice_group *groups, size_t count, const char *stream)
+{
+    uint64_t rollouts = 0;
+    size_t taken = 0, known = 0;
+    for (size_t i = 0; i < count; i++) {
+        taken += groups[i].result == 0;
+        known += groups[i].result == 0 && groups[i].known;
+        rollouts += groups[i].result == 0 ? groups[i].accepted : 0;
+    }
+    printf("%zu of %zu groups accepted (%llu rollouts) for stream %s", taken, count,
+           (unsigned long long)rollouts, stream);
+    if (known)
+        printf("; %zu of them the broker had already", known);
+    printf("\n");
+    fflush(stdout);
+}
+
+/* One line a group; with --wait the trajectories are in --out. */
+static void print_json(const struct tasks_file *tasks, const char *stream)
+{
+    for (size_t i = 0; i < tasks->count; i++) {
+        printf("{\"group\": ");
+        json_text(stdout, tasks->lines[i].name);
+        printf(", \"stream\": ");
+        json_text(stdout, stream);
+        printf(", \"task\": ");
+        json_text(stdout, tasks->lines[i].id);
+        printf(", \"line\": %zu, \"samples\": %u}\n", tasks->lines[i].line,
+               tasks->lines[i].samples);
+    }
+    fflush(stdout);
+}
+
+/* Groups that were there before may have ended before this began to listen. */
+static int ask_for_known(struct wait *wait, const struct sluice_group *groups, size_t count)
+{
+    int failed = 0;
+    for (size_t i = 0; i < count && !failed; i++)
+        if (groups[i].known)
+            failed = wait_ask(wait, wait_find(wait, groups[i].group), true);
+    return failed;
+}
+
+/* Is a broker there? And from where in the stream to wait, taken before anything is submitted. */
+static int begin(const struct submit_options *options, struct sluice_client *client,
+                 const struct tasks_file *tasks, struct wait *wait)
+{
+    const char *json;
+    int failed = sluice_status(client, &json);
+    if (failed)
+        return failed;
+    sluice_set_timeout(client, PATIENT_MS);
+    return options->wait ? wait_open(wait, client, options->stream, tasks) : 0;
+}
+
+static int end(const struct submit_options *options, struct wait *wait,
+               const struct sluice_group *groups, const struct tasks_file *tasks)
+{
+    int failed = ask_for_known(wait, groups, tasks->count);
+    if (!failed)
+        failed = wait_all(wait);
+    if (failed)
+        return cli_failed(wait->client, failed);
+    if (!options->json)
+        wait_print(wait, tasks, stdout);
+    return wait->trainable == wait->ended ? EXITS_OK : EXITS_UNTRAINABLE;
+}
+
+static bool open_out(const struct submit_options *options, FILE **out)
+{
+    if (!options->out || (*out = fopen(options->out, "w")))
+        return true;
+    cli_say("cannot write %s: %s", options->out, strerror(errno));
+    return false;
+}
+
+/* *out is written anew only once a broker has answered: what an earlier command left there stays. */
+static int submit(const struct submit_options *options, struct sluice_client *client,
+                  const struct tasks_file *tasks, FILE **out)
+{
+    AUTO_WAIT wait = {.quiet = options->json};
+    AUTO_FREE struct sluice_group *groups = make_groups(tasks, options);
+    if (!groups) {
+        cli_say("out of memory");
+        return EXITS_FAILED;
+    }
+    int failed = begin(options, client, tasks, &wait);
+    if (failed)
+        return cli_failed(client, failed);
+    if (!open_out(options, out))
+        return EXITS_FAILED;
+    wait.out = *out;
+    failed = submit_all(options, client, groups, tasks->count, &wait);
+    int status = failed ? cli_failed(client, failed) : EXITS_OK;
+    if (options->json && !failed)
+        print_json(tasks, options->stream);
+    else
+        say_accepted(groups, tasks->count, options->stream);
+    return failed || !options->wait ? status : end(options, &wait, groups, tasks);
+}
+
+static const char *const stale_words[] = {"stop", "refresh", "mark"};
+
+static bool read_tasks(const struct submit_options *options, const char *path,
+                       struct tasks_file *tasks)
+{
+    if (!tasks_read(tasks, path, (unsigned)options->samples))
+        return false;
+    const size_t lines = tasks->bad + tasks->count;
+    const char *on_stale = options->on_stale == OPTION_NOT_GIVEN ? NULL : stale_words[options->on_stale];
+    if (options->versions_behind != OPTION_NOT_GIVEN && !tasks->bad &&
+        !tasks_set_age(tasks, options->versions_behind, on_stale)) {
+        cli_say("out of memory");
+        return false;
+    }
+    if (tasks->bad)
+        cli_say("%zu of %zu lines are no tasks; nothing was submitted", tasks->bad, lines);
+    else if (!tasks->count)
+        cli_say("there is no task in %s", path);
+    else if (tasks_name_groups(tasks, options->group_prefix, options->stream))
+        return true;
+    else
+        cli_say("out of memory");
+    return false;
+}
+
+static int run_submit(const struct invocation *in)
+{
+    const struct submit_options *options = in->options;
+    if (options->out && !options->wait)
+        return cli_usage(in->command, "--out writes what --wait waits for: add --wait");
+    if (!cli_is_name(in->command, "--stream", options->stream))
+        return EXITS_USAGE;
+    if (options->on_stale != OPTION_NOT_GIVEN && options->versions_behind == OPTION_NOT_GIVEN)
+        return cli_usage(in->command, "--on-stale says what --versions-behind leads to: add that");
+    struct tasks_file tasks = {0};
+    AUTO_FCLOSE FILE *out = NULL;
+    AUTO_CLIENT *client = NULL;
+    int status = EXITS_FAILED;
+    if (read_tasks(options, in->arguments[0], &tasks) && (client = cli_connect(in)))
+        status = submit(options, client, &tasks, &out);
+    tasks_finish(&tasks);
+    if (out && (ferror(out) || fclose(take_ptr(&out)) != 0)) {
+        cli_say("cannot write %s: %s", options->out, strerror(errno));
+        status = EXITS_FAILED;
+    }
+    return status;
+}
+
+static const struct option options[] = {
+    {"stream", OPTION_TEXT, offsetof(struct submit_options, stream), "NAME",
+     "The stream that the trajectories go to.", .required = true},
+    {"samples", OPTION_NUMBER, offsetof(struct submit_options, samples), "N",
+     "Rollouts of each task.",
+     .standard = "what the task says, else 1", .min = 1, .max = 1024},
+    {"wait", OPTION_FLAG, offsetof(struct submit_options, wait), NULL,
+     "Waits until all have ended, then shows rewards and outcomes."},
+    {"out", OPTION_TEXT, offsetof(struct submit_options, out), "FILE",
+     "With --wait: writes the trajectories, one JSON object a line."},
+    {"priority", OPTION_NUMBER, offsetof(struct submit_options, priority), "N",
+     "Within the stream, rollouts of a higher one are handed out first.", .preset = 5,
+     .min = 0, .max = 9},
+    {"lease", OPTION_DURATION, offsetof(struct submit_options, lease_ms), "TIME",
+     "Cancels what has not ended when nobody has asked for the stream for so long.",
+     .standard = "never",
+     .min = 1000, .max = 604800000},
+    {"versions-behind", OPTION_NUMBER, offsetof(struct submit_options, versions_behind), "N",
+     "How many versions the policy may go on by from a rollout's first turn to the beginning of any other.",
+     .standard = "what the task says, else any number",
+     .preset = OPTION_NOT_GIVEN, .min = 0, .max = 1000000},
+    {"on-stale", OPTION_WORD, offsetof(struct submit_options, on_stale), "stop|refresh|mark",
+     "With --versions-behind: what becomes of a rollout beyond it: stop, refresh (it begins again) or mark.",
+     .standard = "what the task says, else stop", .preset = OPTION_NOT_GIVEN},
+    {"patience", OPTION_DURATION, offsetof(struct submit_options, patience_ms), "TIME",
+     "Gives up when a full broker took no group for so long, or a broker that has answered once was away for so long. One "
+     "that is not there at the start is waited for 4s.",
+     .preset = PATIENCE_PRESET_MS, .min = 0, .max = DURATION_FOREVER},
+    {"group-prefix", OPTION_TEXT, offsetof(struct submit_options, group_prefix), "TEXT",
+     "What group ids begin with.",
+     .standard = "the file's name"},
+    {"json", OPTION_FLAG, offsetof(struct submit_options, json), NULL,
+     "Prints one JSON object a group instead of words."},
+};
+
+const struct command command_submit = {
+    COMMAND_LINE("submit"),
+    .line.arguments = "TASKS.jsonl",
+    .line.brief = "Submits tasks, one JSON object a line (docs/tasks.md)",
+    .line.doc = "Every line is checked first. If one is no task, each such line is said as\n"
+           "FILE:LINE: FIELD: REASON (FILE:LINE: REASON where no field is at fault), nothing is submitted, and the exit\n"
+           "status is 1. '-' is stdin.\n"
+           "\n"
+           "A task becomes a group of N rollouts, named after the file, the task's id and a hash of its\n"
+           "content. So the same command again submits nothing twice: with --wait it goes on waiting\n"
+           "where an interrupted one left off. Stream, samples and --versions-behind count as content; --priority and\n"
+           "--lease do not, and change nothing for a group that the broker has. While the broker is full the command waits and tries\n"
+           "again; what can never fit is refused at once.\n"
+           "\n"
+           "With --lease the rollouts are cancelled when their trainer is gone. This command renews the\n"
+           "lease while it waits; afterwards reading the stream does, 'sluice watch' too, with the key of the\n"
+           "stream's owner: an admin that looks keeps nothing alive.\n"
+           "\n"
+           "Exit status with --wait: 0 all rollouts are trainable; 3 some ended by a fault of the task or\n"
+           "of the service, and have no reward to learn from.\n",
+    .line.example = "sluice submit tasks.jsonl --stream train --samples 8\n"
+               "sluice submit tasks.jsonl --stream train --samples 8 --wait --out trajectories.jsonl\n",
+    .line.tables[0] = {.rows = options, .count = ROWS(options)},
+    .options_size = sizeof(struct submit_options),
+    .line.arguments_min = 1,
+    .line.arguments_max = 1,
+    .run = run_submit,
+};

@@ -1,0 +1,87 @@
+/* wait_print.c - the table at the end of `sluice submit --wait`. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/print.h"
+#include "client/cli/commands/wait.h"
+#include "common/base/cleanup.h"
+
+enum { REWARDS_SHOWN = 16, OUTCOMES_MAX = 8 };
+
+static void list_rewards(const struct wait_group *group, struct buffer *out)
+{
+    unsigned count = group->line->samples;
+    for (unsigned i = 0; i < count && i < REWARDS_SHOWN; i++) {
+        const struct wait_sample *sample = &group->samples[i];
+        buffer_append_str(out, i ? " " : "");
+        if (sample->has_reward)
+            buffer_printf(out, "%.3g", sample->reward);
+        else
+            buffer_append_str(out, "-");
+    }
+    if (count > REWARDS_SHOWN)
+        buffer_printf(out, " ... (%u more)", count - REWARDS_SHOWN);
+}
+
+/* "3 ok, 1 infra" in the order in which they first occur. */
+static void count_outcomes(const struct wait_group *group, struct buffer *out)
+{
+    struct {
+        const char *outcome;
+        unsigned count;
+    } tally[OUTCOMES_MAX] = {0};
+    size_t kinds = 0;
+    for (unsigned i = 0; i < group->line->samples; i++) {
+        const char *outcome = *group->samples[i].outcome ? group->samples[i].outcome : "running";
+        size_t k = 0;
+        while (k < kinds && strcmp(tally[k].outcome, outcome) != 0)
+            k++;
+        if (k == OUTCOMES_MAX)
+            k--; /* names nobody knows yet share the last place */
+        if (k == kinds)
+            tally[kinds++].outcome = outcome;
+        tally[k].count++;
+    }
+    for (size_t k = 0; k < kinds; k++)
+        buffer_printf(out, "%s%u %s", k ? ", " : "", tally[k].count, tally[k].outcome);
+}
+
+static void mean_of(const struct wait_group *group, struct buffer *out)
+{
+    unsigned count = 0;
+    double sum = 0;
+    for (unsigned i = 0; i < group->line->samples; i++) {
+        count += group->samples[i].has_reward;
+        sum += group->samples[i].reward;
+    }
+    if (count)
+        buffer_printf(out, "%.3f", sum / count);
+    else
+        buffer_append_str(out, "-");
+}
+
+static void add_cell(struct columns *columns, const struct wait_group *group,
+                     void (*fill)(const struct wait_group *group, struct buffer *out))
+{
+    AUTO_BUFFER text = {0};
+    fill(group, &text);
+    columns_add(columns, "%.*s", (int)text.len, (const char *)text.data);
+}
+
+void wait_print(const struct wait *wait, const struct tasks_file *tasks, FILE *out)
+{
+    AUTO_COLUMNS columns = {.count = 5};
+    static const char *const heads[] = {"task", "group", "mean", "outcomes", "rewards"};
+    for (size_t i = 0; i < columns.count; i++)
+        columns_add(&columns, "%s", heads[i]);
+    for (size_t i = 0; i < tasks->count; i++) {
+        const struct wait_group *group =
+            wait_find((struct wait *)wait, tasks->lines[i].name);
+        columns_add(&columns, "%s", tasks->lines[i].id);
+        columns_add(&columns, "%s", tasks->lines[i].name);
+        add_cell(&columns, group, mean_of);
+        add_cell(&columns, group, count_outcomes);
+        add_cell(&columns, group, list_rewards);
+    }
+    columns_print(&columns, out);
+}

@@ -1,9 +1,0 @@
-/* agents.h - the rows of the table in agents.c. */
-#ifndef SLUICE_WORKERS_AGENTS_AGENTS_H
-#define SLUICE_WORKERS_AGENTS_AGENTS_H
-
-#include "workers/agents/agent.h"
-
-extern const struct agent agent_bash, agent_chat, agent_none, agent_replay, agent_tools;
-
-#endif

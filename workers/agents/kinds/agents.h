@@ -1,0 +1,9 @@
+/* agents.h - the rows of the table in agents.c. */
+#ifndef SLUICE_WORKERS_AGENTS_KINDS_AGENTS_H
+#define SLUICE_WORKERS_AGENTS_KINDS_AGENTS_H
+
+#include "workers/agents/agent.h"
+
+extern const struct agent agent_bash, agent_chat, agent_none, agent_replay, agent_tools;
+
+#endif

@@ -1,0 +1,10 @@
+# cmake -DOUTPUT=FILE.c "-DFILES=A.py;B.py" -P embed.cmake: each file as an array of bytes, A_py and A_py_len.
+set(text "#include \"workers/inside/inside.h\"\n")
+foreach(file ${FILES})
+    get_filename_component(name ${file} NAME)
+    string(REPLACE "." "_" name ${name})
+    file(READ ${file} bytes HEX)
+    string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
+    string(APPEND text "const unsigned char ${name}[] = {${bytes}};\nconst size_t ${name}_len = sizeof(${name});\n")
+endforeach()
+file(WRITE ${OUTPUT} "${text}")

@@ -1,0 +1,10 @@
+/* inside.h - the programs of tools/ that run inside sandboxes, as bytes (embed.cmake). */
+#ifndef SLUICE_WORKERS_INSIDE_INSIDE_H
+#define SLUICE_WORKERS_INSIDE_INSIDE_H
+
+#include <stddef.h>
+
+extern const unsigned char ipython_driver_py[], ipython_zygote_py[], jupyter_driver_py[];
+extern const size_t ipython_driver_py_len, ipython_zygote_py_len, jupyter_driver_py_len;
+
+#endif

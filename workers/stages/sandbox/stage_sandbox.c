@@ -1,0 +1,305 @@
+#include "workers/stages/sandbox/stage_sandbox.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "common/digest/digest.h"
+#include "workers/runtime/fiber.h"
+#include "workers/network/gate.h"
+
+enum { COMMAND_RESERVE_MS = 500 };
+
+/* ---- layers and sandbox ------------------------------------------------------------------- */
+
+/* Whether the evaluator's sandbox has the image's programs, whatever the agent left (eval.trust). */
+static bool trusts_image(const struct stage_sandbox *stage, const struct job *job)
+{
+    return stage->is_evaluators && strcmp(job->task->eval_trust, "image") == 0;
+}
+
+static int add_layer(struct stage_sandbox *stage, const struct job *job, struct slice digest,
+                     struct slice inlined, bool keep, struct fail *fail)
+{
+    /* `keep` is of init's, which is not the agent's */
+    const bool is_plain = !keep && trusts_image(stage, job);
+    char name[DIGEST_SIZE + 1];
+    if (digest.len == 0)
+        return 0;
+    snprintf(name, sizeof(name), "%.*s", SLICE_ARG(digest));
+    struct layer_dir *at = &stage->layers[stage->layer_count];
+    int code = is_plain ? layer_dir_hold_plain(&job->context->layers, name, inlined, at, fail)
+                        : layer_dir_hold(&job->context->layers, name, inlined, at, fail);
+    if (code < 0)
+        stage->fault = layer_fault(code);
+    if (code < 0)
+        return code == -EINVAL ? fail_set(fail, -EBADMSG, "%s is no digest", name) : code;
+    stage->keeps[stage->layer_count++] = keep;
+    return 0;
+}
+
+int stage_sandbox_add_init(struct stage_sandbox *stage, const struct job *job, struct fail *fail)
+{
+    return add_layer(stage, job, job->start.init_layer_digest, job->start.init_layer, true, fail);
+}
+
+int stage_sandbox_add_run(struct stage_sandbox *stage, const struct job *job, struct fail *fail)
+{
+    return add_layer(stage, job, job->start.run_layer_digest, job->start.run_layer, false, fail);
+}
+
+int stage_sandbox_add_own(struct stage_sandbox *stage, const struct job *job, const char **ret_path,
+                       struct fail *fail)
+{
+    int code = layer_dir_make(job->context->layers.cache, &stage->layers[stage->layer_count], fail);
+    if (code < 0) {
+        stage->fault = FAULT_NODE;
+        return code;
+    }
+    stage->keeps[stage->layer_count] = false;
+    *ret_path = stage->layers[stage->layer_count++].path;
+    return 0;
+}
+
+/* ---- what it may reach -------------------------------------------------------------------- */
+
+struct reach {
+    const struct grant *grants[TASK_GRANTS_MAX];
+    struct listener listeners[TASK_GRANTS_MAX];
+    size_t count;
+};
+
+static int find_grants(const struct stage_sandbox *stage, const struct job *job, struct reach *ret,
+                       struct fail *fail)
+{
+    const struct task *task = job->task;
+    char *const *names = stage->is_evaluators ? task->eval_grants : task->grants;
+    size_t count = stage->is_evaluators ? task->eval_grant_count : task->grant_count;
+    for (ret->count = 0; ret->count < count; ret->count++) {
+        const char *name = names[ret->count];
+        const struct grant *grant = grants_find(job->context->grants, name);
+        if (!grant) {
+            char known[256];
+            grants_format(job->context->grants, known, sizeof(known));
+            return fail_set(fail, -EINVAL, "there is no network grant \"%s\"; this worker has: %s",
+                            name, known);
+        }
+        struct listener *listener = &ret->listeners[ret->count];
+        *listener = (struct listener){.is_tcp = grant->is_tcp, .port = grant->port};
+        memcpy(listener->name, grant->name, sizeof(listener->name));
+        ret->grants[ret->count] = grant;
+    }
+    return 0;
+}
+
+static int open_gates(struct stage_sandbox *stage, const struct job *job, const struct reach *reach,
+                      struct fail *fail)
+{
+    for (size_t i = 0; i < reach->count; i++) {
+        struct gate *gate = gate_open(job->context->loop, sandbox_take_listener(stage->sandbox, i),
+                                      reach->grants[i]);
+        if (!gate)
+            return fail_set(fail, -ENOMEM, "out of memory");
+        stage->gates[stage->gate_count++] = gate;
+    }
+    return 0;
+}
+
+/* Not to be had as the task names it, or there and unreadable; else for want of something here. */
+static enum fault image_fault(int code)
+{
+    return code == -EINVAL || code == -ENOMEDIUM ? FAULT_IMAGE : FAULT_NODE;
+}
+
+int stage_sandbox_find_image(struct stage_sandbox *stage, const struct job *job, struct fail *fail)
+{
+    if (stage->image.path)
+        return 0;
+    int code = images_hold(job->context->images, job->task->image, &stage->image, fail);
+    if (code < 0)
+        stage->fault = image_fault(code);
+    return code;
+}
+
+int stage_sandbox_open(struct stage_sandbox *stage, const struct job *job, struct fail *fail)
+{
+    const struct task *task = job->task;
+    struct reach reach;
+    int code = find_grants(stage, job, &reach, fail);
+    if (code == 0)
+        code = stage_sandbox_find_image(stage, job, fail);
+    if (code < 0)
+        return code;
+    const char *layers[STAGE_LAYERS_MAX];
+    for (size_t i = 0; i < stage->layer_count; i++)
+        layers[i] = stage->layers[i].path;
+    struct sandbox_plan plan = {.image = stage->image.path,
+                                .layers = layers,
+                                .layer_count = stage->layer_count,
+                                .memory_mib = task->limits.memory_mib,
+                                .disk_mib = task->limits.disk_mib,
+                                .processes = task->limits.processes,
+                                .inodes = task->limits.inodes,
+                                .file_mib = task->limits.file_mib,
+                                .cpus = task->limits.cpus,
+                                .kernels = stage->kernels,
+                                .is_sealed = trusts_image(stage, job),
+                                .listeners = reach.listeners,
+                                .listener_count = reach.count};
+    code = sandbox_open(job->context->spawner, &plan, &stage->sandbox, fail);
+    if (code < 0)
+        stage->fault = image_fault(code);
+    return code < 0 ? code : open_gates(stage, job, &reach, fail);
+}
+
+int64_t stage_closing_by(struct stage_sandbox *stage)
+{
+    if (stage->closing_by_ms == 0)
+        stage->closing_by_ms = loop_now_ms() + JOB_PACK_MS;
+    return stage->closing_by_ms;
+}
+
+void stage_sandbox_close(struct stage_sandbox *stage)
+{
+    while (stage->gate_count > 0)
+        gate_close(&stage->gates[--stage->gate_count]);
+    sandbox_close(&stage->sandbox);
+    for (size_t i = 0; i < stage->layer_count; i++)
+        if (stage->keeps[i])
+            layer_dir_release(&stage->layers[i]);
+        else
+            layer_dir_discard(&stage->layers[i]);
+    stage->layer_count = 0;
+    image_hold_release(&stage->image);
+}
+
+/* ---- endings ------------------------------------------------------------------------------ */
+
+void stage_end_failed(struct job *job, const struct stage_sandbox *stage, enum blame_who who, int code,
+                      const struct fail *fail)
+{
+    if (!stage->sandbox)
+        who = BLAME_NOBODY;
+    const enum blame_what what = blame_what(code, stage->sandbox);
+    const struct blame blame = blame_get(who, what);
+    const bool is_sandboxes = stage->fault && (blame.outcome == OUTCOME_INFRA || what == BLAME_REQUEST);
+    const enum fault fault = is_sandboxes ? stage->fault : blame.fault;
+    if (what == BLAME_CANCEL)
+        job_fail(job, blame.outcome, fault, "cancelled");
+    else if (what == BLAME_LIMIT)
+        job_fail(job, blame.outcome, fault, "%s limit", sandbox_breach(stage->sandbox));
+    else if (what == BLAME_TIME)
+        job_fail(job, blame.outcome, fault, "%s",
+                 stage->sandbox ? "the time of the stage is up"
+                               : "no sandbox was ready within the time of the stage");
+    else
+        job_fail(job, blame.outcome, fault, "%s", fail->text);
+}
+
+bool stage_is_file_fault(int code)
+{
+    static const int faults[] = {ENOENT, ENOTDIR, EISDIR,  EACCES,       EPERM,
+                                 EROFS,  ENOSPC,  EDQUOT,  ELOOP,        EINVAL,
+                                 EEXIST, EFBIG,   ETXTBSY, ENAMETOOLONG, EXDEV};
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+        if (code == -faults[i])
+            return true;
+    return false;
+}
+
+int64_t stage_command_ms(uint64_t limit_s)
+{
+    int64_t limit_ms = (int64_t)limit_s * 1000, deadline_ms = fiber_deadline();
+    if (deadline_ms == 0)
+        return limit_ms;
+    int64_t left_ms = deadline_ms - loop_now_ms() - COMMAND_RESERVE_MS;
+    if (left_ms < 1)
+        left_ms = 1;
+    return left_ms < limit_ms ? left_ms : limit_ms;
+}
+
+const char *stage_output_tail(const struct sandbox_output *output, size_t max)
+{
+    if (output->len <= max)
+        return output->text;
+    const char *tail = output->text + output->len - max;
+    const char *line = strchr(tail, '\n');
+    return line && line[1] ? line + 1 : tail;
+}
+
+void stage_describe_end(const struct stage_sandbox *stage, const struct sandbox_output *output,
+                        char *text, size_t size)
+{
+    char limits[96];
+    stage_describe_breaches(stage, limits, sizeof(limits));
+    if (output->timed_out)
+        snprintf(text, size, "was stopped after %.1f s%s", output->seconds, limits);
+    else if (output->status >= 256)
+        snprintf(text, size, "was killed by signal %d%s", output->status - 256, limits);
+    else
+        snprintf(text, size, "exited with %d%s", output->status, limits);
+}
+
+/* ---- what it used -------------------------------------------------------------------------- */
+
+/* A command that was stopped and an output that was cut are told of as such. */
+static bool is_worth_telling(const struct sandbox_usage *usage, unsigned limit)
+{
+    return usage->breaches[limit] > 0 && limit != LIMIT_COMMAND_TIME && limit != LIMIT_OUTPUT;
+}
+
+void stage_describe_breaches(const struct stage_sandbox *stage, char *text, size_t size)
+{
+    struct sandbox_usage usage;
+    size_t len = 0;
+    text[0] = '\0';
+    if (!stage->sandbox)
+        return;
+    sandbox_get_usage(stage->sandbox, &usage);
+    for (unsigned i = 0; i < LIMIT_COUNT && len < size; i++)
+        if (is_worth_telling(&usage, i))
+            len += (size_t)snprintf(text + len, size - len, "%s%s", len ? ", " : " (limits reached: ",
+                                    limit_get((enum limit_id)i)->name);
+    if (len > 0 && len < size)
+        snprintf(text + len, size - len, ")");
+}
+
+bool stage_record_touched(const struct stage_sandbox *stage, struct record *record)
+{
+    const uint64_t count = stage->sandbox ? sandbox_touched(stage->sandbox) : 0;
+    const char *what, *path;
+    struct record_tamper *tamper = count ? record_add_tamper(record) : NULL;
+    if (!tamper)
+        return count == 0;
+    tamper->count = count;
+    for (size_t at = 0; sandbox_next_touched(stage->sandbox, &at, &what, &path);)
+        if (!record_add_touched(tamper, what, path))
+            return false;
+    return true;
+}
+
+bool stage_record_usage(const struct stage_sandbox *stage, bool is_late, struct record *record)
+{
+    struct sandbox_usage usage;
+    if (!stage->sandbox)
+        return true;
+    struct record_sandbox *into = record_add_sandbox(record);
+    if (!into)
+        return false;
+    sandbox_get_usage(stage->sandbox, &usage);
+    usage.breaches[LIMIT_STAGE_TIME] += is_late;
+    into->peak_memory_kib = usage.peak_memory_kib;
+    into->peak_processes = (uint32_t)usage.peak_processes;
+    into->peak_disk_bytes = usage.peak_disk_bytes;
+    into->peak_inodes = usage.peak_inodes;
+    into->cpu_seconds = usage.cpu_seconds;
+    into->commands = (uint32_t)usage.commands;
+    into->timed_out = (uint32_t)usage.timed_out;
+    into->output_bytes = usage.output_bytes;
+    into->cut_bytes = usage.cut_bytes;
+    for (unsigned i = 0; i < LIMIT_COUNT; i++)
+        if (!record_add_breach(into, limit_get((enum limit_id)i)->name, usage.breaches[i]))
+            return false;
+    return true;
+}
