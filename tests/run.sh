@@ -2,7 +2,7 @@
 # bash tests/run.sh [--quick] [--preset NAME] [--no-engine] [CTEST OPTIONS...]
 #
 # Installs what is missing (Debian packages; a small real model and llama.cpp's server, cached),
-# builds with warnings as errors, and runs every test, four at once for each core. The default
+# builds with warnings as errors, and runs every test, six at once for each core. The default
 # preset is `debug`: AddressSanitizer and UndefinedBehaviorSanitizer. With `tsan`, a report of
 # ThreadSanitizer in any process that any test started is a failure too. --no-engine leaves the
 # real model out; its tests then say that they were skipped. --quick runs the unit tests alone, of
@@ -34,7 +34,7 @@ fi
 
 cmake --preset "$preset" >/dev/null
 cmake --build --preset "$preset"
-set -- --parallel $((4 * $(nproc))) "${only[@]}" "$@"
+set -- --parallel $((6 * $(nproc))) "${only[@]}" "$@"
 [ "$preset" = tsan ] || exec ctest --preset "$preset" "$@"
 
 # A process that is killed, or whose status nobody reads, still leaves its report.
