@@ -44,7 +44,7 @@ static void add_space(struct doctor_report *report, const char *path, const char
 
 void doctor_read_limits(struct doctor_report *report)
 {
-    const struct facts *facts = &report->probe.facts;
+    const struct kernel_info *kernel = &report->probe.kernel;
     static const char *const nested = "sandboxes, and all else of this user";
     static const char *const sysctl = "as root: sysctl -w NAME=63414, and in /etc/sysctl.d to stay";
     report->limit_count = 0;
@@ -52,15 +52,15 @@ void doctor_read_limits(struct doctor_report *report)
                "ulimit -Hn, LimitNOFILE= of the unit, or nofile in /etc/security/limits.d");
     add_rlimit(report, "RLIMIT_NPROC", RLIMIT_NPROC, 4096, "processes of this user on the node",
                "ulimit -Hu, TasksMax= of the unit, or nproc in /etc/security/limits.d");
-    add_setting(report, "kernel.pid_max", facts->pid_max, 32768, "processes of the node",
+    add_setting(report, "kernel.pid_max", kernel->pid_max, 32768, "processes of the node",
                 "as root: sysctl -w kernel.pid_max=4194304");
-    add_setting(report, "user.max_user_namespaces", facts->max_user, 1000, nested, sysctl);
-    add_setting(report, "user.max_mnt_namespaces", facts->max_mnt, 1000, nested, sysctl);
-    add_setting(report, "user.max_pid_namespaces", facts->max_pid, 1000, nested, sysctl);
-    add_setting(report, "user.max_ipc_namespaces", facts->max_ipc, 1000, nested, sysctl);
-    add_setting(report, "user.max_uts_namespaces", facts->max_uts, 1000, nested, sysctl);
-    add_setting(report, "user.max_cgroup_namespaces", facts->max_cgroup, 1000, nested, sysctl);
-    add_setting(report, "user.max_net_namespaces", facts->max_net, 1000, nested, sysctl);
+    add_setting(report, "user.max_user_namespaces", kernel->max_user, 1000, nested, sysctl);
+    add_setting(report, "user.max_mnt_namespaces", kernel->max_mnt, 1000, nested, sysctl);
+    add_setting(report, "user.max_pid_namespaces", kernel->max_pid, 1000, nested, sysctl);
+    add_setting(report, "user.max_ipc_namespaces", kernel->max_ipc, 1000, nested, sysctl);
+    add_setting(report, "user.max_uts_namespaces", kernel->max_uts, 1000, nested, sysctl);
+    add_setting(report, "user.max_cgroup_namespaces", kernel->max_cgroup, 1000, nested, sysctl);
+    add_setting(report, "user.max_net_namespaces", kernel->max_net, 1000, nested, sysctl);
     add_space(report, report->cache, "free in the cache", "inodes free in the cache", 4096,
               "layers and images of this node", "--cache on a larger disk");
     add_space(report, "/dev/shm", "free in /dev/shm", "inodes free in /dev/shm", 64,

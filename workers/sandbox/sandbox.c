@@ -7,10 +7,12 @@
 
 #include "common/base/cleanup.h"
 #include "workers/runtime/fiber.h"
-#include "workers/sandbox/container/container.h"
+#include "workers/sandbox/container/host_image.h"
+#include "workers/sandbox/container/mounts.h"
+#include "workers/sandbox/container/plan.h"
 #include "workers/sandbox/sandbox_inside.h"
 #include "workers/sandbox/cgroup/starved.h"
-#include "workers/sandbox/backends/backend.h"
+#include "workers/sandbox/init/backend.h"
 
 enum { MIB_MAX = 1 << 24, PROCESSES_MAX = 1 << 20 };
 

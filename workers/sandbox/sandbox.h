@@ -23,7 +23,7 @@
 #include "common/base/fail.h"
 #include "schemas/limits.h"
 #include "workers/runtime/loop.h"
-#include "workers/sandbox/init/listener.h"
+#include "workers/sandbox/proto/listener.h"
 #include "workers/sandbox/proto/tier.h"
 
 struct spawner;

@@ -12,7 +12,7 @@
 #include "workers/sandbox/cgroup/cgroup.h"
 #include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/process.h"
-#include "workers/sandbox/container/container.h"
+#include "workers/sandbox/container/plan.h"
 
 struct spawner {
     pid_t pid;

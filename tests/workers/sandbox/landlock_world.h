@@ -10,7 +10,7 @@
 #include "common/base/buffer.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
-#include "workers/sandbox/backends/landlock/landlock.h"
+#include "workers/sandbox/container/landlock.h"
 #include "workers/files/dirtree.h"
 
 enum { END_MS = 30000, SKIPPED = 77 };

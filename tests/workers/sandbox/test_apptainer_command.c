@@ -174,11 +174,11 @@ static void root_and_machines_without_it_are_told_what_to_do(void **state)
         int code;
         const char *remedy;
     } rows[] = {{-ENOENT, "apptainer-suid"}, {-ENOTSUP, "ordinary user"}, {-EPROTO, "allow pid ns"}, {-EIO, "1.2 or newer"}};
-    const struct facts facts = {.kernel_major = 5};
+    const struct kernel_info kernel = {.kernel_major = 5};
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct probe_result result = {.code = rows[i].code, .text = "why"};
-        remedy_find(CHECK_apptainer, &facts, &result);
+        remedy_find(CHECK_apptainer, &kernel, &result);
         assert_non_null(strstr(result.remedy, rows[i].remedy));
     }
 }

@@ -9,7 +9,9 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-#include "workers/sandbox/container/container.h"
+#include "workers/sandbox/container/confine.h"
+#include "workers/sandbox/container/plan.h"
+#include "workers/sandbox/container/seccomp_rules.h"
 
 static int *results; /* negative errno of each row, from the child */
 

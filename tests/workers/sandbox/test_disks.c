@@ -10,6 +10,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "workers/files/locked_dir.h"
+#include "workers/sandbox/spawner/disk_quota.h"
 #include "workers/sandbox/spawner/disks.h"
 #include "workers/sandbox/proto/usage.h"
 #include "workers/files/dirtree.h"
@@ -83,7 +84,7 @@ static int tear_down_disks(void **state)
 
 static int make_container(uint32_t id, struct fail *fail)
 {
-    char path[DISKS_PATH_MAX];
+    char path[PLAN_DISK_PATH_MAX];
     struct container_plan plan = {
         .id = id, .wanted = {.disk_mib = 1}, .usage = &usages[id], .tier = TIER_overlay_disk};
     return disks_make(&disks, &plan, path, fail);
@@ -167,7 +168,7 @@ static void breaches_that_nobody_reads_hold_up_neither_looks_nor_removals(void *
     (void)state;
     make_containers(CONTAINERS);
     for (int id = 0; id < CONTAINERS; id++) {
-        char upper[DISKS_PATH_MAX + 32];
+        char upper[PLAN_DISK_PATH_MAX + 32];
         snprintf(upper, sizeof(upper), "%s/%d/upper", disks.path, id);
         assert_int_equal(rmdir(upper), 0);
         assert_int_equal(mknod(upper, S_IFREG | 0600, 0), 0); /* what cannot be looked into is too much */
@@ -220,7 +221,7 @@ static bool only_the_last_is_left(void) { return count_containers() == 1; }
 static void however_many_containers_end_at_once_a_quota_daemon_has_two_removers(void **state)
 {
     struct fail fail;
-    char file[DISKS_PATH_MAX + 32];
+    char file[PLAN_DISK_PATH_MAX + 32];
     (void)state;
     make_containers(ENDED);
     AUTO_CLOSE int lock = open(sandboxes_gate, O_RDONLY | O_CLOEXEC);

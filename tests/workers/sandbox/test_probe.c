@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 
 #include "workers/doctor/doctor.h"
-#include "workers/sandbox/backends/landlock/landlock.h"
+#include "workers/sandbox/container/landlock.h"
 #include "workers/sandbox/probe/probe.h"
 #include "workers/files/dirtree.h"
 
@@ -253,21 +253,21 @@ static void write_fact(const char *path, const char *text)
     write_host_file(directory, path, text, 0644);
 }
 
-static struct facts read_facts(void)
+static struct kernel_info read_kernel_info(void)
 {
-    struct facts facts;
+    struct kernel_info kernel;
     int root = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    facts_read(root, &facts);
+    kernel_info_read(root, &kernel);
     close(root);
-    return facts;
+    return kernel;
 }
 
 static void what_the_kernel_says_is_read(void **state)
 {
     (void)state;
-    struct facts none = read_facts();
-    assert_int_equal(none.userns_clone, FACTS_UNKNOWN);
-    assert_int_equal(none.seccomp, FACTS_UNKNOWN);
+    struct kernel_info none = read_kernel_info();
+    assert_int_equal(none.userns_clone, KERNEL_INFO_UNKNOWN);
+    assert_int_equal(none.seccomp, KERNEL_INFO_UNKNOWN);
     assert_false(none.is_container);
     write_fact("proc/sys/kernel/unprivileged_userns_clone", "0\n");
     write_fact("proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1\n");
@@ -275,28 +275,28 @@ static void what_the_kernel_says_is_read(void **state)
     write_fact("proc/self/status", "Name:\tx\nNoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t1\n");
     write_fact(".dockerenv", "");
     write_fact("proc/sys/kernel/pid_max", "many\n");
-    struct facts facts = read_facts();
-    assert_int_equal(facts.userns_clone, 0);
-    assert_int_equal(facts.apparmor_userns, 1);
-    assert_int_equal(facts.max_net, 77);
-    assert_int_equal(facts.seccomp, 2);
-    assert_int_equal(facts.pid_max, FACTS_UNKNOWN);
-    assert_true(facts.is_container);
+    struct kernel_info kernel = read_kernel_info();
+    assert_int_equal(kernel.userns_clone, 0);
+    assert_int_equal(kernel.apparmor_userns, 1);
+    assert_int_equal(kernel.max_net, 77);
+    assert_int_equal(kernel.seccomp, 2);
+    assert_int_equal(kernel.pid_max, KERNEL_INFO_UNKNOWN);
+    assert_true(kernel.is_container);
 }
 
-static struct probe_result find_remedy(enum probe_check check, int code, struct facts facts)
+static struct probe_result find_remedy(enum probe_check check, int code, struct kernel_info kernel)
 {
     struct probe_result result = {.is_tried = true, .code = code, .text = "why"};
-    remedy_find(check, &facts, &result);
+    remedy_find(check, &kernel, &result);
     return result;
 }
 
-static const struct facts plain = {.userns_clone = -1, .apparmor_userns = -1, .max_user = 1000, .seccomp = 0,
+static const struct kernel_info plain = {.userns_clone = -1, .apparmor_userns = -1, .max_user = 1000, .seccomp = 0,
                                    .kernel_major = 6, .kernel_minor = 8};
 
 static void each_machine_has_its_remedy(void **state)
 {
-    struct facts ubuntu = plain, debian = plain, rhel8 = plain, rhel9 = plain;
+    struct kernel_info ubuntu = plain, debian = plain, rhel8 = plain, rhel9 = plain;
     ubuntu.apparmor_userns = 1;
     debian.userns_clone = 0;
     rhel8.kernel_major = 4, rhel8.kernel_minor = 18;
@@ -304,7 +304,7 @@ static void each_machine_has_its_remedy(void **state)
     const struct {
         enum probe_check check;
         int code;
-        struct facts facts;
+        struct kernel_info kernel;
         const char *text, *remedy;
     } rows[] = {
         {CHECK_userns, -EPERM, ubuntu, "AppArmor", "> /etc/apparmor.d/sluice-worker && apparmor_parser -r"},
@@ -324,7 +324,7 @@ static void each_machine_has_its_remedy(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-        struct probe_result got = find_remedy(rows[i].check, rows[i].code, rows[i].facts);
+        struct probe_result got = find_remedy(rows[i].check, rows[i].code, rows[i].kernel);
         if (!strstr(got.text, rows[i].text) || !strstr(got.remedy, rows[i].remedy))
             fail_msg("row %zu: \"%s\", \"%s\"", i, got.text, got.remedy);
     }

@@ -5,7 +5,7 @@
 #include <signal.h>
 
 #include "common/base/clock.h"
-#include "workers/sandbox/spawner/high_fds.h"
+#include "workers/sandbox/container/high_fds.h"
 
 enum { CHILDREN_MAX = 64, OWN_MAX = 16, LATE_MS = 20000 };
 

@@ -1,9 +1,10 @@
-#include "workers/sandbox/backends/backend.h"
+#include "workers/sandbox/init/backend.h"
 
 #include <signal.h>
 
 #include "workers/sandbox/backends/apptainer/apptainer.h"
 #include "workers/sandbox/backends/landlock/landlock_container.h"
+#include "workers/sandbox/container/confine.h"
 
 static const struct sandbox_backend kernel_overlay = {.end_signal = SIGKILL,
                                                .prepare = container_prepare,

@@ -16,8 +16,11 @@
 #include <sys/syscall.h>
 
 #include "common/base/cleanup.h"
+#include "workers/sandbox/container/confine.h"
+#include "workers/sandbox/container/host_image.h"
+#include "workers/sandbox/container/mounts.h"
 #include "workers/sandbox/container/namespaces.h"
-#include "workers/sandbox/probe/facts.h"
+#include "workers/sandbox/proto/kernel_info.h"
 
 enum {
     INODES_PER_MIB = 128,
@@ -344,7 +347,7 @@ static int make_proc(const struct container_plan *plan, struct container *contai
 static bool has_own_pid_max(void)
 {
     unsigned major, minor;
-    facts_kernel(&major, &minor);
+    kernel_info_version(&major, &minor);
     return major > 6 || (major == 6 && minor >= 14);
 }
 

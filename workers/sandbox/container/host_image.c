@@ -3,6 +3,8 @@
  * (/bin), and those would lie in what agents write to. So every name is as the host has it over whatever layers say, by a
  * layer above them all, and has a mount on it, which keeps those inside from renaming or removing it, links too.
  */
+#include "workers/sandbox/container/host_image.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +16,8 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
-#include "workers/sandbox/backends/landlock/landlock.h"
-#include "workers/sandbox/container/container.h"
+#include "workers/sandbox/container/landlock.h"
+#include "workers/sandbox/container/mounts.h"
 #include "workers/sandbox/container/masked_paths.h"
 #include "workers/files/dirtree.h"
 

@@ -1,4 +1,5 @@
-/* The single steps of building a container: opening, making and mounting inside a root. */
+#include "workers/sandbox/container/mounts.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -9,7 +10,6 @@
 #include <sys/syscall.h>
 
 #include "common/base/cleanup.h"
-#include "workers/sandbox/container/container.h"
 
 int container_open(int root, const char *path, uint64_t flags, mode_t mode)
 {
@@ -101,15 +101,4 @@ int container_attach_clone(int dir, const char *path, uint64_t attributes, int r
 {
     AUTO_CLOSE int tree = container_clone_tree(dir, path, attributes);
     return tree < 0 ? -1 : container_attach(tree, root, target);
-}
-
-int container_path(const struct container *container, const char *asked, char *ret, size_t size)
-{
-    static const char workspace[] = "/workspace";
-    const size_t len = strlen(workspace);
-    bool is_there = strncmp(asked, workspace, len) == 0 && (asked[len] == '/' || asked[len] == '\0');
-    int wrote = *asked == '/' && !is_there
-                    ? snprintf(ret, size, "%s", asked)
-                    : snprintf(ret, size, "%s/%s", container->workspace, is_there ? asked + len : asked);
-    return wrote < (int)size ? 0 : -ENAMETOOLONG;
 }

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
-#include "workers/sandbox/container/container.h"
-#include "workers/sandbox/spawner/high_fds.h"
+#include "workers/sandbox/container/plan.h"
+#include "workers/sandbox/container/high_fds.h"
 
 /* ---- who we are --------------------------------------------------------------------- */
 

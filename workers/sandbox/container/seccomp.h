@@ -31,7 +31,7 @@ struct seccomp_rule {
     const struct seccomp_argument *argument; /* or NULL: the action */
 };
 
-/* At most FILTER_RULES_MAX, one for a call. */
+/* At most SECCOMP_RULES_MAX, one for a call. */
 struct seccomp_rules {
     struct seccomp_rule each[SECCOMP_RULES_MAX];
     size_t count;

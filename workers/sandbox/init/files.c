@@ -13,7 +13,7 @@
 #include <sys/vfs.h>
 
 #include "common/base/cleanup.h"
-#include "workers/sandbox/container/container.h"
+#include "workers/sandbox/container/mounts.h"
 
 static const uint64_t file_flags =
     O_ACCMODE | O_CREAT | O_EXCL | O_TRUNC | O_APPEND | O_DIRECTORY | O_NOFOLLOW;

@@ -13,7 +13,8 @@
 #include "common/base/cleanup.h"
 #include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/init/init_inside.h"
-#include "workers/sandbox/proto/plan.h"
+#include "workers/sandbox/init/listener_make.h"
+#include "workers/sandbox/container/plan.h"
 #include "workers/sandbox/init/socket_memory.h"
 
 enum { STACK_PAGES = 16 };
@@ -57,7 +58,7 @@ static void serve(struct init *init)
 
 /* ---- its life ----------------------------------------------------------------------- */
 
-/* Leaves descriptors 0 to 2, and those that are ours from 3 on (container.h). */
+/* Leaves descriptors 0 to 2, and those that are ours from 3 on (plan.h). */
 static void keep_ours(struct init *init, int *control, int *births)
 {
     int *ours[2 + CONTAINER_BROUGHT_MAX] = {control, births};
@@ -142,11 +143,11 @@ static int prepare(struct init *init, struct fail *fail)
 /* Its strings stay where they were received: they are there until the container is. */
 static void await_plan(struct init *init, const struct init_setup *setup)
 {
-    static char disk[DISKS_PATH_MAX];
+    static char disk[PLAN_DISK_PATH_MAX];
     const struct container_plan shared = init->plan;
     if (wire_receive(init->control, &init->message) != 1 || !plan_read(&init->plan, &init->message, setup->spawner))
         _exit(0); /* the spawner is gone */
-    init->plan.disk = disks_path(setup->disks, init->plan.id, disk);
+    init->plan.disk = plan_disk_path(setup->disks, init->plan.id, disk);
     init->plan.uid = shared.uid;
     init->plan.gid = shared.gid;
     memcpy(init->plan.brought, shared.brought, sizeof(shared.brought));

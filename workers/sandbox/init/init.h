@@ -6,13 +6,13 @@
 #ifndef SLUICE_WORKERS_SANDBOX_INIT_INIT_H
 #define SLUICE_WORKERS_SANDBOX_INIT_INIT_H
 
-#include "workers/sandbox/spawner/disks.h"
-#include "workers/sandbox/spawner/spawner.h"
+#include "workers/sandbox/container/plan.h"
+#include "workers/sandbox/container/spawner_setup.h"
 
 /* Of all that one spawner makes. */
 struct init_setup {
     const struct spawner_setup *spawner;
-    const struct disks *disks;
+    const char *disks; /* as plan_disk_path takes it */
     uid_t uid; /* the spawner's, in its own user namespace; CONTAINER_UID inside */
     gid_t gid;
     int births; /* tells the spawner of our /proc */

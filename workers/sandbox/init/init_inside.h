@@ -6,9 +6,8 @@
 #define SLUICE_WORKERS_SANDBOX_INIT_INIT_INSIDE_H
 
 #include "workers/sandbox/init/proc.h"
-#include "workers/sandbox/container/container.h"
 #include "workers/sandbox/init/pending_execs.h"
-#include "workers/sandbox/backends/backend.h"
+#include "workers/sandbox/init/backend.h"
 #include "workers/sandbox/proto/wire.h"
 
 enum { INIT_POLLED_MAX = 2 + EXECS_MAX + NOTIFIERS_MAX };

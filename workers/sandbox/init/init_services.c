@@ -77,10 +77,22 @@ static void serve_adopt(struct init *init)
     init_answer(init, pid, NULL, 0);
 }
 
+/* `asked` as it is inside: relative to the workspace, and there where it begins with "/workspace". */
+static int inside_path(const struct container *container, const char *asked, char *ret, size_t size)
+{
+    static const char workspace[] = "/workspace";
+    const size_t len = strlen(workspace);
+    bool is_there = strncmp(asked, workspace, len) == 0 && (asked[len] == '/' || asked[len] == '\0');
+    int wrote = *asked == '/' && !is_there
+                    ? snprintf(ret, size, "%s", asked)
+                    : snprintf(ret, size, "%s/%s", container->workspace, is_there ? asked + len : asked);
+    return wrote < (int)size ? 0 : -ENAMETOOLONG;
+}
+
 static bool read_path(const struct init *init, size_t *from, char path[PATH_MAX], struct fail *fail)
 {
     const char *asked = wire_next_string(&init->message, from);
-    if (asked && container_path(&init->container, asked, path, PATH_MAX) == 0)
+    if (asked && inside_path(&init->container, asked, path, PATH_MAX) == 0)
         return true;
     fail_set(fail, -ENAMETOOLONG, "a path of more than %d bytes", PATH_MAX - 1);
     return false;

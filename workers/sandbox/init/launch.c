@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 
 #include "common/base/cleanup.h"
+#include "workers/sandbox/container/confine.h"
 
 const char *const launch_environment[] = {
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",

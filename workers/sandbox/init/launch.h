@@ -5,7 +5,7 @@
 #include <sys/types.h>
 
 #include "common/base/fail.h"
-#include "workers/sandbox/backends/backend.h"
+#include "workers/sandbox/init/backend.h"
 #include "workers/sandbox/proto/wire.h"
 
 enum { LAUNCH_ARGS_MAX = 256 };

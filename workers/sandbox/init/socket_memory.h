@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/* So many sockets are not worth a look: at most some 4 MiB, as those inside cannot make buffers larger (confine.c). */
+/* So many sockets are not worth a look: at most some 4 MiB, as those inside cannot make buffers larger (seccomp_rules.c). */
 enum { SOCKET_MEMORY_FROM = 16 };
 
 /* A socket that asks about the sockets of this process's namespace; -1, errno. */

@@ -26,7 +26,7 @@ static const struct {
 } checks[] = {
 #define CHECK(name, title, namespaces, after, limit_ms, use)                                                \
     {#name, title, use, namespaces, CHECK_AFTER(after), limit_ms, probe_try_##name},
-#include "workers/sandbox/probe/checks.def"
+#include "workers/sandbox/proto/checks.def"
 #undef CHECK
 };
 
@@ -97,7 +97,7 @@ static void try_all(const struct probe_place *place, struct probe *probe)
         }
         probe_try(checks[i].try, checks[i].namespaces, place, checks[i].limit_ms, result);
         if (!result->is_ok)
-            remedy_find((enum probe_check)i, &probe->facts, result);
+            remedy_find((enum probe_check)i, &probe->kernel, result);
     }
 }
 
@@ -123,7 +123,7 @@ int probe_run(const char *cache, const struct cgroups *cgroups, struct probe *re
     struct probe_place place = {.cgroups = cgroups};
     AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     *ret = (struct probe){0};
-    facts_read(root, &ret->facts);
+    kernel_info_read(root, &ret->kernel);
     int code = open_place(cache, &place, fail);
     if (code < 0)
         return code;

@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 #include "common/base/fail.h"
-#include "workers/sandbox/probe/facts.h"
+#include "workers/sandbox/proto/kernel_info.h"
 #include "workers/sandbox/proto/tier.h"
 
 struct cgroups;
@@ -34,7 +34,7 @@ struct probe_result {
 };
 
 struct probe {
-    struct facts facts;
+    struct kernel_info kernel;
     struct probe_result results[CHECK_COUNT];
 };
 
@@ -57,7 +57,7 @@ const char *probe_use(enum probe_check check);   /* what it is for */
 /* In the process of its own: 0 with a note in fail->text, or negative errno and why. */
 #define CHECK(name, title, namespaces, after, limit_ms, use)                                                \
     int probe_try_##name(const struct probe_place *place, struct fail *fail);
-#include "workers/sandbox/probe/checks.def"
+#include "workers/sandbox/proto/checks.def"
 #undef CHECK
 
 /* Runs one; the deadline is `limit_ms`. */
@@ -72,6 +72,6 @@ int probe_find_program(const char *name, struct fail *fail);
 const char *probe_apptainer_reason(char *said);
 
 /* remedy.c: says in result->text and ->cure what stands in the way of a check that failed. */
-void remedy_find(enum probe_check check, const struct facts *facts, struct probe_result *result);
+void remedy_find(enum probe_check check, const struct kernel_info *kernel, struct probe_result *result);
 
 #endif

@@ -15,7 +15,8 @@
 
 #include "common/base/cleanup.h"
 #include "workers/sandbox/probe/probe.h"
-#include "workers/sandbox/container/container.h"
+#include "workers/sandbox/container/mounts.h"
+#include "workers/sandbox/container/plan.h"
 
 static int refuse(struct fail *fail, const char *what)
 {

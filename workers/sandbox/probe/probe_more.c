@@ -17,7 +17,7 @@
 #include "common/base/cleanup.h"
 #include "workers/sandbox/cgroup/cgroup.h"
 #include "workers/sandbox/proto/usage.h"
-#include "workers/sandbox/backends/landlock/landlock.h"
+#include "workers/sandbox/container/landlock.h"
 #include "workers/sandbox/probe/probe.h"
 
 static int refuse(struct fail *fail, const char *what)

@@ -21,74 +21,74 @@ static const uint32_t mount_checks = BIT(mounts) | BIT(proc) | BIT(terminals) |
 
 static bool is_forbidden(int code) { return code == -EPERM || code == -EACCES; }
 
-static bool has_no_userns(const struct facts *f, int code) { return f->max_user == 0 && code < 0; }
+static bool has_no_userns(const struct kernel_info *f, int code) { return f->max_user == 0 && code < 0; }
 
-static bool is_cloning_off(const struct facts *f, int code)
+static bool is_cloning_off(const struct kernel_info *f, int code)
 {
     return f->userns_clone == 0 && is_forbidden(code);
 }
 
-static bool is_apparmor(const struct facts *f, int code)
+static bool is_apparmor(const struct kernel_info *f, int code)
 {
     return f->apparmor_userns > 0 && is_forbidden(code);
 }
 
-static bool is_filtered(const struct facts *f, int code)
+static bool is_filtered(const struct kernel_info *f, int code)
 {
     return f->seccomp == SECCOMP_FILTERED && (is_forbidden(code) || code == -ENOSYS);
 }
 
-static bool is_used_up(const struct facts *f, int code)
+static bool is_used_up(const struct kernel_info *f, int code)
 {
     (void)f;
     return code == -ENOSPC || code == -EUSERS;
 }
 
-static bool is_not_built(const struct facts *f, int code)
+static bool is_not_built(const struct kernel_info *f, int code)
 {
     (void)f;
     return code == -EINVAL || code == -ENOSYS;
 }
 
-static bool is_old(const struct facts *f, unsigned major, unsigned minor)
+static bool is_old(const struct kernel_info *f, unsigned major, unsigned minor)
 {
     return f->kernel_major < major || (f->kernel_major == major && f->kernel_minor < minor);
 }
 
-static bool is_before_5_11(const struct facts *f, int code)
+static bool is_before_5_11(const struct kernel_info *f, int code)
 {
     return is_old(f, 5, 11) && code < 0;
 }
 
-static bool is_before_5_12(const struct facts *f, int code)
+static bool is_before_5_12(const struct kernel_info *f, int code)
 {
     return is_old(f, 5, 12) && code < 0;
 }
 
-static bool is_before_5_13(const struct facts *f, int code)
+static bool is_before_5_13(const struct kernel_info *f, int code)
 {
     return is_old(f, 5, 13) && code < 0;
 }
 
-static bool is_before_6_6(const struct facts *f, int code) { return is_old(f, 6, 6) && code < 0; }
-static bool is_no_device(const struct facts *f, int code) { return f && code == -ENODEV; }
-static bool is_before_6_12(const struct facts *f, int code) { return is_old(f, 6, 12) && code == -EPROTO; }
-static bool is_missing(const struct facts *f, int code) { return f && code == -ENOENT; }
-static bool is_refused(const struct facts *f, int code) { return f && is_forbidden(code); }
-static bool is_invalid(const struct facts *f, int code) { return f && code == -EINVAL; }
-static bool is_off(const struct facts *f, int code) { return f && code == -EOPNOTSUPP; }
-static bool is_root(const struct facts *f, int code) { return f && code == -ENOTSUP; }
-static bool is_switched_off(const struct facts *f, int code) { return f && code == -EPROTO; }
-static bool is_busy(const struct facts *f, int code) { return f && code == -EBUSY; }
-static bool is_container_without(const struct facts *f, int code) { return f->is_container && (is_forbidden(code) || code == -EROFS); }
-static bool is_tmpfs_cache(const struct facts *f, int code) { return f && code == -ENOTSUP; }
+static bool is_before_6_6(const struct kernel_info *f, int code) { return is_old(f, 6, 6) && code < 0; }
+static bool is_no_device(const struct kernel_info *f, int code) { return f && code == -ENODEV; }
+static bool is_before_6_12(const struct kernel_info *f, int code) { return is_old(f, 6, 12) && code == -EPROTO; }
+static bool is_missing(const struct kernel_info *f, int code) { return f && code == -ENOENT; }
+static bool is_refused(const struct kernel_info *f, int code) { return f && is_forbidden(code); }
+static bool is_invalid(const struct kernel_info *f, int code) { return f && code == -EINVAL; }
+static bool is_off(const struct kernel_info *f, int code) { return f && code == -EOPNOTSUPP; }
+static bool is_root(const struct kernel_info *f, int code) { return f && code == -ENOTSUP; }
+static bool is_switched_off(const struct kernel_info *f, int code) { return f && code == -EPROTO; }
+static bool is_busy(const struct kernel_info *f, int code) { return f && code == -EBUSY; }
+static bool is_container_without(const struct kernel_info *f, int code) { return f->is_container && (is_forbidden(code) || code == -EROFS); }
+static bool is_tmpfs_cache(const struct kernel_info *f, int code) { return f && code == -ENOTSUP; }
 
 /* ---- the table ------------------------------------------------------------------------ */
 
 /* "%s" in a cure is this program's path. */
 static const struct {
     uint32_t checks;
-    bool (*fits)(const struct facts *facts, int code);
+    bool (*fits)(const struct kernel_info *kernel, int code);
     const char *reason, *remedy;
 } rows[] = {
     {userns_checks, has_no_userns, "user.max_user_namespaces is 0",
@@ -170,11 +170,11 @@ static void write_remedy(const char *text, char *ret, size_t size)
                  self, path + 2);
 }
 
-void remedy_find(enum probe_check check, const struct facts *facts, struct probe_result *result)
+void remedy_find(enum probe_check check, const struct kernel_info *kernel, struct probe_result *result)
 {
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         if (!(rows[i].checks & (1u << check)) ||
-            (rows[i].fits && !rows[i].fits(facts, result->code)))
+            (rows[i].fits && !rows[i].fits(kernel, result->code)))
             continue;
         size_t len = strlen(result->text);
         if (rows[i].reason)

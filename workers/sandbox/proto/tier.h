@@ -11,7 +11,7 @@
 
 enum probe_check {
 #define CHECK(name, title, namespaces, after, limit_ms, use) CHECK_##name,
-#include "workers/sandbox/probe/checks.def"
+#include "workers/sandbox/proto/checks.def"
 #undef CHECK
     CHECK_COUNT,
     CHECK_NONE = CHECK_COUNT

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "common/base/slice.h"
-#include "workers/sandbox/init/listener.h"
+#include "workers/sandbox/proto/listener.h"
 
 enum { WIRE_TEXT_MAX = 65536, WIRE_FDS_MAX = 16 };
 

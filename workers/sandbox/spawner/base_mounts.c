@@ -7,7 +7,8 @@
 #include <sys/stat.h>
 
 #include "common/base/cleanup.h"
-#include "workers/sandbox/container/container.h"
+#include "workers/sandbox/container/host_image.h"
+#include "workers/sandbox/container/mounts.h"
 
 #define COUNT(table) (sizeof(table) / sizeof(*(table)))
 

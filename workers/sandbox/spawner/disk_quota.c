@@ -3,6 +3,8 @@
  * no file system limit does, and removes what they leave. Small files of many containers cost time to
  * look at: it spends at most a tenth of a core.
  */
+#include "workers/sandbox/spawner/disk_quota.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +20,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "workers/files/locked_dir.h"
-#include "workers/sandbox/spawner/disks.h"
+#include "workers/sandbox/container/plan.h"
 #include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/proto/wire.h"
 #include "workers/files/dirtree.h"
@@ -85,7 +87,7 @@ static void add_entry(struct written *written, int dir, const char *name, uint64
 
 static void look_at(const struct quota *quota, struct quota_order *container)
 {
-    char path[DISKS_PATH_MAX + 32];
+    char path[PLAN_DISK_PATH_MAX + 32];
     struct written written = {0};
     uint64_t container_bytes = atomic_load(&container->usage->container_bytes), container_inodes = atomic_load(&container->usage->container_inodes);
     snprintf(path, sizeof(path), "%s/%u%s", quota->path, container->id, container->is_whole ? "" : "/upper");
@@ -121,7 +123,7 @@ static void add_container(struct quota *quota, const struct quota_order *order)
 
 static void remove_one(const struct quota *quota, uint32_t id)
 {
-    char path[DISKS_PATH_MAX + 16];
+    char path[PLAN_DISK_PATH_MAX + 16];
     snprintf(path, sizeof(path), "%s/%u", quota->path, id);
     dirtree_remove(path);
 }
@@ -203,7 +205,7 @@ static void sweep(const char *parent, const char *own)
     DIR *stream = opendir(parent);
     const struct dirent *entry;
     while (stream && (entry = readdir(stream))) {
-        char path[DISKS_PATH_MAX + 256];
+        char path[PLAN_DISK_PATH_MAX + 256];
         snprintf(path, sizeof(path), "%s/%s", parent, entry->d_name);
         if (!strstr(entry->d_name, HELD_DIR_TMP) || strcmp(path, own) == 0)
             continue;

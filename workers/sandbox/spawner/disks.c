@@ -14,6 +14,9 @@
 
 #include "common/base/cleanup.h"
 #include "workers/files/locked_dir.h"
+#include "workers/sandbox/backends/fuse/fuse.h"
+#include "workers/sandbox/container/container.h"
+#include "workers/sandbox/spawner/disk_quota.h"
 
 enum { HOLD_TRIES = 8 };
 
@@ -33,7 +36,7 @@ static int hold_own(struct disks *disks, const char *parent, struct fail *fail)
         AUTO_FREE char *path = locked_dir_make(parent, "disks", fail);
         if (!path)
             return fail->code;
-        if (snprintf(disks->path, sizeof(disks->path), "%s", path) >= DISKS_PATH_MAX)
+        if (snprintf(disks->path, sizeof(disks->path), "%s", path) >= PLAN_DISK_PATH_MAX)
             return fail_set(fail, -ENAMETOOLONG, "%s: too long", path);
         disks->lock = locked_dir_hold(path);
         if (disks->lock >= 0)
@@ -133,17 +136,11 @@ static int make_on_tmpfs(struct container_plan *plan, const char *path, struct f
     return code == 0 ? fuse_mount(plan, plan->scratch, fail) : code;
 }
 
-const char *disks_path(const struct disks *disks, uint32_t id, char path[DISKS_PATH_MAX])
-{
-    int len = disks->path[0] ? snprintf(path, DISKS_PATH_MAX, "%s/%u", disks->path, id) : DISKS_PATH_MAX;
-    return len < DISKS_PATH_MAX ? path : NULL;
-}
-
-int disks_make(struct disks *disks, struct container_plan *plan, char path[DISKS_PATH_MAX], struct fail *fail)
+int disks_make(struct disks *disks, struct container_plan *plan, char path[PLAN_DISK_PATH_MAX], struct fail *fail)
 {
     if (!disks->path[0])
         return 0;
-    if (!disks_path(disks, plan->id, path))
+    if (!plan_disk_path(disks->path, plan->id, path))
         return fail_set(fail, -ENAMETOOLONG, "%s: too long", disks->path);
     if (disks->quota >= 0 && reserve_orders(disks, fail) < 0)
         return fail->code;
@@ -167,7 +164,7 @@ int disks_make(struct disks *disks, struct container_plan *plan, char path[DISKS
 /* The mount of FUSE ends with the last look at it, and its process then. */
 void disks_remove(struct disks *disks, uint32_t id)
 {
-    char path[DISKS_PATH_MAX + 16], merged[DISKS_PATH_MAX + 32];
+    char path[PLAN_DISK_PATH_MAX + 16], merged[PLAN_DISK_PATH_MAX + 32];
     if (!disks->path[0])
         return;
     disks->containers--;

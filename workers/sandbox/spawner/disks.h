@@ -18,13 +18,14 @@
 #ifndef SLUICE_WORKERS_SANDBOX_SPAWNER_DISKS_H
 #define SLUICE_WORKERS_SANDBOX_SPAWNER_DISKS_H
 
-#include "workers/sandbox/container/container.h"
+#include "common/base/fail.h"
+#include "workers/sandbox/container/plan.h"
 
-enum { DISKS_PATH_MAX = 512 };
+struct quota_order;
 
 struct disks {
     enum tier tier;
-    char path[DISKS_PATH_MAX];
+    char path[PLAN_DISK_PATH_MAX];
     int lock, quota; /* descriptors, or -1 */
     pid_t quota_pid;
     size_t containers;
@@ -38,32 +39,13 @@ int disks_open(struct disks *disks, enum tier tier, const char *scratch, const c
 /* Whether `quota daemon` is to be polled for POLLOUT, and then disks_send called. */
 bool disks_is_waiting(const struct disks *disks);
 void disks_send(struct disks *disks);
-/* Where the container's is, or NULL where there is none; in `path`. */
-const char *disks_path(const struct disks *disks, uint32_t id, char path[DISKS_PATH_MAX]);
 /* Makes the container's and sets plan->disk to `path`, which it writes. */
-int disks_make(struct disks *disks, struct container_plan *plan, char path[DISKS_PATH_MAX], struct fail *fail);
+int disks_make(struct disks *disks, struct container_plan *plan, char path[PLAN_DISK_PATH_MAX], struct fail *fail);
 /* Its container has ended. */
 void disks_remove(struct disks *disks, uint32_t id);
 /* All containers have ended: waits until everything is removed. */
 void disks_close(struct disks *disks);
 
-/* ---- parts ------------------------------------------------------------ */
-
-enum {
-    DISKS_WAITING_MAX = 4096, /* beyond it disks_make says -EBUSY */
-    QUOTA_REMOVERS = 2       /* processes; while they are too far behind, the quota daemon takes no orders */
-};
-
-/* disk_quota.c: in the process of its own; ends when `orders` does. */
-struct quota_order {
-    uint32_t id;
-    bool is_end, is_whole; /* all that is in the container's directory counts, not upper/ alone */
-    uint64_t bytes, inodes; /* at most */
-    struct usage *usage;
-};
-_Noreturn void quota_run(const char *path, const char *parent, int orders, int births);
-
-/* fuse.c: a mount on <plan->disk>/merged, served by plan->server, a process that ends with it. */
-int fuse_mount(struct container_plan *plan, const char *scratch, struct fail *fail);
+enum { DISKS_WAITING_MAX = 4096 }; /* beyond it disks_make says -EBUSY */
 
 #endif

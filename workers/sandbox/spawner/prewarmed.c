@@ -10,7 +10,7 @@
 #include "workers/sandbox/spawner/zygote.h"
 #include "workers/sandbox/init/init.h"
 #include "workers/sandbox/backends/landlock/landlock_container.h"
-#include "workers/sandbox/spawner/high_fds.h"
+#include "workers/sandbox/container/high_fds.h"
 
 static pid_t clone_one(const struct zygote *zygote, const struct init_setup *setup, int keeps, int cgroup, int *ret_pidfd)
 {

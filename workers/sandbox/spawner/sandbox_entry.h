@@ -1,4 +1,4 @@
-/* entry.h - a sandbox as its spawner knows it, and the look at what it uses. */
+/* sandbox_entry.h - a sandbox as its spawner knows it, and the look at what it uses. */
 #ifndef SLUICE_WORKERS_SANDBOX_SPAWNER_SANDBOX_ENTRY_H
 #define SLUICE_WORKERS_SANDBOX_SPAWNER_SANDBOX_ENTRY_H
 

@@ -17,8 +17,9 @@
 #include "common/base/clock.h"
 #include "workers/sandbox/backends/apptainer/apptainer.h"
 #include "workers/sandbox/backends/landlock/landlock_container.h"
+#include "workers/sandbox/container/seccomp_rules.h"
 #include "workers/sandbox/init/proc.h"
-#include "workers/sandbox/spawner/high_fds.h"
+#include "workers/sandbox/container/high_fds.h"
 #include "workers/sandbox/spawner/spawner_inside.h"
 #include "workers/sandbox/spawner/base_mounts.h"
 
@@ -257,7 +258,7 @@ static int prepare(struct spawner_state *state, struct fail *fail)
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, state->births) < 0)
         return fail_set(fail, -errno, "the spawner's descriptors: %s", strerror(errno));
     spawner_init = (struct init_setup){
-        .spawner = state->setup, .disks = &spawner_disks, .uid = geteuid(), .gid = getegid(), .births = state->births[1]};
+        .spawner = state->setup, .disks = spawner_disks.path, .uid = geteuid(), .gid = getegid(), .births = state->births[1]};
     return 0;
 }
 

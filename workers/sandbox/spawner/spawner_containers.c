@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
-#include "workers/sandbox/proto/plan.h"
+#include "workers/sandbox/container/plan.h"
 #include "workers/sandbox/spawner/spawner_inside.h"
 
 static int answer(const struct spawner_state *state, uint32_t id, int code, const char *sentence,
@@ -132,7 +132,7 @@ int spawner_open_container(struct spawner_state *state)
     struct container_plan plan;
     struct prewarmed prewarmed;
     struct fail fail;
-    char disk[DISKS_PATH_MAX];
+    char disk[PLAN_DISK_PATH_MAX];
     uint32_t id = state->asked.head.id;
     if (!read_asked(state, &plan))
         return refuse(state, id, -EINVAL, "plan");

@@ -13,7 +13,7 @@
 #include "workers/sandbox/spawner/prewarmed.h"
 #include "workers/sandbox/spawner/spawner.h"
 #include "workers/sandbox/spawner/sandbox_entry.h"
-#include "workers/sandbox/backends/backend.h"
+#include "workers/sandbox/init/backend.h"
 #include "workers/sandbox/proto/wire.h"
 
 /* In pages that no child gets: each would keep a copy of those that are written after it was made. */

@@ -16,11 +16,13 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "workers/sandbox/container/confine.h"
 #include "workers/sandbox/container/namespaces.h"
 #include "workers/sandbox/cgroup/cgroup.h"
+#include "workers/sandbox/container/seccomp_rules.h"
 #include "workers/sandbox/init/launch.h"
 #include "workers/sandbox/init/proc.h"
-#include "workers/sandbox/spawner/high_fds.h"
+#include "workers/sandbox/container/high_fds.h"
 #include "workers/sandbox/proto/wire.h"
 #include "workers/inside/inside.h"
 

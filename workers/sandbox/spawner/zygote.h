@@ -13,7 +13,7 @@
 #ifndef SLUICE_WORKERS_SANDBOX_SPAWNER_ZYGOTE_H
 #define SLUICE_WORKERS_SANDBOX_SPAWNER_ZYGOTE_H
 
-#include "workers/sandbox/container/container.h"
+#include "workers/sandbox/container/plan.h"
 #include "workers/sandbox/spawner/prewarmed.h"
 
 enum { ZYGOTES_MAX = 16 };

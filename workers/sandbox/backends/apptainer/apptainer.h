@@ -22,8 +22,8 @@
 #define SLUICE_WORKERS_SANDBOX_BACKENDS_APPTAINER_APPTAINER_H
 
 #include <limits.h>
-
 #include "workers/sandbox/container/container.h"
+
 
 enum {
     APPTAINER_BINDS_MAX = 128,

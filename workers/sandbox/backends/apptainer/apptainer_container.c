@@ -10,6 +10,8 @@
 
 #include "common/base/cleanup.h"
 #include "workers/sandbox/backends/apptainer/apptainer_site.h"
+#include "workers/sandbox/container/host_image.h"
+#include "workers/sandbox/container/mounts.h"
 #include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/init/launch.h"
 #include "workers/sandbox/backends/landlock/landlock_container.h"

@@ -16,9 +16,11 @@
 
 #include "common/base/cleanup.h"
 #include "workers/sandbox/backends/apptainer/apptainer.h"
+#include "workers/sandbox/container/confine.h"
+#include "workers/sandbox/container/seccomp_rules.h"
 #include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/init/init.h"
-#include "workers/sandbox/backends/backend.h"
+#include "workers/sandbox/init/backend.h"
 
 static struct apptainer_handover told;
 

@@ -8,6 +8,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/sandbox/backends/apptainer/apptainer_site.h"
+#include "workers/sandbox/container/host_image.h"
 #include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/container/masked_paths.h"
 

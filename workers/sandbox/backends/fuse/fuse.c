@@ -1,4 +1,6 @@
 /* fuse-overlayfs on a mount of ours: the program gets the mount's descriptor and one right. */
+#include "workers/sandbox/backends/fuse/fuse.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -12,7 +14,7 @@
 
 #include "common/base/buffer.h"
 #include "common/base/cleanup.h"
-#include "workers/sandbox/spawner/disks.h"
+#include "workers/sandbox/container/host_image.h"
 
 enum { DEVICE = 3 };
 
@@ -28,7 +30,7 @@ static void add_lower(struct buffer *options, const char *path)
 /* What lies in the base mounts. */
 static void add_base_mounts(struct buffer *options, const char *scratch, const char *name)
 {
-    char path[DISKS_PATH_MAX + 16];
+    char path[PLAN_DISK_PATH_MAX + 16];
     snprintf(path, sizeof(path), "%s/%s", scratch, name);
     add_lower(options, path);
 }
@@ -82,7 +84,7 @@ static _Noreturn void serve(const struct container_plan *plan, const char *scrat
 
 int fuse_mount(struct container_plan *plan, const char *scratch, struct fail *fail)
 {
-    char options[128], merged[DISKS_PATH_MAX + 16];
+    char options[128], merged[PLAN_DISK_PATH_MAX + 16];
     AUTO_CLOSE int device = open("/dev/fuse", O_RDWR | O_CLOEXEC);
     if (device < 0)
         return fail_set(fail, -errno, "/dev/fuse: %s", strerror(errno));

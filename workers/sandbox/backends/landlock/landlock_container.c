@@ -13,8 +13,11 @@
 #include <sys/wait.h>
 
 #include "common/base/cleanup.h"
-#include "workers/sandbox/backends/landlock/landlock.h"
-#include "workers/sandbox/spawner/high_fds.h"
+#include "workers/sandbox/container/confine.h"
+#include "workers/sandbox/container/host_image.h"
+#include "workers/sandbox/container/high_fds.h"
+#include "workers/sandbox/container/landlock.h"
+#include "workers/sandbox/container/mounts.h"
 #include "workers/sandbox/proto/wire.h"
 
 static int refuse(struct fail *fail, const char *what)

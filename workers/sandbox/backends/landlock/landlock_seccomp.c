@@ -9,9 +9,10 @@
 #include <termios.h>
 
 #include "common/base/cleanup.h"
-#include "workers/sandbox/backends/landlock/landlock.h"
-#include "workers/sandbox/backends/landlock/seccomp_notify.h"
+#include "workers/sandbox/container/landlock.h"
+#include "workers/sandbox/container/seccomp_notify.h"
 #include "workers/sandbox/backends/landlock/landlock_container.h"
+#include "workers/sandbox/container/seccomp_rules.h"
 #include "workers/sandbox/proto/wire.h"
 
 #ifndef FS_IOC_ENABLE_VERITY

@@ -3,8 +3,8 @@
  * not allowed by a rule is refused. Source: the kernel's Documentation/userspace-api/landlock.rst; what
  * headers before ABI 6 lack is defined here and nowhere else.
  */
-#ifndef SLUICE_WORKERS_SANDBOX_BACKENDS_LANDLOCK_LANDLOCK_H
-#define SLUICE_WORKERS_SANDBOX_BACKENDS_LANDLOCK_LANDLOCK_H
+#ifndef SLUICE_WORKERS_SANDBOX_CONTAINER_LANDLOCK_H
+#define SLUICE_WORKERS_SANDBOX_CONTAINER_LANDLOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "workers/sandbox/spawner/high_fds.h"
+#include "workers/sandbox/container/high_fds.h"
 
 #include <fcntl.h>
 #include <linux/close_range.h>

@@ -1,4 +1,4 @@
-#include "workers/sandbox/probe/facts.h"
+#include "workers/sandbox/proto/kernel_info.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -18,9 +18,9 @@ static int64_t read_number(int root, const char *path)
 {
     char text[64], *end;
     if (!read_text(root, path, text, sizeof(text)))
-        return FACTS_UNKNOWN;
+        return KERNEL_INFO_UNKNOWN;
     int64_t value = strtoll(text, &end, 10);
-    return end == text ? FACTS_UNKNOWN : value;
+    return end == text ? KERNEL_INFO_UNKNOWN : value;
 }
 
 static int64_t read_seccomp(int root)
@@ -28,17 +28,17 @@ static int64_t read_seccomp(int root)
     char text[4096];
     const char *line = read_text(root, "proc/self/status", text, sizeof(text))
                            ? strstr(text, "\nSeccomp:") : NULL;
-    return line ? strtoll(line + sizeof("\nSeccomp:") - 1, NULL, 10) : FACTS_UNKNOWN;
+    return line ? strtoll(line + sizeof("\nSeccomp:") - 1, NULL, 10) : KERNEL_INFO_UNKNOWN;
 }
 
-void facts_kernel(unsigned *major, unsigned *minor)
+void kernel_info_version(unsigned *major, unsigned *minor)
 {
     struct utsname kernel;
     if (uname(&kernel) < 0 || sscanf(kernel.release, "%u.%u", major, minor) != 2)
         *major = *minor = 0;
 }
 
-void facts_read(int root, struct facts *ret)
+void kernel_info_read(int root, struct kernel_info *ret)
 {
     const struct {
         const char *path;
@@ -55,11 +55,11 @@ void facts_read(int root, struct facts *ret)
         {"proc/sys/user/max_net_namespaces", &ret->max_net},
         {"proc/sys/kernel/pid_max", &ret->pid_max},
     };
-    *ret = (struct facts){0};
+    *ret = (struct kernel_info){0};
     for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
         *numbers[i].value = read_number(root, numbers[i].path);
     ret->seccomp = read_seccomp(root);
     ret->is_container = faccessat(root, ".dockerenv", F_OK, 0) == 0 ||
                         faccessat(root, "run/.containerenv", F_OK, 0) == 0;
-    facts_kernel(&ret->kernel_major, &ret->kernel_minor);
+    kernel_info_version(&ret->kernel_major, &ret->kernel_minor);
 }

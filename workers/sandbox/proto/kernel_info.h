@@ -1,17 +1,17 @@
 /*
- * facts.h - what the kernel's files say about this machine, without trying anything: the
+ * kernel_info.h - what the kernel's files say about this machine, without trying anything: the
  * settings that stop sandboxes, and the limits that matter to a node full of them.
  */
-#ifndef SLUICE_WORKERS_SANDBOX_PROBE_FACTS_H
-#define SLUICE_WORKERS_SANDBOX_PROBE_FACTS_H
+#ifndef SLUICE_WORKERS_SANDBOX_PROTO_KERNEL_INFO_H
+#define SLUICE_WORKERS_SANDBOX_PROTO_KERNEL_INFO_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { FACTS_UNKNOWN = -1 };
+enum { KERNEL_INFO_UNKNOWN = -1 };
 
-/* FACTS_UNKNOWN where the kernel has no such file. */
-struct facts {
+/* KERNEL_INFO_UNKNOWN where the kernel has no such file. */
+struct kernel_info {
     int64_t userns_clone;        /* kernel.unprivileged_userns_clone: 0 forbids (Debian's patch) */
     int64_t apparmor_userns;     /* kernel.apparmor_restrict_unprivileged_userns: 1 forbids (Ubuntu) */
     int64_t max_user, max_mnt, max_pid, max_ipc, max_uts, max_cgroup, max_net; /* user.max_*_namespaces */
@@ -22,8 +22,8 @@ struct facts {
 };
 
 /* Of the kernel that runs; 0 and 0 where it says nothing of the kind. */
-void facts_kernel(unsigned *major, unsigned *minor);
+void kernel_info_version(unsigned *major, unsigned *minor);
 /* `root` is an open directory, "/" but in tests. */
-void facts_read(int root, struct facts *ret);
+void kernel_info_read(int root, struct kernel_info *ret);
 
 #endif

@@ -3,8 +3,8 @@
  * as large as its parent's, which has some for each sandbox that lives. So a first process shares that table at first,
  * and leaves with a copy of its beginning, which the kernel has room for in what it has for each process anyhow.
  */
-#ifndef SLUICE_WORKERS_SANDBOX_SPAWNER_HIGH_FDS_H
-#define SLUICE_WORKERS_SANDBOX_SPAWNER_HIGH_FDS_H
+#ifndef SLUICE_WORKERS_SANDBOX_CONTAINER_HIGH_FDS_H
+#define SLUICE_WORKERS_SANDBOX_CONTAINER_HIGH_FDS_H
 
 #include <sys/types.h>
 

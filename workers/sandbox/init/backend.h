@@ -2,11 +2,11 @@
  * backend.h - what differs between containers with namespaces and plain ones (landlock_container.h), for those who make
  * them: the spawner, the first process of a sandbox, and the worker that ends it.
  */
-#ifndef SLUICE_WORKERS_SANDBOX_BACKENDS_BACKEND_H
-#define SLUICE_WORKERS_SANDBOX_BACKENDS_BACKEND_H
+#ifndef SLUICE_WORKERS_SANDBOX_INIT_BACKEND_H
+#define SLUICE_WORKERS_SANDBOX_INIT_BACKEND_H
 
-#include "workers/sandbox/init/pack.h"
 #include "workers/sandbox/container/container.h"
+#include "workers/sandbox/init/pack.h"
 
 struct sandbox_backend {
     int end_signal; /* to the first process: it ends, and nothing that it started is left */

@@ -1,7 +1,9 @@
-#include "workers/sandbox/proto/plan.h"
+#include "workers/sandbox/container/plan.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "workers/sandbox/container/spawner_setup.h"
 #include "workers/sandbox/proto/usage.h"
 
 bool plan_read(struct container_plan *ret, const struct wire_message *message, const struct spawner_setup *setup)
@@ -24,4 +26,10 @@ bool plan_read(struct container_plan *ret, const struct wire_message *message, c
         ret->layers[ret->layer_count++] = layer;
     }
     return ret->image != NULL;
+}
+
+const char *plan_disk_path(const char *disks, uint32_t id, char path[PLAN_DISK_PATH_MAX])
+{
+    int len = disks[0] ? snprintf(path, PLAN_DISK_PATH_MAX, "%s/%u", disks, id) : PLAN_DISK_PATH_MAX;
+    return len < PLAN_DISK_PATH_MAX ? path : NULL;
 }

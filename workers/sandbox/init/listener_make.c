@@ -1,4 +1,4 @@
-#include "workers/sandbox/init/listener.h"
+#include "workers/sandbox/init/listener_make.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "workers/sandbox/backends/landlock/landlock.h"
+#include "workers/sandbox/container/landlock.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "workers/sandbox/spawner/spawner.h"
+#include "workers/sandbox/container/spawner_setup.h"
 
 size_t spawner_list_given(struct spawner_setup *setup, int *ret_given[SPAWNER_GIVEN_MAX])
 {

@@ -3,8 +3,8 @@
  * those inside a container of Landlock's (landlock_container.h) hand them in, and the container's first process does them, where the
  * file is in the container. What decides is the file that was opened, not its name.
  */
-#ifndef SLUICE_WORKERS_SANDBOX_BACKENDS_LANDLOCK_SECCOMP_NOTIFY_H
-#define SLUICE_WORKERS_SANDBOX_BACKENDS_LANDLOCK_SECCOMP_NOTIFY_H
+#ifndef SLUICE_WORKERS_SANDBOX_CONTAINER_SECCOMP_NOTIFY_H
+#define SLUICE_WORKERS_SANDBOX_CONTAINER_SECCOMP_NOTIFY_H
 
 #include <poll.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "workers/sandbox/backends/landlock/seccomp_notify.h"
+#include "workers/sandbox/container/seccomp_notify.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,24 @@
+/*
+ * mounts.h - the single steps of building a container: opening, making and mounting inside a root.
+ */
+#ifndef SLUICE_WORKERS_SANDBOX_CONTAINER_MOUNTS_H
+#define SLUICE_WORKERS_SANDBOX_CONTAINER_MOUNTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Opens inside `root` whatever symlinks say; flags O_PATH etc. An fd or -1 with errno. */
+int container_open(int root, const char *path, uint64_t flags, mode_t mode);
+/* Where the kernel says that a descriptor is; 0, -ENAMETOOLONG or another negative errno. */
+int container_name_of(int fd, char *ret, size_t size);
+/* Makes a directory and its parents inside `root`; 0 or negative errno. */
+int container_make_dirs(int root, const char *path, mode_t mode);
+/* A clone of a mounted tree, its whole subtree with `attributes` (MOUNT_ATTR_*); -1, errno. */
+int container_clone_tree(int dir, const char *path, uint64_t attributes);
+/* Mounts such a clone on a path inside `root`; 0 or -1, errno. */
+int container_attach(int tree, int root, const char *path);
+int container_attach_clone(int dir, const char *path, uint64_t attributes, int root,
+                      const char *target);
+
+#endif
