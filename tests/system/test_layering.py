@@ -12,6 +12,20 @@ MAY_INCLUDE = {
     "workers": {"workers", "schemas", "common"},
     "client": {"client", "schemas", "common"},
 }
+# The folders of workers/sandbox, lowest first ("": the worker's own side), each with those that it may include beside itself.
+SANDBOX_MAY_INCLUDE = {
+    "proto": set(),
+    "cgroup": {"proto"},
+    "container": {"proto", "cgroup"},
+    "init": {"proto", "cgroup", "container"},
+    "backends/fuse": {"proto", "container"},
+    "backends/landlock": {"proto", "container"},
+    "backends/apptainer": {"proto", "container", "init", "backends/landlock"},
+    "backends": {"proto", "container", "init", "backends/landlock", "backends/apptainer"},
+    "spawner": {"proto", "cgroup", "container", "init", "backends/fuse", "backends/landlock", "backends/apptainer"},
+    "": {"proto", "cgroup", "container", "init", "spawner"},
+    "probe": {"", "proto", "cgroup", "container", "init", "backends/apptainer"},
+}
 CORE_MAY_NOT = re.compile(r'#include\s*[<"](zmq|czmq|sqlite3|time|unistd|poll|fcntl|pthread|signal|sys/|common/clock)')
 
 
@@ -34,6 +48,24 @@ class Layering(unittest.TestCase):
                         if included and included.group(1) in MAY_INCLUDE:
                             self.assertIn(included.group(1), allowed, f"{path}: {line.strip()}")
         self.assertGreater(seen, 20)
+
+    def test_the_folders_of_the_sandbox_include_only_lower_ones(self):
+        lower = set()
+        for folder, allowed in SANDBOX_MAY_INCLUDE.items():
+            self.assertLessEqual(allowed, lower, f"{folder!r} may include what is not below it")
+            lower.add(folder)
+        top, seen = os.path.join(ROOT, "workers", "sandbox"), set()
+        for path in sources("workers/sandbox"):
+            folder = os.path.relpath(path, top).rpartition(os.sep)[0]
+            self.assertIn(folder, SANDBOX_MAY_INCLUDE, path)
+            seen.add(folder)
+            with open(path, encoding="utf-8") as text:
+                for line in text:
+                    included = re.match(r'#include\s+"workers/sandbox/(?:([\w/]+)/)?[^"/]*"', line)
+                    if included:
+                        allowed = SANDBOX_MAY_INCLUDE[folder] | {folder}
+                        self.assertIn(included.group(1) or "", allowed, f"{path}: {line.strip()}")
+        self.assertEqual(seen, set(SANDBOX_MAY_INCLUDE))
 
     def test_the_core_does_no_io_and_asks_no_clock(self):
         core = list(sources("broker/core"))
