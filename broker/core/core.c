@@ -1,6 +1,34 @@
+#include "broker/core/core.h"
+#include "broker/core/clients/backup.h"
+#include "broker/core/clients/delivery.h"
+#include "broker/core/clients/get.h"
+#include "broker/core/clients/owners.h"
+#include "broker/core/clients/streams.h"
+#include "broker/core/clients/submit.h"
+#include "broker/core/effects.h"
+#include "broker/core/engines/images.h"
+#include "broker/core/engines/load.h"
+#include "broker/core/engines/migration.h"
+#include "broker/core/engines/policy.h"
+#include "broker/core/engines/register.h"
+#include "broker/core/queue/blocked.h"
+#include "broker/core/queue/cancel.h"
+#include "broker/core/queue/dispatch.h"
+#include "broker/core/queue/early_cancel.h"
+#include "broker/core/queue/expiry.h"
+#include "broker/core/queue/groups.h"
+#include "broker/core/queue/jobs.h"
+#include "broker/core/queue/results.h"
+#include "broker/core/restore.h"
+#include "broker/core/settle.h"
 #include "broker/core/state.h"
+#include "broker/core/status/status.h"
+#include "broker/core/workers/drain.h"
+#include "broker/core/workers/stall.h"
+#include "broker/core/workers/worker_ids.h"
+#include "broker/core/workers/workers.h"
 
-#include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/cmdline/duration.h"
@@ -17,21 +45,6 @@ struct core_settings core_settings_default(void)
     };
 }
 
-void *core_alloc(struct core *core, size_t count, size_t size)
-{
-    void *memory = calloc(count, size);
-    if (!memory)
-        core->failed = true;
-    return memory;
-}
-
-char *core_strdup(struct core *core, struct slice text)
-{
-    char *copy = text.len ? core_alloc(core, 1, text.len + 1) : NULL;
-    if (copy)
-        memcpy(copy, text.data, text.len);
-    return copy;
-}
 
 struct core *core_create(const struct core_settings *settings, uint64_t epoch, int64_t now_ms)
 {
@@ -55,6 +68,8 @@ struct core *core_create(const struct core_settings *settings, uint64_t epoch, i
     core->claims.seed = core->images.seed = core->early_cancels.seed = core->early_cancel_owners.seed = core->groups.seed;
     list_init(&core->idle_images);
     list_init(&core->failed_images);
+    list_init(&core->noted_engines);
+    list_init(&core->working_images);
     list_init(&core->sweeps);
     list_init(&core->forgotten);
     for (unsigned place = 0; place < PLACE_COUNT; place++)
@@ -65,8 +80,6 @@ struct core *core_create(const struct core_settings *settings, uint64_t epoch, i
         core_destroy(&core);
     return core;
 }
-
-void core_set_placing(struct core *core, enum placing placing) { core->placing = placing; }
 
 void core_destroy(struct core **pointer)
 {
@@ -114,9 +127,12 @@ void core_destroy(struct core **pointer)
     free(core);
 }
 
+void core_set_placing(struct core *core, enum placing placing) { core->placing = placing; }
+
 bool core_failed(const struct core *core) { return core->failed; }
 
-bool core_begin(struct core *core, int64_t now_ms)
+/* Every step begins so: sets the time; false if the core has failed. */
+static bool begin(struct core *core, int64_t now_ms)
 {
     if (now_ms > core->now_ms) /* the clock does not go back, whatever the caller says */
         core->now_ms = now_ms;
@@ -177,7 +193,7 @@ void core_handle(struct core *core, int64_t now_ms, int64_t wall_ms, const struc
                  enum message_id id, const void *in, const struct core_task *task,
                  uint64_t task_hash)
 {
-    if (!core_begin(core, now_ms))
+    if (!begin(core, now_ms))
         return;
     see_wall(core, wall_ms);
     struct call call = {caller->route, id, in, tag_of(id, in), task, task_hash, caller};
@@ -191,6 +207,7 @@ void core_handle(struct core *core, int64_t now_ms, int64_t wall_ms, const struc
                      message_get(id)->wire);
     else
         handlers[id](core, &call);
+    settle(core);
 }
 
 /* ---- time -------------------------------------------------------------------------- */
@@ -230,7 +247,7 @@ static int64_t next_due(const struct core *core)
 
 int64_t core_tick(struct core *core, int64_t now_ms, int64_t wall_ms)
 {
-    bool has_begun = core_begin(core, now_ms);
+    bool has_begun = begin(core, now_ms);
     see_wall(core, wall_ms);
     if (!has_begun)
         return core->now_ms + core->settings.head_period_ms;
@@ -245,5 +262,80 @@ int64_t core_tick(struct core *core, int64_t now_ms, int64_t wall_ms)
     if (core->adopting && core->now_ms >= core->adopt_until_ms)
         end_adoption(core);
     streams_tick(core);
+    settle(core);
     return next_due(core);
 }
+
+void core_dispatch(struct core *core, int64_t now_ms)
+{
+    if (begin(core, now_ms))
+        dispatch(core);
+}
+
+/* ---- what the shell asks and says -------------------------------------------------------- */
+
+struct effects core_effects(const struct core *core)
+{
+    return (struct effects){core->effects, core->effect_count};
+}
+
+void core_effects_clear(struct core *core)
+{
+    effects_clear(core);
+    groups_trim(core);
+}
+
+bool core_remembers(const struct core *core, struct slice group) { return group_find(core, group) != NULL; }
+
+bool core_may_read(struct core *core, const struct caller *caller, struct slice name)
+{
+    return begin(core, core->now_ms) && owners_may_read(core, caller, name);
+}
+
+bool core_is_owner(const struct core *core, const struct caller *caller, struct slice name)
+{
+    const struct stream *stream = stream_find(core, name);
+    return stream && caller_owns(caller, stream);
+}
+
+void core_nobody_reads(struct core *core, struct slice name)
+{
+    struct stream *stream = stream_find(core, name);
+    if (begin(core, core->now_ms) && stream && !stream->is_used)
+        stream_remove(core, stream);
+}
+
+void core_lane_broke(struct core *core, int64_t now_ms, struct slice id)
+{
+    if (!begin(core, now_ms))
+        return;
+    worker_lane_broke(core, worker_find(core, id));
+    settle(core);
+}
+
+void core_lane_waits(struct core *core, int64_t now_ms, struct slice id, struct slice why)
+{
+    if (begin(core, now_ms))
+        worker_lane_waits(core, worker_find(core, id), why);
+}
+
+void core_stalled(struct core *core, int64_t now_ms, int64_t stalled_ms)
+{
+    if (begin(core, now_ms) && stalled_ms > 0)
+        stall_give_back(core, stalled_ms);
+}
+
+void core_tell_unread(struct core *core, int64_t now_ms, struct slice from, struct slice why)
+{
+    core->counters.mistakes++;
+    core->unread.count++;
+    core->unread.at_ms = now_ms;
+    snprintf(core->unread.from, sizeof(core->unread.from), "%.*s", (int)(from.len < 128 ? from.len : 128),
+             (const char *)from.data);
+    snprintf(core->unread.why, sizeof(core->unread.why), "%.*s", (int)(why.len < 256 ? why.len : 256),
+             (const char *)why.data);
+}
+
+void core_tell_store(struct core *core, const struct core_store *store) { core->store = *store; }
+
+void core_disk_is_low(struct core *core, bool is_low) { core->is_disk_low = is_low; }

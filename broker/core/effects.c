@@ -1,3 +1,4 @@
+#include "broker/core/effects.h"
 #include "broker/core/state.h"
 
 #include <stdarg.h>
@@ -22,11 +23,6 @@ struct effect *effect_push(struct core *core, enum effect_kind kind)
     struct effect *effect = &core->effects[core->effect_count++];
     *effect = (struct effect){.kind = kind};
     return effect;
-}
-
-struct effects core_effects(const struct core *core)
-{
-    return (struct effects){core->effects, core->effect_count};
 }
 
 /* ---- memory ------------------------------------------------------------------------ */
@@ -83,10 +79,9 @@ static void drop_chunks(struct core *core, size_t keep)
         core->chunks->used = 0;
 }
 
-void core_effects_clear(struct core *core)
+void effects_clear(struct core *core)
 {
     core->effect_count = 0;
-    groups_trim(core);
     if (core->effect_capacity > EFFECTS_KEPT) {
         free(core->effects);
         core->effects = NULL;
@@ -174,4 +169,17 @@ void send_refused(struct core *core, const struct call *call, enum refusal_reaso
         .has_retry_after_ms = retry_after_ms > 0,
     };
     send_client(core, call->client, MSG_refused, &refused);
+}
+
+struct slice job_name(struct core *core, const struct job *job)
+{
+    const struct group *group = job->group;
+    if (job->stage == STAGE_INIT)
+        return effect_print(core, "init:%s", group->id);
+    return effect_print(core, "%s:%s/%u", stage_wire(job->stage), group->id, job->sample);
+}
+
+struct slice rollout_name(struct core *core, const struct job *job)
+{
+    return effect_print(core, "%s/%u", job->group->id, job->sample);
 }

@@ -3,7 +3,21 @@
  * rollout of which no row is told was acknowledged and is forgotten. A job that had
  * begun, or could have, is an orphan until a beat adopts it or the grace ends.
  */
+#include "broker/core/restore.h"
+#include "broker/core/clients/retention.h"
+#include "broker/core/clients/streams.h"
+#include "broker/core/engines/engines.h"
+#include "broker/core/engines/identity.h"
+#include "broker/core/engines/policies.h"
+#include "broker/core/engines/register.h"
+#include "broker/core/queue/early_cancel.h"
+#include "broker/core/queue/expiry.h"
+#include "broker/core/queue/fencing_tokens.h"
+#include "broker/core/queue/groups.h"
+#include "broker/core/queue/history.h"
+#include "broker/core/queue/jobs.h"
 #include "broker/core/state.h"
+#include "broker/core/workers/worker_ids.h"
 
 enum { SAMPLES_MAX = 1024 }; /* as in messages.def */
 
@@ -125,4 +139,37 @@ void restore_finish(struct core *core)
         }
     }
     policies_restored(core);
+}
+
+bool core_restore_policy(struct core *core, const struct core_policy *row)
+{
+    struct policy *policy = policy_intern(core, row->name);
+    if (policy)
+        policy->identity = identity_of(row->tokenizer, row->template);
+    return policy != NULL;
+}
+
+/* ---- what hangs on jobs and names --------------------------------------------------------- */
+
+bool core_restore_failures(struct core *core, const struct core_failures *row)
+{
+    struct job *job = job_find(core, row->job);
+    return !job || job->failures || history_restore(core, job, row);
+}
+
+bool core_restore_lease(struct core *core, const struct core_lease *lease)
+{
+    struct job *job = job_find(core, lease->job);
+    bool makes_sense = lease->worker.len >= 1 && lease->worker.len <= WORKER_NAME_MAX &&
+                       lease->key.len <= WORKER_KEY_MAX && fencing_token_is_possible(core, lease->token);
+    if (!job || !makes_sense)
+        return true;
+    fencing_token_restore(core, job, lease, job_failures(job)->fenced_up_to);
+    claims_note(core, lease->worker, lease->key);
+    return !core->failed;
+}
+
+bool core_restore_early_cancel(struct core *core, struct slice name, struct slice owner, uint64_t clock_ms)
+{
+    return early_cancel_restore(core, name, owner, clock_ms);
 }

@@ -1,56 +1,33 @@
 /*
- * core/state.h - what the core's files share: the state, and who may change it.
+ * core/state.h - the state, and what all files of the core use of it: names, finds, times. No decision.
  *
- *   core.c           life, which handler a message has, what is due
- *   core/effects.c   the list of effects and the memory they point into
- *   core/queue/jobs.c      a job's places: entering, leaving, leases
- *   core/queue/fencing_tokens.c  which dispatches may speak for a job
- *   core/queue/failures.c   what went wrong with a job: budgets, back-offs, its history
- *   core/engines/breaker.c   circuit breakers: what is set aside, and its trials
- *   core/engines/images.c    images, their faults, and what waits for them
- *   core/queue/expiry.c    the ends of a group's total time and of its trainer's lease
- *   core/workers/stall.c     the broker's own stalls
- *   core/queue/early_cancel.c   cancels that came before their submit
- *   core/queue/groups.c    groups and rollouts: their life and ends
- *   core/clients/submit.c    group.submit
- *   core/queue/results.c   what a result does, by stage and outcome
- *   core/queue/fair_queue.c  which job is next: fair shares and priorities
- *   core/clients/owners.c    whose a stream is, and what others may not do with it
- *   core/clients/limits.c    what is used of each limit, and the overload ladder
- *   core/clients/retention.c what trajectories are kept, how heavy and how old
- *   core/queue/cancel.c    rollout.cancel
- *   core/workers/workers.c   beats, reconciliation, lost workers
- *   core/workers/worker_ids.c whose a worker's id is
- *   core/workers/drain.c     worker.drain
- *   core/workers/lost_workers.c which workers were lost of late, and why
- *   core/queue/dispatch.c  which worker gets which job
- *   core/engines/engines.c   engines: registered, drained, removed
- *   core/engines/placing.c   which engine a rollout gets
- *   core/engines/load.c      what run workers see of engines
- *   core/engines/migration.c rollouts that leave an overloaded engine
- *   core/engines/health.c     whether engines answer that nobody calls
- *   core/engines/policies.c  policies by name: one tokenizer and template each
- *   core/engines/policy.c    policy versions of engines, and their pauses
- *   core/clients/streams.c   numbers, heads, fetch, ack
- *   core/restore.c   the state from the ledger's rows
- *   core/clients/backup.c    ledger.backup
- *   core/status/status.c    status.get; its parts: core/status/lists.c, core/status/health.c
- *   core/check/check.c     the invariants; its parts: core/check/check_fair_queues.c, core/check/check_faults.c
+ * Calls go down, from the first of these to the last; no file calls one above it, and of two in the same line neither
+ * the other, unless docs/design.md's picture says so (tests/system/test_circles.py holds it to that):
  *
- * Their structures are in core/queue/jobs.h, core/engines/engines.h, core/clients/streams.h and core/workers/workers.h; what all of
+ *   entries    core.c                    what a message, a due time or the shell calls; which handler a message has
+ *   messages   a handler each            clients/ engines/ queue/ workers/
+ *   settle     settle.c                  what was noted on engines and images, and what follows from it
+ *   dispatch   queue/dispatch.c          who gets what
+ *   ends       queue/failures, groups    budgets; rollouts, groups and their ends
+ *   places     queue/jobs.c              the places of jobs; engines/engines, images, policies; clients/limits, retention
+ *   indices    queue/share.c, engines/breaker.c, workers/free.c, queue/history.c, queue/issued.c
+ *   effects    effects.c                 what leaves the core
+ *   state      state.c
+ *
+ * Structures are in queue/jobs.h, engines/engines.h, clients/streams.h and workers/workers.h; what all of
  * them hang from, and what only passes through, is here.
  */
 #ifndef SLUICE_BROKER_CORE_STATE_H
 #define SLUICE_BROKER_CORE_STATE_H
 
-#include "broker/core/core.h"
-#include "broker/core/engines/breaker.h"
-#include "broker/core/engines/engines.h"
-#include "broker/core/queue/jobs.h"
 #include "broker/core/clients/streams.h"
-#include "broker/core/queue/failures.h"
-#include "broker/core/workers/workers.h"
+#include "broker/core/core.h"
+#include "broker/core/engines/engines.h"
+#include "broker/core/engines/images.h"
+#include "broker/core/queue/jobs.h"
 #include "broker/core/table.h"
+#include "broker/core/workers/worker_ids.h"
+#include "broker/core/workers/workers.h"
 
 enum {
     WORKERS_MAX = 16384,      /* beats of more workers are dropped */
@@ -108,6 +85,7 @@ struct core {
     struct heap probes;                     /* engines, by when they are probed next */
     struct table images, early_cancels, early_cancel_owners;
     struct list idle_images, failed_images; /* images */
+    struct list noted_engines, working_images; /* what core/settle.c has to do */
     size_t images_waiting;                  /* init jobs blocked, of all images */
     struct heap early_cancel_times, early_cancel_owners_by_count; /* the one with the most first */
     uint64_t slots[STAGE_COUNT];            /* of workers that are neither draining nor hung */
@@ -158,98 +136,58 @@ struct call {
     const struct caller *caller;
 };
 
-/* Of the newest dispatch there was. */
-uint64_t fencing_token_newest(const struct core *core);
-/* Whether this broker may have handed it out, since this start or before it. */
-bool fencing_token_is_possible(const struct core *core, uint64_t token);
-
-/* Every call that may change something begins so: sets the time; false if the core has failed. */
-bool core_begin(struct core *core, int64_t now_ms);
+/* ---- memory and time ----------------------------------------------------------------- */
 
 /* calloc, but for that it marks the core failed. */
 void *core_alloc(struct core *core, size_t count, size_t size);
 char *core_strdup(struct core *core, struct slice text); /* NULL for the empty text too */
 
-/* Handlers, one a message. */
-void handle_group_submit(struct core *core, const struct call *call);
-void handle_rollout_get(struct core *core, const struct call *call);
-void handle_rollout_cancel(struct core *core, const struct call *call);
-void handle_stream_fetch(struct core *core, const struct call *call);
-void handle_stream_ack(struct core *core, const struct call *call);
-void handle_engine_add(struct core *core, const struct call *call);
-void handle_engine_remove(struct core *core, const struct call *call);
-void handle_engine_drain(struct core *core, const struct call *call);
-void handle_policy_set(struct core *core, const struct call *call);
-void handle_policy_pause(struct core *core, const struct call *call);
-void handle_policy_resume(struct core *core, const struct call *call);
-void handle_engine_load(struct core *core, const struct call *call);
-void handle_stream_renew(struct core *core, const struct call *call);
-void handle_ledger_backup(struct core *core, const struct call *call);
-void handle_status_get(struct core *core, const struct call *call);
-void handle_worker_drain(struct core *core, const struct call *call);
-void handle_worker_beat(struct core *core, const struct call *call);
-void handle_job_result(struct core *core, const struct call *call);
-void handle_job_migrated(struct core *core, const struct call *call);
-
-/* The part of core_check that looks at what may go wrong; NULL, or what is broken. */
-const char *check_faults(const struct core *core, size_t blocked_inits);
-
-/* Groups whose restored rollouts have all ended are closed. */
-void restore_finish(struct core *core);
-/* So many run jobs that wait for an engine are queued again, the first ones first. */
-void dispatch_unblock(struct core *core, size_t most);
-/* So many of those of a policy; false: there is none. */
-bool dispatch_unblock_of(struct core *core, const struct policy *policy, size_t most);
-/* An engine has room for one more run. */
-void dispatch_room_came(struct core *core, const struct engine *engine);
-/* A part of core_check: whether fair queues and clients agree with the jobs there are. */
-const char *check_fair_queues(const struct core *core);
-void sweeps_tick(struct core *core);
-void sweeps_finish(struct core *core);
-
-/* ---- expiry ------------------------------------------------------------------------ */
-
+/* Durations of which there are many: more than 49 days are 49 days. */
+uint32_t core_ms(uint64_t ms);
 /* How long ago that was by the ledger's clock; 0 for what is still to come. */
 int64_t core_age_ms(const struct core *core, uint64_t clock_ms);
-/* The group, `age_ms` old, will end after so long in all (0: the default), or with its lease. */
-void expiry_arm(struct core *core, struct group *group, int64_t total_ms, int64_t age_ms);
-void expiries_tick(struct core *core);
 /* The stream's trainer is alive: leases of its groups start anew. */
 void stream_renew(struct core *core, struct stream *stream);
 /* A request that may named this stream: renews it if it is its owner's. An admin only looks. */
 void stream_heard(struct core *core, const struct call *call, struct stream *stream);
 
-/* ---- early cancels ----------------------------------------------------------------- */
+/* Of the newest dispatch there was. */
+uint64_t fencing_token_newest(const struct core *core);
+/* Whether this broker may have handed it out, since this start or before it. */
+bool fencing_token_is_possible(const struct core *core, uint64_t token);
 
-/* The caller's group or rollout of this name ends when it is submitted. */
-void early_cancel_put(struct core *core, const struct call *call, struct slice name);
-/* Ends what was cancelled ahead of a group that was submitted just now. */
-void early_cancels_apply(struct core *core, const struct call *call, struct group *group);
-void early_cancels_tick(struct core *core);
-void early_cancels_finish(struct core *core);
-/* For core_check. */
-bool early_cancels_are_counted(const struct core *core);
+/* ---- names and finds: NULL where there is none --------------------------------------- */
 
-/* ---- effects ----------------------------------------------------------------------- */
+struct slice worker_id(const struct worker *worker);
+struct slice worker_key(const struct worker *worker);
+struct slice engine_url(const struct engine *engine); /* empty for NULL */
+struct slice image_name(const struct image *image);
+struct slice stream_name(const struct stream *stream);
+struct slice client_name(const struct client *client);
+struct slice group_id(const struct group *group);
+/* An empty one is that of the usual policy, "default". */
+struct slice policy_name(struct slice name);
 
-/* Good until the next push. Never NULL: without memory the core has failed and it goes nowhere. */
-struct effect *effect_push(struct core *core, enum effect_kind kind);
-/* Bytes that stay until core_effects_clear. */
-struct slice effect_copy(struct core *core, struct slice bytes);
-struct slice effect_print(struct core *core, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-/* A message's bytes; empty if it breaks its schema (counted). */
-struct slice effect_encode(struct core *core, enum message_id id, const void *message);
-void effects_finish(struct core *core);
+struct worker *worker_find(const struct core *core, struct slice id);
+struct engine *engine_find(const struct core *core, struct slice url);
+struct policy *policy_find(const struct core *core, struct slice name);
+struct client *client_find(const struct core *core, struct slice name);
+struct stream *stream_find(const struct core *core, struct slice name);
+struct group *group_find(const struct core *core, struct slice id);
+/* "<group>/<k>": false if there is no such rollout. */
+bool rollout_find(const struct core *core, struct slice name, struct group **ret_group,
+                  uint32_t *ret_sample);
+/* The job of this name, if that stage of it has begun and not ended; else NULL. */
+struct job *job_find(struct core *core, struct slice name);
 
-void send_client(struct core *core, struct slice client, enum message_id id, const void *message);
-void send_worker(struct core *core, const struct worker *worker, enum message_id id,
-                 const void *message);
-void send_done(struct core *core, const struct call *call, uint64_t count);
-void send_cancel(struct core *core, const struct worker *worker, struct slice job, uint64_t token);
-/* `field` may be NULL; retry_after_ms 0 when trying again does not help. */
-void send_refused(struct core *core, const struct call *call, enum refusal_reason reason,
-                  const char *field, uint64_t retry_after_ms, const char *format, ...)
-    __attribute__((format(printf, 6, 7)));
+/* ---- jobs and engines ---------------------------------------------------------------- */
+
+struct rollout *job_rollout(struct job *job); /* NULL for an init job */
+bool job_needs_engine(const struct job *job);
+bool engine_is_paused(const struct engine *engine);
+/* Whether its probes go unanswered. */
+bool engine_is_silent(const struct engine *engine);
+/* For core/settle.c, at the end of the step. */
+void engine_note(struct core *core, struct engine *engine, enum engine_note note);
 
 #endif

@@ -2,6 +2,8 @@
  * The invariants of core/queue/fair_queue.c, core/clients/owners.c, core/clients/limits.c and core/clients/retention.c: what
  * each stream and client says it has queued, leased and in use is counted again.
  */
+#include "broker/core/check/check_fair_queues.h"
+#include "broker/core/clients/retention.h"
 #include "broker/core/state.h"
 
 typedef const char *verdict; /* NULL, or what is broken */

@@ -1,4 +1,6 @@
 /* ledger.backup: the core only asks for it; the shell answers when the copy is on disk. */
+#include "broker/core/clients/backup.h"
+#include "broker/core/effects.h"
 #include "broker/core/state.h"
 
 void handle_ledger_backup(struct core *core, const struct call *call)

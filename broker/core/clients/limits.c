@@ -1,3 +1,5 @@
+#include "broker/core/clients/limits.h"
+#include "broker/core/effects.h"
 #include "broker/core/state.h"
 
 #define NUMBER(x) ((unsigned long long)(x))
@@ -202,6 +204,7 @@ struct slice limits_warning(struct core *core, const struct client *client)
                         limits[fullest].filled, limits[fullest].remedy);
 }
 
-void core_tell_store(struct core *core, const struct core_store *store) { core->store = *store; }
-
-void core_disk_is_low(struct core *core, bool is_low) { core->is_disk_low = is_low; }
+uint64_t owners_percent(const struct core *core, struct slice name)
+{
+    return name.len ? core->settings.client_percent : 100;
+}

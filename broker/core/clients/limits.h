@@ -48,6 +48,8 @@ struct usage {
 
 void limit_take(struct core *core, struct client *client, enum limit limit, uint64_t amount);
 void limit_release(struct core *core, struct client *client, enum limit limit, uint64_t amount);
+/* Of what all may have, what one client of this name may: where nobody has a name, there is but one. */
+uint64_t owners_percent(const struct core *core, struct slice name);
 uint64_t limit_max(const struct core *core, enum limit limit);
 /* What one client of this name may use of it. */
 uint64_t client_max(const struct core *core, struct slice name, enum limit limit);

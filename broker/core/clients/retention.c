@@ -4,6 +4,9 @@
  * them, the oldest beyond are forgotten as by an acknowledgement, once a head period
  * and never before they were published: only numbers that were there a period ago.
  */
+#include "broker/core/clients/retention.h"
+#include "broker/core/clients/limits.h"
+#include "broker/core/effects.h"
 #include "broker/core/state.h"
 
 #include <stdlib.h>
@@ -126,23 +129,6 @@ static bool is_beyond(const struct core *core, const struct stream *stream, uint
            (keep->keep_time_ms && age_ms > keep->keep_time_ms);
 }
 
-void retention_tick(struct core *core, struct stream *stream)
-{
-    uint64_t seq = stream->first, bytes = stream->kept_bytes;
-    for (; seq <= stream->ripe && is_beyond(core, stream, seq, bytes); seq++)
-        bytes -= weigh(stream, seq);
-    stream->ripe = stream->head;
-    if (seq == stream->first)
-        return;
-    core->counters.expired += seq - stream->first;
-    stream->expired += seq - stream->first;
-    stream->expired_to = seq - 1;
-    struct effect *persist = effect_push(core, PERSIST_ACK);
-    persist->stream = stream_name(stream);
-    persist->seq = seq - 1;
-    stream_forget(core, stream, seq - 1);
-}
-
 struct slice retention_words(struct core *core, const struct stream *stream, uint64_t seq)
 {
     static const char acknowledged[] = "acknowledged";
@@ -150,4 +136,13 @@ struct slice retention_words(struct core *core, const struct stream *stream, uin
         return slice_from_str(acknowledged);
     return effect_print(core, "forgotten by the broker's --keep-count, --keep-bytes or --keep-time (the "
                         "last of them was %llu)", (unsigned long long)stream->expired_to);
+}
+
+uint64_t retention_excess(const struct core *core, struct stream *stream)
+{
+    uint64_t seq = stream->first, bytes = stream->kept_bytes;
+    for (; seq <= stream->ripe && is_beyond(core, stream, seq, bytes); seq++)
+        bytes -= weigh(stream, seq);
+    stream->ripe = stream->head;
+    return seq - 1;
 }

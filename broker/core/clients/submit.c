@@ -1,6 +1,15 @@
 /*
  * group.submit: what may come in, and why not.
  */
+#include "broker/core/clients/submit.h"
+#include "broker/core/clients/limits.h"
+#include "broker/core/clients/owners.h"
+#include "broker/core/clients/streams.h"
+#include "broker/core/effects.h"
+#include "broker/core/queue/early_cancel.h"
+#include "broker/core/queue/expiry.h"
+#include "broker/core/queue/groups.h"
+#include "broker/core/queue/jobs.h"
 #include "broker/core/state.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+#include "broker/core/engines/breaker.h"
 #include "broker/core/state.h"
 
 /* ---- states ------------------------------------------------------------------------ */
@@ -57,19 +58,11 @@ void breaker_reset(struct core *core, struct breaker *breaker)
     *breaker = (struct breaker){.of_image = breaker->of_image};
 }
 
-static struct image *image_of(struct breaker *breaker)
-{
-    return container_of(breaker, struct image, breaker);
-}
-
-void breaker_close(struct core *core, struct breaker *breaker)
+bool breaker_close(struct core *core, struct breaker *breaker)
 {
     bool was_open = breaker->wait_ms > 0;
     breaker_reset(core, breaker);
-    if (was_open && breaker->of_image)
-        image_let_all(core, image_of(breaker));
-    else if (was_open)
-        dispatch_unblock(core, SIZE_MAX);
+    return was_open;
 }
 
 /* ---- the trial --------------------------------------------------------------------- */
@@ -97,26 +90,6 @@ void breaker_await(struct core *core, struct breaker *breaker)
                                                                 : core->now_ms + TRIAL_PERIOD_MS);
 }
 
-static void let_one(struct core *core, struct breaker *breaker)
-{
-    heap_remove(&core->breakers, &breaker->timer);
-    if (!breaker->of_image) {
-        dispatch_unblock_of(core, container_of(breaker, struct engine, breaker)->policy, 1);
-        breaker_await(core, breaker);
-        return;
-    }
-    image_let_one(core, image_of(breaker));
-    if (image_of(breaker)->waiting.count)
-        breaker_await(core, breaker);
-}
-
-void breakers_tick(struct core *core)
-{
-    struct heap_node *first;
-    while ((first = heap_peek(&core->breakers)) && first->key <= core->now_ms && !core->failed)
-        let_one(core, container_of(first, struct breaker, timer));
-}
-
 /* ---- jobs and what they stand for -------------------------------------------------- */
 
 struct breaker *job_breaker(struct job *job)
@@ -126,12 +99,4 @@ struct breaker *job_breaker(struct job *job)
     if (job->stage == STAGE_INIT)
         return image ? &image->breaker : NULL;
     return job->stage == STAGE_RUN && rollout->engine ? &rollout->engine->breaker : NULL;
-}
-
-bool job_may_start(const struct core *core, const struct job *job)
-{
-    const struct image *image = job->group->work->image;
-    if (job->stage == STAGE_INIT)
-        return !image || breaker_lets(core, &image->breaker);
-    return !job_needs_engine(job) || engine_is_ready(core, job->group->work->policy);
 }

@@ -17,18 +17,10 @@
 #include "broker/core/heap.h"
 #include "broker/core/list.h"
 
-struct group_work;
 struct job;
-struct failure;
 
 enum {
-    IMAGES_MAX = 4096,     /* known at a time; those of further groups are not watched */
     TRIAL_PERIOD_MS = 1000 /* how often another blocked job is let go to be the trial */
-};
-
-struct queue {
-    struct list jobs;
-    size_t count;
 };
 
 struct breaker {
@@ -57,50 +49,17 @@ const char *breaker_state_word(enum breaker_state state);
 bool breaker_lets(const struct core *core, const struct breaker *breaker);
 /* Of the dispatch with that token. */
 enum breaker_news breaker_fault(struct core *core, struct breaker *breaker, uint64_t token);
-/* It works: what waits is let go. */
-void breaker_close(struct core *core, struct breaker *breaker);
+/* It works; true if it was open: what waits is to be let go. */
+bool breaker_close(struct core *core, struct breaker *breaker);
 /* It is out of use: nothing is known of it any more. */
 void breaker_reset(struct core *core, struct breaker *breaker);
 /* A job begins, ends there. `breaker` may be NULL. */
 void breaker_enter(struct core *core, struct breaker *breaker, const struct job *job);
 void breaker_leave(struct core *core, struct breaker *breaker, const struct job *job);
-/* Something waits for it. */
+/* Something waits for it: it is to have a trial. */
 void breaker_await(struct core *core, struct breaker *breaker);
-void breakers_tick(struct core *core);
 
 /* The one this job's dispatch stands for: its engine's or its image's, or NULL. */
 struct breaker *job_breaker(struct job *job);
-/* Whether the job may be handed out as far as engines and images go. */
-bool job_may_start(const struct core *core, const struct job *job);
-/* Takes the failure to what it blames; true if that is out of order, and the job is not at fault. */
-bool job_blames(struct core *core, struct job *job, const struct failure *failure);
-
-/* ---- images -------------------------------------------------------------------------- */
-
-struct image {
-    struct list idle;      /* in core->idle_images while no live group has it, the oldest first */
-    struct list failed;    /* in core->failed_images while groups that wait for it are being ended */
-    struct breaker breaker;
-    struct queue waiting;  /* init jobs, blocked */
-    uint64_t groups;       /* live ones that have it */
-    uint32_t round;        /* of counting faults: a group's counts once in each */
-    int64_t failed_ms;     /* what has waited since before ends like this: */
-    char *verdict;
-    uint32_t name_len;
-    char name[];
-};
-
-struct slice image_name(const struct image *image);
-/* Makes it the group's. None for a task that names none, and when too many are known. */
-void image_join(struct core *core, struct group_work *work, struct slice name);
-/* The group has ended. */
-void image_part(struct core *core, struct group_work *work);
-/* One of its groups' init has ended well. */
-void image_works(struct core *core, struct image *image);
-void image_let_one(struct core *core, struct image *image);
-void image_let_all(struct core *core, struct image *image);
-/* Ends what waits for failed images, a slice at a time. */
-void images_tick(struct core *core);
-void images_finish(struct core *core);
 
 #endif

@@ -64,8 +64,17 @@ struct policy {
     char name[];
 };
 
+/* What was found of an engine in the step at hand, and is not settled yet (core/settle.c). */
+enum engine_note {
+    ENGINE_READY = 1,    /* it may be given runs again */
+    ENGINE_CAPACITY = 2, /* it has capacity for one more */
+    ENGINE_DIFFERS = 4   /* it serves something else than its policy */
+};
+
 struct engine {
     struct list link;  /* in core->engines */
+    struct list noted; /* in core->noted_engines while it has ... */
+    unsigned notes;    /* ... any of enum engine_note */
     uint64_t live;     /* runs leased with it */
     uint64_t refs;     /* rollouts that name it */
     uint64_t blamer;   /* the rollout of its last fault, 0 before the first */
@@ -94,18 +103,12 @@ struct engine {
     char url[];
 };
 
-struct slice engine_url(const struct engine *engine); /* empty for NULL */
-struct engine *engine_find(const struct core *core, struct slice url); /* NULL: not known */
 /* Only knows its name, if it is not registered. NULL when out of memory. */
 struct engine *engine_intern(struct core *core, struct slice url);
-bool engine_restore(struct core *core, const struct core_engine *row);
 /* Whether runs may be placed there as far as its health, its admin and its trainer go. */
 bool engine_lets(const struct core *core, const struct engine *engine);
 /* Whether there is one that lets, of this policy; NULL: of any. */
 bool engine_is_ready(const struct core *core, const struct policy *policy);
-bool engine_is_paused(const struct engine *engine);
-/* A run ended well there: it is neither set aside nor silent. */
-void engine_works(struct core *core, struct engine *engine);
 /* As many runs as its limits allow at a time; UINT64_MAX: there is none. */
 uint64_t engine_limit(const struct engine *engine);
 /* Makes `engine` (may be NULL) the rollout's. */
@@ -116,92 +119,7 @@ void engine_persist(struct core *core, const struct engine *engine);
 /* The registered engine of this URL; refuses, NULL, if there is none. */
 struct engine *engine_get(struct core *core, const struct call *call, struct slice url,
                           const char *field);
-
-/* ---- policies by name (core/engines/policies.c) ------------------------------------------------ */
-
-/* An empty name is that of the usual one, "default". */
-struct policy *policy_find(const struct core *core, struct slice name); /* NULL: not known */
-bool policies_have_room(const struct core *core);
-/* NULL when out of memory. What nobody is of is forgotten: policy_forget_unused. */
-struct policy *policy_intern(struct core *core, struct slice name);
-void policy_forget_unused(struct core *core, struct policy *policy);
-void engine_set_policy(struct core *core, struct engine *engine, struct policy *policy);
-void policy_add_group(struct policy *policy, struct group_work *work);
-void policy_take_group(struct core *core, struct group_work *work);
-/* After a restart: whether it is bound. */
-void policy_restore_group(struct group_work *work);
-void policies_restored(struct core *core);
-struct identity identity_of(struct slice tokenizer, struct slice template);
-/* It is to be probed before any run goes there. */
-bool engine_is_unprobed(const struct core *core, const struct engine *engine);
-/* A worker says what the engine serves. */
-void engine_identify(struct core *core, struct engine *engine, struct slice tokenizer, struct slice template);
-/* Whether it serves what its policy does is found out anew. */
-void engine_judge(struct core *core, struct engine *engine);
-struct core_text {
-    char text[160];
-};
-/* What differs, of one that is_other. */
-struct slice engine_difference(struct core_text *ret, const struct engine *engine);
-/* Whether this good run may be recorded in its group: it was sampled under the policy's identity. */
-bool policy_admits(struct core *core, struct job *job, const struct msg_job_result *in);
-/* For core_check: NULL, or what is broken. */
-const char *policies_check(const struct core *core);
-
-/* ---- policy versions and pauses (core/engines/policy.c) -------------------------------------- */
-
-/* What the engine serves, whether it may be called and with which credentials, to every run worker. */
-void policy_changed(struct core *core, struct engine *engine);
-/* A run worker has not heard of what changed since `heard`. */
-void policy_tell(struct core *core, const struct worker *worker, uint64_t heard);
-void policy_restore(struct core *core, struct engine *engine, const struct core_engine *row);
-/* Nothing is known of its policy and its credentials any more, and it is not paused. */
-void policy_reset(struct core *core, struct engine *engine);
-/* When the first pause ends; INT64_MAX: there is none. */
-int64_t policy_due(const struct core *core);
-void policy_tick(struct core *core);
-/* For core_check: NULL, or what is broken. */
-const char *policy_check(const struct core *core);
-
-/* ---- placing (core/engines/placing.c) ------------------------------------------------------- */
-
-/* Whether an engine of this policy that lets is below its limit; NULL: of any. */
-bool placing_has_room(const struct core *core, const struct policy *policy);
-/*
- * The engine for a rollout's run, by core->placing, among those that have room; another than
- * the one it avoids if there is one. NULL: placing_has_room is false.
- */
-struct engine *placing_choose(struct core *core, const struct rollout *rollout);
-/* Tokens of a rollout, as far as is known; 1 where nothing is. */
-uint64_t placing_typical(const struct core *core);
-/* Tokens of its rollouts' contexts; those that no worker has told of yet are typical. */
-uint64_t placing_load(const struct engine *engine, uint64_t typical);
-
-/* ---- migration (core/engines/migration.c) --------------------------------------------------------- */
-
-/* The engine has said how full its cache is: a rollout may have to migrate. */
-void migration_judge(struct core *core, struct engine *engine);
-
-/* ---- health probes (core/engines/health.c) ----------------------------------------------------------- */
-
-/* Whether its probes go unanswered. */
-bool engine_is_silent(const struct engine *engine);
-/* Begins or ends probing it, as it is registered and paused now. */
-void probes_refresh(struct core *core, struct engine *engine);
-/* The worker, which has just beaten, is asked for what is due. */
-void probes_ask(struct core *core, const struct worker *worker);
-/* What a load report says of a probe, if it does. */
-void probes_take(struct core *core, struct engine *engine, const struct msg_engine_load *in);
-/* For core_check: NULL, or what is broken. */
-const char *probes_check(const struct core *core);
-
-/* ---- what workers see (core/engines/load.c) ------------------------------------------------ */
-
-/* The worker is gone, with all that it saw. */
-void load_forget_worker(struct worker *worker);
-/* The engine is about to be forgotten. */
-void load_forget_engine(struct core *core, const struct engine *engine);
-/* For core_check: NULL, or what is broken. */
-const char *load_check(const struct core *core);
+/* One that nobody registers and no rollout names is forgotten. */
+void engine_forget_unused(struct core *core, struct engine *engine);
 
 #endif

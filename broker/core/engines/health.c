@@ -9,13 +9,15 @@
  * That it answers again counts as a start: what its breaker knew was of before. Faults of calls
  * are the breaker's alone: an engine that fails at them and says that it is well stays set aside.
  */
+#include "broker/core/engines/health.h"
+#include "broker/core/effects.h"
+#include "broker/core/engines/breaker.h"
+#include "broker/core/engines/identity.h"
 #include "broker/core/state.h"
 
 #include <stdio.h>
 
 enum { AGAIN_MS = 100 };
-
-bool engine_is_silent(const struct engine *engine) { return engine->probe.unanswered >= PROBES_SILENT; }
 
 static bool is_watched(const struct core *core, const struct engine *engine)
 {
@@ -58,9 +60,9 @@ void engine_works(struct core *core, struct engine *engine)
     bool was_silent = engine_is_silent(engine);
     engine->probe.unanswered = 0;
     engine->probe.error[0] = '\0';
-    breaker_close(core, &engine->breaker);
-    if (was_silent)
-        dispatch_unblock(core, SIZE_MAX);
+    bool was_open = breaker_close(core, &engine->breaker);
+    if (was_silent || was_open)
+        engine_note(core, engine, ENGINE_READY);
 }
 
 static void note_silence(struct core *core, struct engine *engine, struct slice error)
@@ -85,7 +87,7 @@ void probes_take(struct core *core, struct engine *engine, const struct msg_engi
         bool was_unprobed = engine_is_unprobed(core, engine);
         engine->has_answered = true;
         if (was_unprobed)
-            dispatch_unblock(core, SIZE_MAX);
+            engine_note(core, engine, ENGINE_READY);
     }
     if (!in->answers)
         note_silence(core, engine, in->error);

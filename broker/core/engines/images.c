@@ -1,14 +1,13 @@
 /* The images that live groups have, and those that have failed of late. */
+#include "broker/core/engines/images.h"
+#include "broker/core/effects.h"
+#include "broker/core/engines/breaker.h"
+#include "broker/core/queue/history.h"
 #include "broker/core/state.h"
 
 #include <stdlib.h>
 
 /* ---- life -------------------------------------------------------------------------- */
-
-struct slice image_name(const struct image *image)
-{
-    return slice_of(image->name, image->name_len);
-}
 
 static void destroy(struct image *image)
 {
@@ -27,6 +26,7 @@ static struct image *create(struct core *core, struct slice name)
     image->breaker.of_image = true;
     list_init(&image->idle);
     list_init(&image->failed);
+    list_init(&image->working);
     list_init(&image->waiting.jobs);
     if (table_put(&core->images, image_name(image), image))
         return image;
@@ -41,6 +41,7 @@ static void forget(struct core *core, struct image *image)
     breaker_reset(core, &image->breaker);
     list_remove(&image->idle);
     list_remove(&image->failed);
+    list_remove(&image->working);
     destroy(image);
 }
 
@@ -79,29 +80,16 @@ void images_finish(struct core *core)
     table_finish(&core->images);
 }
 
-/* ---- what waits for it ------------------------------------------------------------- */
-
-void image_let_one(struct core *core, struct image *image)
-{
-    if (image->waiting.count)
-        job_queue(core, container_of(image->waiting.jobs.next, struct job, link), true);
-}
-
-void image_let_all(struct core *core, struct image *image)
-{
-    while (image->waiting.count)
-        job_queue(core, container_of(image->waiting.jobs.prev, struct job, link), true);
-}
+/* ---- health ------------------------------------------------------------------------ */
 
 void image_works(struct core *core, struct image *image)
 {
     if (!image || !image->breaker.faults)
         return;
     image->round++;
-    breaker_close(core, &image->breaker);
+    if (breaker_close(core, &image->breaker) && list_is_empty(&image->working))
+        list_push_back(&core->working_images, &image->working);
 }
-
-/* ---- faults ------------------------------------------------------------------------ */
 
 /* Its trial says that it is bad: what waits for it now ends, by and by. */
 static void set_failed(struct core *core, struct image *image, struct slice words)
@@ -114,31 +102,6 @@ static void set_failed(struct core *core, struct image *image, struct slice word
     image->failed_ms = core->now_ms;
     list_remove(&image->failed);
     list_push_back(&core->failed_images, &image->failed);
-}
-
-/* The first group that is to end, or NULL. */
-static struct group *next_of_failed(const struct image *image)
-{
-    if (!image->waiting.count)
-        return NULL;
-    struct job *job = container_of(image->waiting.jobs.next, struct job, link);
-    return job->since_ms <= image->failed_ms ? job->group : NULL;
-}
-
-void images_tick(struct core *core)
-{
-    if (list_is_empty(&core->failed_images))
-        return;
-    struct image *image = container_of(core->failed_images.next, struct image, failed);
-    struct slice detail = effect_copy(core, slice_from_str(image->verdict));
-    struct group *group;
-    uint64_t ended = 0;
-    while (ended < SWEEP_SLICE && (group = next_of_failed(image))) {
-        ended += group->work->live;
-        group_end(core, group, &(struct ending){.outcome = OUTCOME_TASK, .detail = detail});
-    }
-    if (!next_of_failed(image))
-        list_remove(&image->failed);
 }
 
 static bool blames_image(struct core *core, struct job *job, const struct failure *failure)

@@ -6,7 +6,15 @@
  * that holds least, below the mean and with room. Its worker says where it is then (job.migrated): it stays
  * where the other serves something else. A rollout is told once in a run, so that none goes to and fro.
  */
+#include "broker/core/engines/migration.h"
+#include "broker/core/effects.h"
+#include "broker/core/engines/breaker.h"
+#include "broker/core/engines/engines.h"
+#include "broker/core/engines/placing.h"
+#include "broker/core/queue/failures.h"
+#include "broker/core/queue/jobs.h"
 #include "broker/core/state.h"
+#include "broker/core/workers/worker_ids.h"
 
 /* ---- who is overloaded, and who could take something ------------------------------- */
 
@@ -121,7 +129,7 @@ static void migrate(struct core *core, struct job *job, struct engine *to)
     struct engine *from = rollout->engine;
     if (from) {
         from->live--;
-        dispatch_room_came(core, from);
+        engine_note(core, from, ENGINE_CAPACITY);
     }
     if (to)
         to->live++;

@@ -11,6 +11,8 @@
  * The others are for comparison: assignments counts what was given and never what ended, as
  * ProRL's heap does; hash is by the highest of the engines' weights for the rollout's name.
  */
+#include "broker/core/engines/placing.h"
+#include "broker/core/engines/engines.h"
 #include "broker/core/state.h"
 #include "common/base/prng.h"
 

@@ -9,6 +9,10 @@
  *
  * A result that was sampled under another identity is never recorded, whatever engines said of themselves before.
  */
+#include "broker/core/engines/policies.h"
+#include "broker/core/effects.h"
+#include "broker/core/engines/engines.h"
+#include "broker/core/engines/identity.h"
 #include "broker/core/state.h"
 
 #include <stdio.h>
@@ -16,43 +20,7 @@
 
 enum { POLICIES_MAX = 256 };
 
-static const char usual[] = "default";
-
-/* ---- identities -------------------------------------------------------------------------- */
-
-static bool is_known(const struct identity *identity) { return identity->template[0] != '\0'; }
-
-static bool is_same(const struct identity *a, const struct identity *b)
-{
-    return strcmp(a->tokenizer, b->tokenizer) == 0 && strcmp(a->template, b->template) == 0;
-}
-
-static void copy(char *to, struct slice text)
-{
-    size_t len = text.len < DIGEST_MAX ? text.len : DIGEST_MAX;
-    if (len)
-        memcpy(to, text.data, len);
-    to[len] = '\0';
-}
-
-struct identity identity_of(struct slice tokenizer, struct slice template)
-{
-    struct identity identity;
-    copy(identity.tokenizer, tokenizer);
-    copy(identity.template, template);
-    return identity;
-}
-
 /* ---- life -------------------------------------------------------------------------------- */
-
-struct policy *policy_find(const struct core *core, struct slice name)
-{
-    struct policy *policy;
-    LIST_EACH(policy, &core->policies, link)
-        if (slice_is(name.len ? name : slice_from_str(usual), policy->name))
-            return policy;
-    return NULL;
-}
 
 bool policies_have_room(const struct core *core) { return core->policy_count < POLICIES_MAX; }
 
@@ -61,7 +29,7 @@ struct policy *policy_intern(struct core *core, struct slice name)
     struct policy *policy = policy_find(core, name);
     if (policy)
         return policy;
-    name = name.len ? name : slice_from_str(usual);
+    name = policy_name(name);
     policy = core_alloc(core, 1, sizeof(*policy) + name.len + 1);
     if (!policy)
         return NULL;
@@ -87,7 +55,7 @@ void policy_forget_unused(struct core *core, struct policy *policy)
 {
     if (policy->engines || policy->groups || core->restoring)
         return;
-    if (is_known(&policy->identity))
+    if (identity_is_known(&policy->identity))
         persist(core, policy, false);
     list_remove(&policy->link);
     core->policy_count--;
@@ -130,19 +98,11 @@ static void bind(struct group_work *work)
     work->is_bound = true;
 }
 
-bool core_restore_policy(struct core *core, const struct core_policy *row)
-{
-    struct policy *policy = policy_intern(core, row->name);
-    if (policy)
-        policy->identity = identity_of(row->tokenizer, row->template);
-    return policy != NULL;
-}
-
 /* What has ended, or has left a run, may have been recorded: of some there is no row any more. */
 void policy_restore_group(struct group_work *work)
 {
     const struct group *group = work->init.group;
-    if (work->policy && is_known(&work->policy->identity))
+    if (work->policy && identity_is_known(&work->policy->identity))
         for (uint32_t k = 0; k < group->samples; k++)
             if (work->rollouts[k].ended || work->rollouts[k].job.stage == STAGE_EVAL)
                 bind(work);
@@ -159,47 +119,26 @@ void policies_restored(struct core *core)
 
 /* ---- engines ----------------------------------------------------------------------------- */
 
-bool engine_is_unprobed(const struct core *core, const struct engine *engine)
-{
-    return engine->policy && is_known(&engine->policy->identity) && !is_known(&engine->identity) &&
-           !engine->has_answered && core->settings.engine_probe_interval_ms;
-}
-
-/* What runs there begins again on another engine, and has used up nothing. */
-static void send_away(struct core *core, const struct engine *engine)
-{
-    const struct worker *worker;
-    LIST_EACH(worker, &core->workers, link) {
-        struct list *at = worker->jobs.jobs.next, *next;
-        for (; at != &worker->jobs.jobs; at = next) {
-            struct job *job = container_of(at, struct job, link);
-            next = at->next;
-            if (job->stage == STAGE_RUN && job_rollout(job)->engine == engine)
-                job_evict(core, job);
-        }
-    }
-}
-
 static void judge(struct core *core, struct engine *engine)
 {
     bool was_other = engine->is_other;
     const struct policy *policy = engine->policy;
-    engine->is_other = is_known(&policy->identity) && is_known(&engine->identity) &&
-                       !is_same(&policy->identity, &engine->identity);
+    engine->is_other = identity_is_known(&policy->identity) && identity_is_known(&engine->identity) &&
+                       !identity_is_same(&policy->identity, &engine->identity);
     if (engine->is_other && !was_other)
-        send_away(core, engine);
+        engine_note(core, engine, ENGINE_DIFFERS);
     else if (was_other && !engine->is_other)
-        dispatch_unblock(core, SIZE_MAX);
+        engine_note(core, engine, ENGINE_READY);
 }
 
 /* Whether nothing holds the policy to the identity that it has; `engine` serves another. */
 static bool is_free(const struct core *core, const struct policy *policy, const struct engine *engine)
 {
     const struct engine *other;
-    if (!is_known(&policy->identity))
+    if (!identity_is_known(&policy->identity))
         return true;
     LIST_EACH(other, &core->engines, link)
-        if (other != engine && other->policy == policy && is_same(&other->identity, &policy->identity))
+        if (other != engine && other->policy == policy && identity_is_same(&other->identity, &policy->identity))
             return false;
     return policy->bound == 0;
 }
@@ -217,9 +156,9 @@ static void set_identity(struct core *core, struct policy *policy, const struct 
 void engine_judge(struct core *core, struct engine *engine)
 {
     struct policy *policy = engine->policy;
-    if (!policy || !is_known(&engine->identity))
+    if (!policy || !identity_is_known(&engine->identity))
         return;
-    if (!core->restoring && !is_same(&engine->identity, &policy->identity) && is_free(core, policy, engine))
+    if (!core->restoring && !identity_is_same(&engine->identity, &policy->identity) && is_free(core, policy, engine))
         set_identity(core, policy, &engine->identity);
     judge(core, engine);
 }
@@ -227,27 +166,15 @@ void engine_judge(struct core *core, struct engine *engine)
 void engine_identify(struct core *core, struct engine *engine, struct slice tokenizer, struct slice template)
 {
     struct identity identity = identity_of(tokenizer, template);
-    if (!engine->policy || !is_known(&identity))
+    if (!engine->policy || !identity_is_known(&identity))
         return;
-    bool is_new = !is_same(&identity, &engine->identity), was_unprobed = engine_is_unprobed(core, engine);
+    bool is_new = !identity_is_same(&identity, &engine->identity), was_unprobed = engine_is_unprobed(core, engine);
     engine->identity = identity;
     if (is_new)
         engine_persist(core, engine);
     engine_judge(core, engine);
     if (was_unprobed && !engine->is_other)
-        dispatch_unblock(core, SIZE_MAX);
-}
-
-struct slice engine_difference(struct core_text *ret, const struct engine *engine)
-{
-    const struct identity *has = &engine->identity, *wants = &engine->policy->identity;
-    bool is_tokenizer = strcmp(has->tokenizer, wants->tokenizer) != 0;
-    bool is_template = strcmp(has->template, wants->template) != 0;
-    int len = snprintf(ret->text, sizeof(ret->text), "its %s%s%s %s not the policy's (%s)",
-                       is_tokenizer ? "tokenizer" : "", is_tokenizer && is_template ? " and its " : "",
-                       is_template ? "chat template" : "", is_tokenizer && is_template ? "are" : "is",
-                       engine->policy->name);
-    return slice_of(ret->text, (size_t)len);
+        engine_note(core, engine, ENGINE_READY);
 }
 
 /* ---- results ------------------------------------------------------------------------------- */
@@ -257,13 +184,13 @@ bool policy_admits(struct core *core, struct job *job, const struct msg_job_resu
     struct group_work *work = job->group->work;
     struct engine *engine = job_rollout(job)->engine;
     struct identity identity = identity_of(in->tokenizer_digest, in->template_digest);
-    if (!work->policy || !is_known(&identity)) /* no engine, or a worker that does not tell */
+    if (!work->policy || !identity_is_known(&identity)) /* no engine, or a worker that does not tell */
         return true;
-    if (engine && engine->policy == work->policy && !is_known(&engine->identity))
+    if (engine && engine->policy == work->policy && !identity_is_known(&engine->identity))
         engine_identify(core, engine, in->tokenizer_digest, in->template_digest);
-    if (!is_known(&work->policy->identity))
+    if (!identity_is_known(&work->policy->identity))
         set_identity(core, work->policy, &identity);
-    if (!is_same(&identity, &work->policy->identity))
+    if (!identity_is_same(&identity, &work->policy->identity))
         return false;
     bind(work);
     return true;
@@ -315,16 +242,16 @@ const char *policies_check(const struct core *core)
             return "a policy's engines or groups are counted wrong";
         if (!census.engines && !census.groups)
             return "a policy is kept for nothing";
-        if (census.bound && !is_known(&policy->identity))
+        if (census.bound && !identity_is_known(&policy->identity))
             return "a group is bound to nothing";
     }
     LIST_EACH(engine, &core->engines, link) {
         if (engine->registered != (engine->policy != NULL))
             return "a registered engine has no policy, or another one has";
-        if (engine->is_other && (!is_known(&engine->identity) || is_same(&engine->identity, &engine->policy->identity)))
+        if (engine->is_other && (!identity_is_known(&engine->identity) || identity_is_same(&engine->identity, &engine->policy->identity)))
             return "an engine counts as another that serves what its policy does";
-        if (!engine->is_other && engine->policy && is_known(&engine->identity) &&
-            !is_same(&engine->identity, &engine->policy->identity))
+        if (!engine->is_other && engine->policy && identity_is_known(&engine->identity) &&
+            !identity_is_same(&engine->identity, &engine->policy->identity))
             return "an engine gets runs that serves another tokenizer or template than its policy";
     }
     return policies == core->policy_count ? check_runs(core) : "the policies are counted wrong";

@@ -9,6 +9,10 @@
  * has taken it and none sees calls in flight. It has a bound and ends by itself then, here and in the
  * workers; on disk is when, so that it does for a broker that was killed meanwhile.
  */
+#include "broker/core/engines/policy.h"
+#include "broker/core/effects.h"
+#include "broker/core/engines/engines.h"
+#include "broker/core/engines/health.h"
 #include "broker/core/state.h"
 
 #include <stdio.h>
@@ -96,7 +100,7 @@ static void resume_engine(struct core *core, struct engine *engine)
     set_paused(core, engine, slice_of(NULL, 0));
     engine_persist(core, engine);
     policy_changed(core, engine);
-    dispatch_unblock(core, SIZE_MAX);
+    engine_note(core, engine, ENGINE_READY);
 }
 
 /* What a pause still waits for: calls in flight, and workers that do not know of it. */

@@ -3,7 +3,16 @@
  * most free slots. A suspect runs alone: on an idle worker, or on one that is kept from new
  * work until it is idle, one a stage at a time.
  */
+#include "broker/core/queue/dispatch.h"
+#include "broker/core/effects.h"
+#include "broker/core/engines/breaker.h"
+#include "broker/core/engines/engines.h"
+#include "broker/core/engines/placing.h"
+#include "broker/core/queue/fair_queue.h"
+#include "broker/core/queue/fencing_tokens.h"
+#include "broker/core/queue/jobs.h"
 #include "broker/core/state.h"
+#include "broker/core/workers/free.h"
 
 static void emit_job(struct core *core, const struct job *job)
 {
@@ -27,16 +36,6 @@ static void emit_job(struct core *core, const struct job *job)
     send->engine = job->stage == STAGE_RUN ? engine : slice_of(NULL, 0);
 }
 
-uint64_t fencing_token_newest(const struct core *core)
-{
-    return (core->epoch << 32) + core->dispatches;
-}
-
-bool fencing_token_is_possible(const struct core *core, uint64_t token)
-{
-    return token <= fencing_token_newest(core);
-}
-
 static void hand_out(struct core *core, struct job *job, struct worker *worker)
 {
     if (job_needs_engine(job))
@@ -58,6 +57,15 @@ static struct job *first_job(struct core *core, enum place place, enum stage sta
     return queue->count ? container_of(queue->jobs.next, struct job, link) : NULL;
 }
 
+/* Whether the job may be handed out as far as engines and images go. */
+static bool job_may_start(const struct core *core, const struct job *job)
+{
+    const struct image *image = job->group->work->image;
+    if (job->stage == STAGE_INIT)
+        return !image || breaker_lets(core, &image->breaker);
+    return !job_needs_engine(job) || engine_is_ready(core, job->group->work->policy);
+}
+
 /*
  * The first job of a place that can run; those that lack an engine or an image are blocked. While
  * every engine is full the place waits as it is, so that turns and priorities stay what they are; where only those
@@ -77,41 +85,6 @@ static struct job *next_job(struct core *core, enum place place, enum stage stag
         job_block(core, job);
     }
     return NULL;
-}
-
-void dispatch_unblock(struct core *core, size_t most)
-{
-    struct queue *blocked = &core->queues[PLACE_BLOCKED][STAGE_RUN];
-    if (most < blocked->count) {
-        while (most-- > 0)
-            job_queue(core, container_of(blocked->jobs.next, struct job, link), true);
-        return;
-    }
-    while (blocked->count)
-        job_queue(core, container_of(blocked->jobs.prev, struct job, link), true);
-}
-
-bool dispatch_unblock_of(struct core *core, const struct policy *policy, size_t most)
-{
-    enum { SOME_MAX = 64 };
-    struct queue *blocked = &core->queues[PLACE_BLOCKED][STAGE_RUN];
-    struct job *jobs[SOME_MAX];
-    size_t count = 0;
-    for (struct list *at = blocked->jobs.next; at != &blocked->jobs && count < most && count < SOME_MAX; at = at->next) {
-        struct job *job = container_of(at, struct job, link);
-        if (job->group->work->policy == policy)
-            jobs[count++] = job;
-    }
-    for (size_t i = count; i-- > 0;)
-        job_queue(core, jobs[i], true);
-    return count > 0;
-}
-
-void dispatch_room_came(struct core *core, const struct engine *engine)
-{
-    struct policy *policy = engine->policy;
-    if (policy && policy->is_waited)
-        policy->is_waited = dispatch_unblock_of(core, policy, SIZE_MAX); /* so that turns and priorities count among them */
 }
 
 /* ---- suspects ---------------------------------------------------------------------- */
@@ -173,12 +146,11 @@ static void dispatch_queue(struct core *core, enum stage stage)
         hand_out(core, job, container_of(freest, struct worker, free));
 }
 
-void core_dispatch(struct core *core, int64_t now_ms)
+void dispatch(struct core *core)
 {
-    if (!core_begin(core, now_ms))
-        return;
     for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT && !core->failed; stage++) {
         dispatch_isolated(core, stage);
         dispatch_queue(core, stage);
     }
 }
+

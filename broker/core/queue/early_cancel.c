@@ -4,6 +4,9 @@
  * stream's owner. It goes when that submit comes, after early_cancel_ms, or when there are EARLY_CANCELS_MAX
  * and one more comes: then the oldest of the client that has the most.
  */
+#include "broker/core/queue/early_cancel.h"
+#include "broker/core/effects.h"
+#include "broker/core/queue/groups.h"
 #include "broker/core/state.h"
 
 #include <stdio.h>
@@ -189,20 +192,6 @@ void early_cancel_put(struct core *core, const struct call *call, struct slice n
     persist(core, cancel, true);
 }
 
-bool core_restore_early_cancel(struct core *core, struct slice name, struct slice owner, uint64_t clock_ms)
-{
-    uint8_t bytes[KEY_MAX_BYTES];
-    struct slice key = make_key(bytes, name, owner);
-    int64_t whole_ms = core->settings.early_cancel_ms, age_ms = core_age_ms(core, clock_ms);
-    int64_t left_ms = age_ms < whole_ms ? whole_ms - age_ms : 0;
-    if (!key.len)
-        return true;
-    struct early_cancel *cancel = intern(core, key, name.len, core->now_ms + left_ms);
-    if (cancel)
-        cancel->clock_ms = clock_ms;
-    return cancel != NULL;
-}
-
 void early_cancels_tick(struct core *core)
 {
     struct early_cancel *first;
@@ -281,4 +270,18 @@ void early_cancels_apply(struct core *core, const struct call *call, struct grou
         if (take(core, call, group, slice_of(name, (size_t)len)) || all)
             end_one(core, &group->work->rollouts[k]);
     }
+}
+
+bool early_cancel_restore(struct core *core, struct slice name, struct slice owner, uint64_t clock_ms)
+{
+    uint8_t bytes[KEY_MAX_BYTES];
+    struct slice key = make_key(bytes, name, owner);
+    int64_t whole_ms = core->settings.early_cancel_ms, age_ms = core_age_ms(core, clock_ms);
+    int64_t left_ms = age_ms < whole_ms ? whole_ms - age_ms : 0;
+    if (!key.len)
+        return true;
+    struct early_cancel *cancel = intern(core, key, name.len, core->now_ms + left_ms);
+    if (cancel)
+        cancel->clock_ms = clock_ms;
+    return cancel != NULL;
 }

@@ -3,6 +3,12 @@
  * lease. Each live group is in core->expiries by what it saw of both when it was put
  * there; a lease that was renewed since puts it off when its turn comes.
  */
+#include "broker/core/queue/expiry.h"
+#include "broker/core/effects.h"
+#include "broker/core/queue/failures.h"
+#include "broker/core/queue/groups.h"
+#include "broker/core/queue/history.h"
+#include "broker/core/queue/jobs.h"
 #include "broker/core/state.h"
 
 enum { TOTAL_DEFAULT_MS = 604800000 };
@@ -23,18 +29,6 @@ static void put(struct core *core, struct group *group)
 {
     if (!heap_put(&core->expiries, &group->work->expiry, ends_ms(group)))
         core->failed = true;
-}
-
-int64_t core_clock_ms(const struct core *core)
-{
-    int64_t clock_ms = core->now_ms + core->clock_offset_ms;
-    return clock_ms > 0 ? clock_ms : 0;
-}
-
-int64_t core_age_ms(const struct core *core, uint64_t clock_ms)
-{
-    uint64_t now_ms = (uint64_t)core_clock_ms(core);
-    return clock_ms < now_ms ? (int64_t)(now_ms - clock_ms) : 0;
 }
 
 void expiry_arm(struct core *core, struct group *group, int64_t total_ms, int64_t age_ms)
@@ -111,25 +105,31 @@ void expiries_tick(struct core *core)
     }
 }
 
-/* ---- leases ------------------------------------------------------------------------ */
+/* ---- jobs: their deadlines and back-offs ----------------------------------------------- */
 
-void stream_renew(struct core *core, struct stream *stream)
+static void overdue(struct core *core, struct job *job)
 {
-    stream->renewed_ms = core->now_ms;
+    int64_t limit_ms = job->group->work->limit_ms[job->stage];
+    int64_t grace_ms = core->settings.deadline_grace_ms;
+    struct slice detail = effect_print(
+        core, "no result within %lld s of being handed out (its limit and %lld s of grace)",
+        (long long)(limit_ms + grace_ms) / 1000, (long long)grace_ms / 1000);
+    struct failure failure = {.outcome = OUTCOME_INFRA,
+                              .worker = effect_copy(core, worker_id(job->worker)),
+                              .detail = detail};
+    core->counters.overdue++;
+    job_withdraw(core, job);
+    job_fail(core, job, &failure);
 }
 
-void stream_heard(struct core *core, const struct call *call, struct stream *stream)
+void jobs_tick(struct core *core)
 {
-    if (slice_equal(call->caller->name, client_name(stream->owner)))
-        stream_renew(core, stream);
-}
-
-void handle_stream_renew(struct core *core, const struct call *call)
-{
-    const struct msg_stream_renew *in = call->in;
-    struct stream *stream = owners_find(core, call, in->stream);
-    if (!stream)
-        return;
-    stream_renew(core, stream);
-    send_done(core, call, stream->under_lease);
+    struct heap_node *first;
+    while ((first = heap_peek(&core->timers)) && first->key <= core->now_ms) {
+        struct job *job = container_of(first, struct job, timer);
+        if (job->place == PLACE_LEASED)
+            overdue(core, job);
+        else
+            job_queue(core, job, true);
+    }
 }

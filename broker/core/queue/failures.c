@@ -1,188 +1,15 @@
+#include "broker/core/queue/failures.h"
+#include "broker/core/effects.h"
+#include "broker/core/queue/fencing_tokens.h"
+#include "broker/core/queue/groups.h"
+#include "broker/core/queue/history.h"
+#include "broker/core/queue/jobs.h"
 #include "broker/core/state.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-const struct job_failures *job_failures(const struct job *job)
-{
-    static const struct job_failures none;
-    return job->failures ? job->failures : &none;
-}
-
-void job_clear(struct job *job)
-{
-    free(job->failures);
-    job->failures = NULL;
-    fencing_tokens_clear(job);
-}
-
-/* ---- its history ------------------------------------------------------------------- */
-
-/* The most of `text` that fits into `size` bytes without cutting a character. */
-static struct slice fit(struct slice text, size_t size)
-{
-    if (text.len <= size)
-        return text;
-    while (size > 0 && (text.data[size] & 0xc0) == 0x80)
-        size--;
-    return slice_of(text.data, size);
-}
-
-/* Takes out the oldest line but for the first, and leaves dots for it. False if there is none. */
-static bool drop_line(char *text, size_t *len)
-{
-    static const char dots[] = "...\n";
-    char *first = memchr(text, '\n', *len), *end = text + *len;
-    if (!first)
-        return false;
-    char *line = first + 1;
-    bool has_dots = (size_t)(end - line) >= strlen(dots) && !memcmp(line, dots, strlen(dots));
-    line += has_dots ? strlen(dots) : 0;
-    char *next = memchr(line, '\n', (size_t)(end - line));
-    if (!next)
-        return false;
-    char *to = has_dots ? line : line + strlen(dots);
-    memmove(to, next + 1, (size_t)(end - next - 1));
-    memcpy(to - strlen(dots), dots, strlen(dots));
-    *len = (size_t)(to - text) + (size_t)(end - next - 1);
-    return true;
-}
-
-/* The job's failures with `sentence` as its history's newest line; NULL when out of memory. */
-static struct job_failures *append(struct core *core, struct job *job, struct slice sentence)
-{
-    const struct job_failures *old = job_failures(job);
-    char text[HISTORY_MAX + SENTENCE_MAX + 8];
-    size_t len = old->len;
-    memcpy(text, old->history, len);
-    if (len && sentence.len)
-        text[len++] = '\n';
-    if (sentence.len)
-        memcpy(text + len, sentence.data, sentence.len);
-    len += sentence.len;
-    while (len > HISTORY_MAX && drop_line(text, &len))
-        ;
-    len = fit(slice_of(text, len), HISTORY_MAX).len;
-    struct job_failures *failures = core_alloc(core, 1, sizeof(*failures) + len);
-    if (!failures)
-        return NULL;
-    *failures = *old;
-    if (!job->failures)
-        failures->first_ms = core->now_ms;
-    failures->len = (uint16_t)len;
-    memcpy(failures->history, text, len);
-    free(job->failures);
-    job->failures = failures;
-    return failures;
-}
-
-/* A line's beginning and how much of `words`, of one line, still fits. */
-static struct job_failures *note(struct core *core, struct job *job, const char *what,
-                            struct slice words)
-{
-    char sentence[SENTENCE_MAX + 1];
-    int64_t since_ms = core->now_ms - (job->failures ? job->failures->first_ms : core->now_ms);
-    int begun = snprintf(sentence, sizeof(sentence), "+%lld s %s%s", (long long)since_ms / 1000,
-                         what, words.len ? ": " : "");
-    size_t len = begun < SENTENCE_MAX ? (size_t)begun : SENTENCE_MAX;
-    words = fit(words, SENTENCE_MAX - len);
-    if (words.len)
-        memcpy(sentence + len, words.data, words.len);
-    len += words.len;
-    for (size_t i = 0; i < len; i++)
-        if ((unsigned char)sentence[i] < ' ')
-            sentence[i] = ' ';
-    return append(core, job, fit(slice_of(sentence, len), SENTENCE_MAX));
-}
-
-static struct job_failures *note_failure(struct core *core, struct job *job,
-                                    const struct failure *failure)
-{
-    const struct rollout *rollout = job_rollout(job);
-    char what[SENTENCE_MAX];
-    struct slice at_fault = slice_from_str(fault_wire(failure->fault));
-    struct slice engine = failure->fault == FAULT_ENGINE && rollout ? engine_url(rollout->engine)
-                                                                    : slice_of(NULL, 0);
-    snprintf(what, sizeof(what), "%s on %.*s%s%.*s%s%.*s", outcome_wire(failure->outcome),
-             SLICE_ARG(fit(failure->worker, 64)), at_fault.len ? ", " : "", SLICE_ARG(at_fault),
-             engine.len ? " " : "", SLICE_ARG(fit(engine, 64)));
-    return note(core, job, what, failure->detail);
-}
-
-/* ---- on disk ----------------------------------------------------------------------- */
-
-static void persist_failures(struct core *core, const struct job *job)
-{
-    const struct job_failures *failures = job_failures(job);
-    struct core_failures row = {
-        .job = job_name(core, job),
-        .attempt = job->attempt,
-        .infras = failures->infras,
-        .faults = failures->tasks,
-        .blames = failures->blames,
-        .deaths = failures->deaths,
-        .history = effect_copy(core, slice_of(failures->history, failures->len)),
-        .fenced_up_to = failures->fenced_up_to,
-    };
-    struct effect *persist = effect_push(core, PERSIST_FAILURES);
-    persist->group = group_id(job->group);
-    persist->stage = job->stage;
-    persist->sample = job->sample;
-    persist->job = row.job;
-    persist->failures = row;
-}
-
-static uint64_t at_most(uint64_t number, uint64_t most) { return number < most ? number : most; }
-
-bool core_restore_failures(struct core *core, const struct core_failures *row)
-{
-    static const char again[] = "the broker was started again; times count from here";
-    struct job *job = job_find(core, row->job);
-    if (!job || job->failures)
-        return true;
-    struct slice history = fit(row->history, HISTORY_MAX);
-    struct job_failures *failures = append(core, job, slice_of(NULL, 0));
-    if (!failures)
-        return false;
-    failures->infras = (uint16_t)at_most(row->infras, UINT16_MAX);
-    failures->tasks = (uint16_t)at_most(row->faults, UINT16_MAX);
-    failures->blames = (uint16_t)at_most(row->blames, UINT16_MAX);
-    failures->deaths = (uint8_t)at_most(row->deaths, UINT8_MAX);
-    job->attempt = (uint32_t)at_most(row->attempt, ATTEMPTS_MAX);
-    failures->fenced_up_to = at_most(row->fenced_up_to, core->epoch << 32); /* below this start's tokens */
-    fencing_tokens_fence(job, failures->fenced_up_to);
-    while (history.len) { /* line by line: a sentence's length is bounded again */
-        const uint8_t *end = memchr(history.data, '\n', history.len);
-        size_t len = end ? (size_t)(end - history.data) : history.len;
-        if (!append(core, job, fit(slice_of(history.data, len), SENTENCE_MAX)))
-            return false;
-        len += end != NULL;
-        history = slice_of(history.data + len, history.len - len);
-    }
-    return append(core, job, slice_from_str(again)) != NULL;
-}
-
 /* ---- budgets ----------------------------------------------------------------------- */
-
-struct slice failure_summary(struct core *core, const struct job *job, struct slice words)
-{
-    enum { DETAIL_MAX = 4096, WORDS_MAX = 2048 };
-    const struct core_settings *settings = &core->settings;
-    const struct job_failures *failures = job_failures(job);
-    char text[DETAIL_MAX];
-    if (failures->infras + failures->tasks + failures->deaths < 2)
-        return words;
-    int len = snprintf(
-        text, sizeof(text),
-        "%.*s\nset aside: %u of %llu infra outcomes, %u of %llu task outcomes, %u of %llu workers "
-        "lost while it ran alone, %u lost in all\n%.*s",
-        SLICE_ARG(fit(words, WORDS_MAX)), failures->infras,
-        (unsigned long long)settings->infra_budget, failures->tasks,
-        (unsigned long long)settings->task_budget, failures->blames,
-        (unsigned long long)settings->blame_budget, failures->deaths, (int)failures->len,
-        failures->history);
-    return effect_copy(core, slice_of(text, (size_t)len));
-}
 
 static void set_aside(struct core *core, struct job *job, const struct failure *failure)
 {
@@ -219,7 +46,7 @@ static struct job_failures *take_failed(struct core *core, struct job *job,
     core->counters.task += failure->outcome == OUTCOME_TASK;
     if (rollout && job->stage == STAGE_RUN && failure->outcome == OUTCOME_INFRA)
         rollout->avoids_engine = true;
-    struct job_failures *failures = note_failure(core, job, failure);
+    struct job_failures *failures = history_note_failure(core, job, failure);
     fence(job);
     return failures;
 }
@@ -235,7 +62,7 @@ static bool must_run_again(struct job *job, const struct failure *failure)
 static void run_again(struct core *core, struct job *job)
 {
     struct rollout *rollout = job_rollout(job);
-    struct slice rollout_id = effect_print(core, "%s/%u", job->group->id, job->sample);
+    struct slice rollout_id = rollout_name(core, job);
     struct effect *persist = effect_push(core, PERSIST_AGAIN);
     persist->group = group_id(job->group);
     persist->rollout = rollout_id;
@@ -264,7 +91,7 @@ void job_fail(struct core *core, struct job *job, const struct failure *failure)
             set_aside(core, job, failure);
         return;
     }
-    persist_failures(core, job);
+    history_persist(core, job);
     job_delay(core, job, back_off_ms(core, *count));
 }
 
@@ -284,7 +111,7 @@ static void begin_again(struct core *core, struct job *job)
 
 void job_go_missing(struct core *core, struct job *job)
 {
-    struct job_failures *failures = job->failures ? job->failures : append(core, job, slice_of(NULL, 0));
+    struct job_failures *failures = history_open(core, job);
     core->counters.missing++;
     if (!failures)
         return;
@@ -322,7 +149,7 @@ void job_lose_worker(struct core *core, struct job *job, struct slice worker, bo
 {
     job_leave(core, job);
     struct slice name = effect_copy(core, worker);
-    struct job_failures *failures = note(core, job, alone ? "its worker was lost, it ran there alone"
+    struct job_failures *failures = history_note(core, job, alone ? "its worker was lost, it ran there alone"
                                                     : "its worker was lost", name);
     core->counters.suspects++;
     if (!failures)
@@ -333,7 +160,7 @@ void job_lose_worker(struct core *core, struct job *job, struct slice worker, bo
         failures->blames += failures->blames < UINT16_MAX;
     }
     if (failures->blames < core->settings.blame_budget) {
-        persist_failures(core, job);
+        history_persist(core, job);
         job_queue(core, job, true);
         return;
     }

@@ -4,6 +4,8 @@
  * issued to. The newest is on disk (PERSIST_LEASE) before the job is sent, so that a broker that is started
  * again believes no other: a token proves nothing by being a number that could have been issued.
  */
+#include "broker/core/queue/fencing_tokens.h"
+#include "broker/core/effects.h"
 #include "broker/core/state.h"
 
 #include <stdlib.h>
@@ -76,6 +78,12 @@ void fencing_tokens_fence(struct job *job, uint64_t token)
         issued->is_fenced |= issued->token <= token;
 }
 
+void fencing_token_restore(struct core *core, struct job *job, const struct core_lease *lease, uint64_t fenced_up_to)
+{
+    remember(core, job, lease->token, lease->key, lease->worker);
+    fencing_tokens_fence(job, fenced_up_to);
+}
+
 void fencing_tokens_clear(struct job *job)
 {
     while (job->tokens) {
@@ -83,17 +91,4 @@ void fencing_tokens_clear(struct job *job)
         free(job->tokens);
         job->tokens = older;
     }
-}
-
-bool core_restore_lease(struct core *core, const struct core_lease *lease)
-{
-    struct job *job = job_find(core, lease->job);
-    bool makes_sense = lease->worker.len >= 1 && lease->worker.len <= WORKER_NAME_MAX &&
-                       lease->key.len <= WORKER_KEY_MAX && fencing_token_is_possible(core, lease->token);
-    if (!job || !makes_sense)
-        return true;
-    remember(core, job, lease->token, lease->key, lease->worker);
-    claims_note(core, lease->worker, lease->key);
-    fencing_tokens_fence(job, job_failures(job)->fenced_up_to);
-    return !core->failed;
 }

@@ -1,51 +1,17 @@
+#include "broker/core/queue/groups.h"
+#include "broker/core/clients/limits.h"
+#include "broker/core/clients/retention.h"
+#include "broker/core/effects.h"
+#include "broker/core/engines/engines.h"
+#include "broker/core/engines/images.h"
+#include "broker/core/engines/policies.h"
+#include "broker/core/queue/history.h"
+#include "broker/core/queue/jobs.h"
 #include "broker/core/state.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-/* ---- finding ----------------------------------------------------------------------- */
-
-struct slice group_id(const struct group *group) { return slice_of(group->id, group->id_len); }
-
-struct group *group_find(const struct core *core, struct slice id)
-{
-    return table_find(&core->groups, id);
-}
-
-bool core_remembers(const struct core *core, struct slice group) { return group_find(core, group) != NULL; }
-
-/* A sample's number as it is written in names: no sign, no leading zero. */
-static bool parse_sample(struct slice text, uint32_t *ret)
-{
-    uint32_t value = 0;
-    if (text.len == 0 || text.len > 4 || (text.len > 1 && text.data[0] == '0'))
-        return false;
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.data[i] < '0' || text.data[i] > '9')
-            return false;
-        value = 10 * value + (text.data[i] - '0');
-    }
-    *ret = value;
-    return true;
-}
-
-bool rollout_find(const struct core *core, struct slice name, struct group **ret_group,
-                  uint32_t *ret_sample)
-{
-    const uint8_t *slash = name.len ? memchr(name.data, '/', name.len) : NULL;
-    if (!slash)
-        return false;
-    size_t id_len = (size_t)(slash - name.data);
-    struct group *group = group_find(core, slice_of(name.data, id_len));
-    uint32_t sample;
-    if (!group || !parse_sample(slice_of(slash + 1, name.len - id_len - 1), &sample) ||
-        sample >= group->samples)
-        return false;
-    *ret_group = group;
-    *ret_sample = sample;
-    return true;
-}
 
 /* ---- life -------------------------------------------------------------------------- */
 
@@ -56,8 +22,6 @@ static void job_init(struct job *job, struct group *group, enum stage stage, uin
     job->stage = (uint8_t)stage;
     job->sample = (uint16_t)sample;
 }
-
-uint32_t core_ms(uint64_t ms) { return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX; }
 
 static const char *task_id(const struct group *group)
 {
@@ -191,11 +155,6 @@ void group_close(struct core *core, struct group *group)
 
 /* ---- ends -------------------------------------------------------------------------- */
 
-static struct slice rollout_name(struct core *core, const struct rollout *rollout)
-{
-    return effect_print(core, "%s/%u", rollout->job.group->id, rollout->job.sample);
-}
-
 static bool begins_with(const char *text, const char *mark)
 {
     return strncmp(text, mark, strlen(mark)) == 0;
@@ -228,7 +187,7 @@ static struct core_end describe_end(struct core *core, const struct rollout *rol
     return (struct core_end){
         .stream = stream_name(group->stream),
         .seq = rollout->seq,
-        .rollout = rollout_name(core, rollout),
+        .rollout = rollout_name(core, &rollout->job),
         .group = group_id(group),
         .task = effect_copy(core, slice_from_str(task_id(group))),
         .sample = rollout->job.sample,
@@ -305,60 +264,3 @@ void job_end(struct core *core, struct job *job, const struct ending *ending)
         group_end(core, job->group, ending);
 }
 
-/* ---- rollout.get ------------------------------------------------------------------- */
-
-static void send_state(struct core *core, const struct call *call, const struct group *group,
-                       uint32_t sample)
-{
-    static const char *const states[] = {
-#define X(name, wire) wire,
-        PLACES(X)
-#undef X
-    };
-    const struct group_work *work = group->work;
-    const struct job *job = work->init_done ? &work->rollouts[sample].job : &work->init;
-    struct msg_rollout_state state = {
-        .tag = call->tag,
-        .rollout = ((const struct msg_rollout_get *)call->in)->rollout,
-        .stage = slice_from_str(stage_wire(job->stage)),
-        .state = slice_from_str(states[job->place]),
-        .attempt = job->attempt,
-        .has_worker = job->worker != NULL,
-        .worker = job->worker ? worker_id(job->worker) : slice_of(NULL, 0),
-    };
-    send_client(core, call->client, MSG_rollout_state, &state);
-}
-
-void handle_rollout_get(struct core *core, const struct call *call)
-{
-    const struct msg_rollout_get *in = call->in;
-    struct group *group;
-    uint32_t sample;
-    if (!rollout_find(core, in->rollout, &group, &sample)) {
-        send_refused(core, call, REFUSAL_UNKNOWN_ROLLOUT, "rollout", 0, "there is no rollout %.*s",
-                     SLICE_ARG(in->rollout));
-        return;
-    }
-    if (!owners_allow(core, call, group->stream, "rollout"))
-        return;
-    stream_heard(core, call, group->stream);
-    uint64_t seq = group->work ? group->work->rollouts[sample].seq
-                               : group->seqs ? group->seqs[sample] : 0;
-    if (group->work && !group->work->rollouts[sample].ended) {
-        send_state(core, call, group, sample);
-        return;
-    }
-    if (seq < group->stream->first) {
-        struct slice words = retention_words(core, group->stream, seq);
-        send_refused(core, call, REFUSAL_FORGOTTEN, "rollout", 0,
-                     "the trajectory of %.*s was %.*s and is no longer kept",
-                     SLICE_ARG(in->rollout), SLICE_ARG(words));
-        return;
-    }
-    struct slice client = effect_copy(core, call->client);
-    struct effect *send = effect_push(core, SEND_TRAJECTORY);
-    send->client = client;
-    send->tag = call->tag;
-    send->stream = stream_name(group->stream);
-    send->seq = seq;
-}

@@ -1,41 +1,12 @@
+#include "broker/core/queue/jobs.h"
+#include "broker/core/effects.h"
+#include "broker/core/engines/breaker.h"
+#include "broker/core/queue/fair_queue.h"
+#include "broker/core/queue/history.h"
 #include "broker/core/state.h"
+#include "broker/core/workers/free.h"
 
 /* ---- what a job is ----------------------------------------------------------------- */
-
-struct rollout *job_rollout(struct job *job)
-{
-    return job->stage == STAGE_INIT ? NULL : container_of(job, struct rollout, job);
-}
-
-bool job_needs_engine(const struct job *job)
-{
-    return job->stage == STAGE_RUN && job->group->work->needs_engine;
-}
-
-struct slice job_name(struct core *core, const struct job *job)
-{
-    const struct group *group = job->group;
-    if (job->stage == STAGE_INIT)
-        return effect_print(core, "init:%s", group->id);
-    return effect_print(core, "%s:%s/%u", stage_wire(job->stage), group->id, job->sample);
-}
-
-struct job *job_find(struct core *core, struct slice name)
-{
-    const uint8_t *colon = name.len ? memchr(name.data, ':', name.len) : NULL;
-    enum stage stage;
-    if (!colon || !stage_parse(slice_of(name.data, (size_t)(colon - name.data)), &stage))
-        return NULL;
-    struct slice rest = slice_of(colon + 1, name.len - (size_t)(colon + 1 - name.data));
-    struct group *group = stage == STAGE_INIT ? group_find(core, rest) : NULL;
-    uint32_t sample = 0;
-    if (stage != STAGE_INIT && !rollout_find(core, rest, &group, &sample))
-        return NULL;
-    if (!group || !group->work)
-        return NULL;
-    struct job *job = stage == STAGE_INIT ? &group->work->init : &group->work->rollouts[sample].job;
-    return job->stage == stage && job->place != PLACE_NONE ? job : NULL;
-}
 
 void job_begin_stage(struct job *job, enum stage stage)
 {
@@ -101,7 +72,7 @@ static void end_lease(struct core *core, struct job *job)
     job->place = PLACE_NONE;
     worker_refresh(core, worker);
     if (job->stage == STAGE_RUN && rollout->engine)
-        dispatch_room_came(core, rollout->engine);
+        engine_note(core, rollout->engine, ENGINE_CAPACITY);
 }
 
 void job_leave(struct core *core, struct job *job)
@@ -190,31 +161,3 @@ void job_delay(struct core *core, struct job *job, int64_t wait_ms)
     set_timer(core, job, core->now_ms + wait_ms);
 }
 
-/* ---- time -------------------------------------------------------------------------- */
-
-static void overdue(struct core *core, struct job *job)
-{
-    int64_t limit_ms = job->group->work->limit_ms[job->stage];
-    int64_t grace_ms = core->settings.deadline_grace_ms;
-    struct slice detail = effect_print(
-        core, "no result within %lld s of being handed out (its limit and %lld s of grace)",
-        (long long)(limit_ms + grace_ms) / 1000, (long long)grace_ms / 1000);
-    struct failure failure = {.outcome = OUTCOME_INFRA,
-                              .worker = effect_copy(core, worker_id(job->worker)),
-                              .detail = detail};
-    core->counters.overdue++;
-    job_withdraw(core, job);
-    job_fail(core, job, &failure);
-}
-
-void jobs_tick(struct core *core)
-{
-    struct heap_node *first;
-    while ((first = heap_peek(&core->timers)) && first->key <= core->now_ms) {
-        struct job *job = container_of(first, struct job, timer);
-        if (job->place == PLACE_LEASED)
-            overdue(core, job);
-        else
-            job_queue(core, job, true);
-    }
-}

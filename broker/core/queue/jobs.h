@@ -58,6 +58,11 @@ struct job {
     uint8_t stage, place;
 };
 
+struct queue {
+    struct list jobs;
+    size_t count;
+};
+
 struct rollout {
     struct job job;
     struct engine *engine; /* of its last run; holds a reference */
@@ -73,55 +78,6 @@ struct rollout {
 };
 
 _Static_assert(sizeof(struct job) <= 88 && sizeof(struct rollout) <= 128, "a million of them");
-
-/* Taken out of its place: into none. Its lease, timer and engine's load go with it. */
-void job_leave(struct core *core, struct job *job);
-/* job_leave, and job.cancel to who has it. */
-void job_withdraw(struct core *core, struct job *job);
-/* Into the queue that fits it (QUEUED or ISOLATED), at its end or its front. */
-void job_queue(struct core *core, struct job *job, bool front);
-void job_block(struct core *core, struct job *job);
-void job_orphan(struct core *core, struct job *job);
-void job_lease(struct core *core, struct job *job, struct worker *worker, uint64_t token);
-/* Makes it the job of another stage, in no place, with a clean slate. */
-void job_begin_stage(struct job *job, enum stage stage);
-/* Into its queue after so long. */
-void job_delay(struct core *core, struct job *job, int64_t wait_ms);
-/* Leased: its deadline is later by what is left of its engine's pause. */
-void job_give_pause(struct core *core, struct job *job);
-/* Timers: deadlines and back-offs that are due. */
-void jobs_tick(struct core *core);
-
-/* The job of this name, if that stage of it has begun and not ended; else NULL. */
-struct job *job_find(struct core *core, struct slice name);
-bool job_needs_engine(const struct job *job);
-struct rollout *job_rollout(struct job *job); /* NULL for an init job */
-/* "run:add-17/3", good until core_effects_clear. */
-struct slice job_name(struct core *core, const struct job *job);
-
-/* ---- dispatches: which may speak for a job (core/queue/fencing_tokens.c) --------------------------- */
-
-enum { FENCING_TOKENS_MAX = 8 /* of a job are remembered, the newest */ };
-
-/* One dispatch of a job's stage at hand. What it was issued for, and to whom, is what makes a fencing token good. */
-struct fencing_token {
-    struct fencing_token *older;
-    uint64_t token;
-    bool is_fenced;            /* it has failed: it is never adopted, and no failure of it counts again */
-    uint8_t key_len, id_len;
-    char who[];               /* the name of its worker's key, empty where there are none, and its id */
-};
-
-/* The dispatch of this token, if it was issued for this stage of this job to that worker of that key; else NULL. */
-struct fencing_token *fencing_token_find(const struct job *job, uint64_t token, struct slice key, struct slice id);
-/* The leased job's dispatch is on disk before it is sent. */
-void fencing_token_issue(struct core *core, struct job *job);
-/* The leased job's dispatch, an earlier one, is the one at hand again: it is what a restart must know. */
-void fencing_token_persist(struct core *core, struct job *job);
-/* Dispatches up to this token have failed. */
-void fencing_tokens_fence(struct job *job, uint64_t token);
-/* Its stage is over: none of them may speak for it any more. */
-void fencing_tokens_clear(struct job *job);
 
 /* ---- groups and rollouts ----------------------------------------------------------- */
 
@@ -161,40 +117,22 @@ struct group {
     char id[];
 };
 
-/* Durations of which there are many: more than 49 days are 49 days. */
-uint32_t core_ms(uint64_t ms);
+/* ---- places ------------------------------------------------------------------------- */
 
-/* How a rollout is to end. */
-struct ending {
-    enum outcome outcome;
-    bool trainable, has_reward;
-    double reward;
-    struct slice detail, record;
-    uint64_t eval_ms;
-};
-
-struct slice group_id(const struct group *group);
-struct group *group_find(const struct core *core, struct slice id);
-/* A group whose rollouts wait for its init, not counted yet; NULL when out of memory. */
-struct group *group_create(struct core *core, struct slice id, struct stream *stream,
-                           uint32_t samples, uint64_t task_hash, const struct core_task *task);
-/* `rollouts` of it are live from now on. */
-void group_count(struct core *core, struct group *group, uint32_t rollouts);
-/* All rollouts that have not ended end like this. */
-void group_end(struct core *core, struct group *group, const struct ending *ending);
-/* Once no rollout is live: lets go of what only live groups need. */
-void group_close(struct core *core, struct group *group);
-/* All its rollouts are acknowledged: only its name is kept ... */
-void group_forget(struct core *core, struct group *group);
-/* ... and that only of forgotten_max groups. Between cycles: effects borrow the names. */
-void groups_trim(struct core *core);
-void group_destroy(struct group *group);
-
-/* "<group>/<k>": false if there is no such rollout. */
-bool rollout_find(const struct core *core, struct slice name, struct group **ret_group,
-                  uint32_t *ret_sample);
-void rollout_end(struct core *core, struct rollout *rollout, const struct ending *ending);
-/* The end of whatever the job belongs to: one rollout, or an init job's whole group. */
-void job_end(struct core *core, struct job *job, const struct ending *ending);
+/* Taken out of its place: into none. Its lease, timer and engine's load go with it. */
+void job_leave(struct core *core, struct job *job);
+/* job_leave, and job.cancel to who has it. */
+void job_withdraw(struct core *core, struct job *job);
+/* Into the queue that fits it (QUEUED or ISOLATED), at its end or its front. */
+void job_queue(struct core *core, struct job *job, bool front);
+void job_block(struct core *core, struct job *job);
+void job_orphan(struct core *core, struct job *job);
+void job_lease(struct core *core, struct job *job, struct worker *worker, uint64_t token);
+/* Makes it the job of another stage, in no place, with a clean slate. */
+void job_begin_stage(struct job *job, enum stage stage);
+/* Into its queue after so long. */
+void job_delay(struct core *core, struct job *job, int64_t wait_ms);
+/* Leased: its deadline is later by what is left of its engine's pause. */
+void job_give_pause(struct core *core, struct job *job);
 
 #endif

@@ -3,7 +3,20 @@
  * of, from the worker that the dispatch was issued to (core/queue/fencing_tokens.c); every one is acknowledged, so that its
  * worker forgets it.
  */
+#include "broker/core/queue/results.h"
+#include "broker/core/effects.h"
+#include "broker/core/engines/engines.h"
+#include "broker/core/engines/health.h"
+#include "broker/core/engines/images.h"
+#include "broker/core/engines/policies.h"
+#include "broker/core/queue/failures.h"
+#include "broker/core/queue/fencing_tokens.h"
+#include "broker/core/queue/groups.h"
+#include "broker/core/queue/history.h"
+#include "broker/core/queue/jobs.h"
 #include "broker/core/state.h"
+#include "broker/core/workers/free.h"
+#include "broker/core/workers/worker_ids.h"
 
 /* ---- transitions: (stage, outcome) -> what happens. The job is in no place. -------- */
 
@@ -45,7 +58,7 @@ static void run_done(struct core *core, struct job *job, const struct msg_job_re
     }
     enum outcome outcome = OUTCOME_OK;
     outcome_parse(in->outcome, &outcome);
-    struct slice rollout_id = effect_print(core, "%s/%u", job->group->id, job->sample);
+    struct slice rollout_id = rollout_name(core, job);
     struct slice engine = effect_copy(core, engine_url(rollout->engine));
     struct effect *persist = effect_push(core, PERSIST_RUN);
     persist->group = group_id(job->group);

@@ -3,7 +3,11 @@
  * to do, so it is the last one, in the order of a rollout's life, whose slots are all taken while as many
  * jobs as it has slots wait for them. Where runs wait because every engine has as many as it may, it is the engines.
  */
-#include "broker/core/status/status.h"
+#include "broker/core/status/bottleneck.h"
+#include "broker/core/engines/engines.h"
+#include "broker/core/engines/placing.h"
+#include "broker/core/state.h"
+#include "broker/core/status/stages.h"
 
 #include <inttypes.h>
 

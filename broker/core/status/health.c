@@ -1,7 +1,14 @@
 /*
  * How the broker is, in one word and in sentences; and what to do about it.
  */
-#include "broker/core/status/status.h"
+#include "broker/core/status/health.h"
+#include "broker/core/clients/limits.h"
+#include "broker/core/engines/breaker.h"
+#include "broker/core/engines/identity.h"
+#include "broker/core/state.h"
+#include "broker/core/status/stages.h"
+#include "broker/core/status/view.h"
+#include "broker/core/workers/lost_workers.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -207,17 +214,6 @@ static void advise_breakers(const struct core *core, json_t *advice)
         say(advice, "%zu images are set aside after faults in a row, and %zu groups wait for "
             "them; each is tried again by itself: see \"images\"", images_open,
             core->images_waiting);
-}
-
-void core_tell_unread(struct core *core, int64_t now_ms, struct slice from, struct slice why)
-{
-    core->counters.mistakes++;
-    core->unread.count++;
-    core->unread.at_ms = now_ms;
-    snprintf(core->unread.from, sizeof(core->unread.from), "%.*s", (int)(from.len < 128 ? from.len : 128),
-             (const char *)from.data);
-    snprintf(core->unread.why, sizeof(core->unread.why), "%.*s", (int)(why.len < 256 ? why.len : 256),
-             (const char *)why.data);
 }
 
 /* Most often one of two versions: there is no word for that in what the older one can read. */

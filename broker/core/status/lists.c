@@ -2,7 +2,14 @@
  * The lists of status.get: workers, those lost of late, engines, images that are set
  * aside, clients and streams.
  */
-#include "broker/core/status/status.h"
+#include "broker/core/status/lists.h"
+#include "broker/core/engines/breaker.h"
+#include "broker/core/engines/engines.h"
+#include "broker/core/engines/identity.h"
+#include "broker/core/state.h"
+#include "broker/core/status/view.h"
+#include "broker/core/workers/lost_workers.h"
+#include "broker/core/workers/worker_ids.h"
 
 /* What it told of its node; an older worker tells nothing. */
 static void add_node(json_t *part, const struct worker *worker)

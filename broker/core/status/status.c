@@ -2,34 +2,16 @@
  * status.get: how the broker is, as one JSON object (docs/operations.md).
  */
 #include "broker/core/status/status.h"
+#include "broker/core/clients/limits.h"
+#include "broker/core/effects.h"
+#include "broker/core/state.h"
+#include "broker/core/status/bottleneck.h"
+#include "broker/core/status/health.h"
+#include "broker/core/status/lists.h"
+#include "broker/core/status/stages.h"
+#include "broker/core/status/view.h"
 
 #include <stdlib.h>
-
-size_t status_waiting(const struct core *core, enum stage stage)
-{
-    return core->queues[PLACE_QUEUED][stage].count + core->queues[PLACE_ISOLATED][stage].count +
-           core->queues[PLACE_BLOCKED][stage].count + core->queues[PLACE_ORPHAN][stage].count +
-           (stage == STAGE_INIT ? core->images_waiting : 0);
-}
-
-struct crew crew_of(const struct core *core, enum stage stage)
-{
-    struct crew crew = {0};
-    const struct worker *worker;
-    LIST_EACH(worker, &core->workers, link) {
-        if (worker->stage != stage)
-            continue;
-        crew.workers++;
-        crew.draining += worker->draining;
-        crew.hung += worker->hung;
-        crew.unreached += worker->unreached != NULL;
-        if (worker_is_out(worker))
-            continue;
-        crew.slots += worker->slots;
-        crew.free += worker->slots - worker->jobs.count;
-    }
-    return crew;
-}
 
 /* ---- parts ------------------------------------------------------------------------- */
 

@@ -2,7 +2,10 @@
  * worker.drain. Its workers are given nothing from now on, whatever their beats say,
  * until they are gone; one that did not hear is told again after its next beat.
  */
+#include "broker/core/workers/drain.h"
+#include "broker/core/effects.h"
 #include "broker/core/state.h"
+#include "broker/core/workers/free.h"
 
 void send_drain(struct core *core, const struct worker *worker)
 {

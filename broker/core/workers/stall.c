@@ -4,6 +4,7 @@
  * jobs' deadlines and trainers' leases get that time back. Total times go on: they are
  * what a trainer was promised.
  */
+#include "broker/core/workers/stall.h"
 #include "broker/core/state.h"
 
 static int64_t later(const struct core *core, int64_t then_ms, int64_t stalled_ms)
@@ -20,12 +21,10 @@ static void give_worker(struct core *core, struct worker *worker, int64_t stalle
         job->since_ms = later(core, job->since_ms, stalled_ms);
 }
 
-void core_stalled(struct core *core, int64_t now_ms, int64_t stalled_ms)
+void stall_give_back(struct core *core, int64_t stalled_ms)
 {
     struct worker *worker;
     struct stream *stream;
-    if (!core_begin(core, now_ms) || stalled_ms <= 0)
-        return;
     LIST_EACH(worker, &core->workers, link)
         give_worker(core, worker, stalled_ms);
     LIST_EACH(stream, &core->streams, link)

@@ -2,40 +2,22 @@
  * Workers: the beat is hello, heartbeat and reconciliation in one. Every beat is
  * held against what the core believes, job by job, in both directions.
  */
+#include "broker/core/workers/workers.h"
+#include "broker/core/effects.h"
+#include "broker/core/engines/engines.h"
+#include "broker/core/engines/health.h"
+#include "broker/core/engines/load_sums.h"
+#include "broker/core/engines/policy.h"
+#include "broker/core/queue/failures.h"
+#include "broker/core/queue/fencing_tokens.h"
+#include "broker/core/queue/jobs.h"
 #include "broker/core/state.h"
+#include "broker/core/workers/drain.h"
+#include "broker/core/workers/free.h"
+#include "broker/core/workers/lost_workers.h"
+#include "broker/core/workers/worker_ids.h"
 
 #include <stdlib.h>
-
-struct slice worker_id(const struct worker *worker)
-{
-    return slice_of(worker->id, worker->id_len);
-}
-
-struct slice worker_key(const struct worker *worker) { return slice_from_str(worker->key); }
-
-struct worker *worker_find(const struct core *core, struct slice id)
-{
-    return table_find(&core->workers_by_id, id);
-}
-
-bool worker_may_take(const struct core *core, const struct worker *worker)
-{
-    return !worker_is_out(worker) && !worker->isolated &&
-           core->reserved[worker->stage] != worker && worker->jobs.count < worker->slots;
-}
-
-void worker_refresh(struct core *core, struct worker *worker)
-{
-    struct heap *heap = &core->free[worker->stage];
-    int64_t free_slots = (int64_t)worker->slots - (int64_t)worker->jobs.count;
-    core->slots[worker->stage] -= worker->counted;
-    worker->counted = worker_is_out(worker) ? 0 : worker->slots;
-    core->slots[worker->stage] += worker->counted;
-    if (!worker_may_take(core, worker))
-        heap_remove(heap, &worker->free);
-    else if (!heap_put(heap, &worker->free, -free_slots))
-        core->failed = true;
-}
 
 /* ---- lanes ------------------------------------------------------------------------- */
 
@@ -171,7 +153,7 @@ static void take_jobs(struct core *core, struct worker *worker)
     }
 }
 
-void worker_lose(struct core *core, struct worker *worker, enum loss_why why)
+static void worker_lose(struct core *core, struct worker *worker, enum loss_why why)
 {
     if (!worker->hung) {
         core->counters.lost++;
@@ -193,28 +175,6 @@ static void set_hung(struct core *core, struct worker *worker)
     worker->unreached = NULL;
     worker->hung = true;
     take_jobs(core, worker);
-    worker_refresh(core, worker);
-}
-
-void core_lane_broke(struct core *core, int64_t now_ms, struct slice id)
-{
-    struct worker *worker = worker_find(core, id);
-    if (core_begin(core, now_ms) && worker && !worker->hung)
-        worker_lose(core, worker, LOSS_LANE_BROKE);
-}
-
-void core_lane_waits(struct core *core, int64_t now_ms, struct slice id, struct slice why)
-{
-    struct worker *worker = worker_find(core, id);
-    if (!core_begin(core, now_ms) || !worker || worker->hung)
-        return;
-    bool waited = worker->unreached != NULL;
-    free(worker->unreached);
-    worker->unreached = why.len ? core_strdup(core, why) : NULL;
-    if (waited && !worker->unreached) {
-        say_hello(core, worker);
-        policy_tell(core, worker, 0);
-    }
     worker_refresh(core, worker);
 }
 
@@ -397,5 +357,25 @@ void handle_worker_beat(struct core *core, const struct call *call)
     policy_tell(core, worker, worker->heard);
     probes_ask(core, worker);
     reconcile(core, worker, in);
+    worker_refresh(core, worker);
+}
+
+void worker_lane_broke(struct core *core, struct worker *worker)
+{
+    if (worker && !worker->hung)
+        worker_lose(core, worker, LOSS_LANE_BROKE);
+}
+
+void worker_lane_waits(struct core *core, struct worker *worker, struct slice why)
+{
+    if (!worker || worker->hung)
+        return;
+    bool waited = worker->unreached != NULL;
+    free(worker->unreached);
+    worker->unreached = why.len ? core_strdup(core, why) : NULL;
+    if (waited && !worker->unreached) {
+        say_hello(core, worker);
+        policy_tell(core, worker, 0);
+    }
     worker_refresh(core, worker);
 }

@@ -1,85 +1,14 @@
 /*
- * core/workers/workers.h - the workers, and those lost of late.
+ * core/workers/workers.h - the workers.
  */
 #ifndef SLUICE_BROKER_CORE_WORKERS_WORKERS_H
 #define SLUICE_BROKER_CORE_WORKERS_WORKERS_H
 
-#include "broker/core/core.h"
-#include "broker/core/engines/breaker.h"
-#include "broker/core/engines/engines.h"
 #include "broker/core/queue/jobs.h"
-#include "broker/core/queue/fair_queue.h"
-
-struct core;
-
-struct worker;
-
-/* ---- workers lost of late ------------------------------------------------------------ */
-
-enum { LOST_WORKERS_MAX = 256, WORKER_NAME_MAX = 128, HOST_NAME_MAX = 255 /* as in messages.def */ };
-enum { WORKER_KEY_MAX = 64 /* as in common/net/keys.h */, ID_CONFLICTS_MAX = 64 };
-
-#define LOSS_WHYS(X)                                                                               \
-    X(NO_BEAT, "no beat")                                                                          \
-    X(LANE_BROKE, "its lane broke")                                                                \
-    X(NO_PROGRESS, "no progress")                                                                  \
-    X(OTHER_STAGE, "it came back for another stage")
-
-enum loss_why {
-#define X(name, words) LOSS_##name,
-    LOSS_WHYS(X)
-#undef X
-};
-
-struct lost_worker {
-    int64_t at_ms;
-    enum stage stage;
-    enum loss_why why;
-    uint64_t jobs;         /* handed out again */
-    uint64_t slots_before; /* of its stage, its own among them */
-    char worker[WORKER_NAME_MAX + 1], host[HOST_NAME_MAX + 1], key[WORKER_KEY_MAX + 1];
-};
-
-struct lost_workers {
-    struct lost_worker *ring; /* LOST_WORKERS_MAX, NULL before the first */
-    uint64_t count;    /* ever; the last LOST_WORKERS_MAX are there */
-};
-
-/* Call it while the worker still has its jobs. One that had drained is no loss. */
-void lost_worker_note(struct core *core, const struct worker *worker, enum loss_why why);
-/* The n-th newest not older than lost_shown_ms, or NULL. */
-const struct lost_worker *lost_worker_nth(const struct core *core, uint64_t n);
-const char *loss_words(enum loss_why why);
-
-/* ---- whose an id is ------------------------------------------------------------------- */
-
-/* A key that spoke under the id of another key's worker, and was not heard. */
-struct id_conflict {
-    int64_t at_ms;  /* the last time */
-    uint64_t times;
-    char worker[WORKER_NAME_MAX + 1], key[WORKER_KEY_MAX + 1], owner[WORKER_KEY_MAX + 1];
-};
-
-struct id_conflicts {
-    struct id_conflict *ring; /* ID_CONFLICTS_MAX, NULL before the first */
-    uint64_t count;        /* ever; the last ID_CONFLICTS_MAX are there */
-};
+#include "broker/core/workers/lost_workers.h"
 
 struct call;
-
-/*
- * Whether the caller may speak as the worker of this id: an id belongs to the key that used it first, for as long as
- * its worker lives, and is remembered as lost; after a restart, while jobs wait for adoption, to the key that had jobs
- * under it. If not, it is noted. *ret: the worker, NULL where none lives.
- */
-bool worker_speaks(struct core *core, const struct call *call, struct slice id, struct worker **ret);
-/* An id and its key from the ledger. */
-void claims_note(struct core *core, struct slice id, struct slice key);
-void claims_finish(struct core *core);
-/* The n-th newest that is not older than lost_shown_ms, or NULL. */
-const struct id_conflict *id_conflict_nth(const struct core *core, uint64_t n);
-
-/* ---- workers ----------------------------------------------------------------------- */
+struct load_report;
 
 /* What an admin told a worker. */
 struct drain {
@@ -114,22 +43,18 @@ struct worker {
     char id[];
 };
 
-struct slice worker_id(const struct worker *worker);
-struct slice worker_key(const struct worker *worker);
-struct worker *worker_find(const struct core *core, struct slice id);
-/* Puts it among those that may be given jobs, or takes it out, as it is now. */
-void worker_refresh(struct core *core, struct worker *worker);
-bool worker_may_take(const struct core *core, const struct worker *worker);
 /* It takes no new jobs, whatever slots it has. */
 static inline bool worker_is_out(const struct worker *worker)
 {
     return worker->draining || worker->hung || worker->unreached;
 }
-/* Its lane closes, its jobs go back to their queues, it is forgotten. */
-void worker_lose(struct core *core, struct worker *worker, enum loss_why why);
-/* lane.drain to it, as it was told. */
-void send_drain(struct core *core, const struct worker *worker);
 void worker_destroy(struct core *core, struct worker *worker);
+/* Its lane's connection broke: it is lost. NULL, or hung: nothing is done. */
+void worker_lane_broke(struct core *core, struct worker *worker);
+/* Its lane does not lead there, and why; empty: now it does. */
+void worker_lane_waits(struct core *core, struct worker *worker, struct slice why);
 void workers_tick(struct core *core);
+
+void handle_worker_beat(struct core *core, const struct call *call);
 
 #endif

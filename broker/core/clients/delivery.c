@@ -1,0 +1,141 @@
+/*
+ * How trajectories leave a stream: its head is published, they are fetched, acknowledged, and forgotten then, or by
+ * retention.
+ */
+#include "broker/core/clients/delivery.h"
+#include "broker/core/clients/owners.h"
+#include "broker/core/clients/retention.h"
+#include "broker/core/effects.h"
+#include "broker/core/queue/groups.h"
+#include "broker/core/state.h"
+
+/* Numbers up to `seq` are acknowledged. */
+static void stream_forget(struct core *core, struct stream *stream, uint64_t seq)
+{
+    struct heap_node *oldest;
+    if (seq >= stream->first)
+        retention_drop(core, stream, seq);
+    while ((oldest = heap_peek(&stream->ended)) && (uint64_t)oldest->key < stream->first) {
+        heap_remove(&stream->ended, oldest);
+        group_forget(core, container_of(oldest, struct group, ended));
+    }
+}
+
+/* ---- heads ------------------------------------------------------------------------- */
+
+/* `stream` may be NULL: a stream nobody knows is an empty one. */
+static struct slice encode_head(struct core *core, const struct stream *stream, struct slice name,
+                                uint64_t tag)
+{
+    struct msg_stream_head head = {
+        .tag = tag,
+        .stream = name,
+        .first = stream ? stream->first : 1,
+        .head = stream ? stream->head : 0,
+        .pending = stream ? stream->pending : 0,
+        .epoch = core->epoch,
+    };
+    return effect_encode(core, MSG_stream_head, &head);
+}
+
+static void publish_head(struct core *core, struct stream *stream)
+{
+    struct slice bytes = encode_head(core, stream, stream_name(stream), 0);
+    struct effect *publish = effect_push(core, PUBLISH_HEAD);
+    publish->stream = stream_name(stream);
+    publish->bytes = bytes;
+    stream->fresh = false;
+}
+
+/* Forgets what the settings do not let the stream keep. */
+static void expire(struct core *core, struct stream *stream)
+{
+    uint64_t seq = retention_excess(core, stream);
+    if (seq < stream->first)
+        return;
+    core->counters.expired += seq + 1 - stream->first;
+    stream->expired += seq + 1 - stream->first;
+    stream->expired_to = seq;
+    struct effect *persist = effect_push(core, PERSIST_ACK);
+    persist->stream = stream_name(stream);
+    persist->seq = seq;
+    stream_forget(core, stream, seq);
+}
+
+void streams_tick(struct core *core)
+{
+    if (core->now_ms < core->heads_ms)
+        return;
+    struct stream *stream;
+    bool all = ++core->head_round % HEAD_ROUNDS == 0;
+    LIST_EACH(stream, &core->streams, link)
+        if (all || stream->fresh || stream->pending)
+            publish_head(core, stream);
+    LIST_EACH(stream, &core->streams, link)
+        expire(core, stream);
+    core->heads_ms = core->now_ms + core->settings.head_period_ms;
+}
+
+/* ---- stream.fetch, stream.ack ------------------------------------------------------ */
+
+void handle_stream_fetch(struct core *core, const struct call *call)
+{
+    const struct msg_stream_fetch *in = call->in;
+    struct stream *stream = stream_find(core, in->stream);
+    if (stream && !owners_allow(core, call, stream, "stream"))
+        return;
+    if (stream)
+        stream_heard(core, call, stream);
+    if (stream && in->from < stream->first) {
+        struct slice words = retention_words(core, stream, in->from);
+        send_refused(core, call, REFUSAL_FORGOTTEN, "from", 0,
+                     "trajectories of %s below %llu were %.*s and are no longer kept; the "
+                     "oldest is %llu", stream->name, (unsigned long long)stream->first,
+                     SLICE_ARG(words), (unsigned long long)stream->first);
+        return;
+    }
+    struct slice name = effect_copy(core, in->stream);
+    struct slice client = effect_copy(core, call->client);
+    struct slice head = encode_head(core, stream, in->stream, call->tag);
+    struct effect *send = effect_push(core, SEND_RANGE);
+    send->client = client;
+    send->tag = call->tag;
+    send->stream = name;
+    send->seq = in->from;
+    /* Nobody's yet: should it become another's in this very cycle, nothing of it is read. */
+    send->limit = !stream ? 0 : in->has_limit ? in->limit : FETCH_LIMIT;
+    send->bytes = head;
+}
+
+void handle_stream_ack(struct core *core, const struct call *call)
+{
+    const struct msg_stream_ack *in = call->in;
+    struct stream *stream = owners_find(core, call, in->stream);
+    if (!stream)
+        return;
+    if (in->seq > stream->head) {
+        send_refused(core, call, REFUSAL_TOO_LARGE, "seq", 0,
+                     "%s: the newest number is %llu, what has not ended cannot be acknowledged",
+                     stream->name, (unsigned long long)stream->head);
+        return;
+    }
+    stream_heard(core, call, stream);
+    uint64_t count = in->seq >= stream->first ? in->seq - stream->first + 1 : 0;
+    if (count) {
+        struct effect *persist = effect_push(core, PERSIST_ACK);
+        persist->stream = stream_name(stream);
+        persist->seq = in->seq;
+        stream_forget(core, stream, in->seq);
+    }
+    send_done(core, call, count);
+}
+
+void handle_stream_renew(struct core *core, const struct call *call)
+{
+    const struct msg_stream_renew *in = call->in;
+    struct stream *stream = owners_find(core, call, in->stream);
+    if (!stream)
+        return;
+    stream_renew(core, stream);
+    send_done(core, call, stream->under_lease);
+}

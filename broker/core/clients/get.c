@@ -1,0 +1,62 @@
+/* rollout.get: where a rollout is, or its trajectory. */
+#include "broker/core/clients/get.h"
+#include "broker/core/clients/owners.h"
+#include "broker/core/clients/retention.h"
+#include "broker/core/effects.h"
+#include "broker/core/state.h"
+
+static void send_state(struct core *core, const struct call *call, const struct group *group,
+                       uint32_t sample)
+{
+    static const char *const states[] = {
+#define X(name, wire) wire,
+        PLACES(X)
+#undef X
+    };
+    const struct group_work *work = group->work;
+    const struct job *job = work->init_done ? &work->rollouts[sample].job : &work->init;
+    struct msg_rollout_state state = {
+        .tag = call->tag,
+        .rollout = ((const struct msg_rollout_get *)call->in)->rollout,
+        .stage = slice_from_str(stage_wire(job->stage)),
+        .state = slice_from_str(states[job->place]),
+        .attempt = job->attempt,
+        .has_worker = job->worker != NULL,
+        .worker = job->worker ? worker_id(job->worker) : slice_of(NULL, 0),
+    };
+    send_client(core, call->client, MSG_rollout_state, &state);
+}
+
+void handle_rollout_get(struct core *core, const struct call *call)
+{
+    const struct msg_rollout_get *in = call->in;
+    struct group *group;
+    uint32_t sample;
+    if (!rollout_find(core, in->rollout, &group, &sample)) {
+        send_refused(core, call, REFUSAL_UNKNOWN_ROLLOUT, "rollout", 0, "there is no rollout %.*s",
+                     SLICE_ARG(in->rollout));
+        return;
+    }
+    if (!owners_allow(core, call, group->stream, "rollout"))
+        return;
+    stream_heard(core, call, group->stream);
+    uint64_t seq = group->work ? group->work->rollouts[sample].seq
+                               : group->seqs ? group->seqs[sample] : 0;
+    if (group->work && !group->work->rollouts[sample].ended) {
+        send_state(core, call, group, sample);
+        return;
+    }
+    if (seq < group->stream->first) {
+        struct slice words = retention_words(core, group->stream, seq);
+        send_refused(core, call, REFUSAL_FORGOTTEN, "rollout", 0,
+                     "the trajectory of %.*s was %.*s and is no longer kept",
+                     SLICE_ARG(in->rollout), SLICE_ARG(words));
+        return;
+    }
+    struct slice client = effect_copy(core, call->client);
+    struct effect *send = effect_push(core, SEND_TRAJECTORY);
+    send->client = client;
+    send->tag = call->tag;
+    send->stream = stream_name(group->stream);
+    send->seq = seq;
+}

@@ -1,0 +1,22 @@
+/*
+ * core/queue/blocked.h - jobs that wait for an engine or an image.
+ */
+#ifndef SLUICE_BROKER_CORE_QUEUE_BLOCKED_H
+#define SLUICE_BROKER_CORE_QUEUE_BLOCKED_H
+
+#include "broker/core/state.h"
+
+struct image;
+
+/* Runs that wait for an engine are queued again, in their order. */
+void blocked_release(struct core *core);
+/* Those of the engine's policy, if they wait because its engines were full. */
+void blocked_release_capacity(struct core *core, const struct engine *engine);
+/* What waits for the image is queued again. */
+void blocked_release_image(struct core *core, struct image *image);
+/* Open breakers whose time has come: one job is let go to try each. */
+void breakers_tick(struct core *core);
+/* Ends what waits for failed images, a slice at a time. */
+void images_tick(struct core *core);
+
+#endif

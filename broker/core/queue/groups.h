@@ -1,0 +1,39 @@
+/*
+ * core/queue/groups.h - the life of groups and rollouts, and how they end.
+ */
+#ifndef SLUICE_BROKER_CORE_QUEUE_GROUPS_H
+#define SLUICE_BROKER_CORE_QUEUE_GROUPS_H
+
+#include "broker/core/queue/jobs.h"
+
+struct stream;
+
+/* How a rollout is to end. */
+struct ending {
+    enum outcome outcome;
+    bool trainable, has_reward;
+    double reward;
+    struct slice detail, record;
+    uint64_t eval_ms;
+};
+
+/* A group whose rollouts wait for its init, not counted yet; NULL when out of memory. */
+struct group *group_create(struct core *core, struct slice id, struct stream *stream,
+                           uint32_t samples, uint64_t task_hash, const struct core_task *task);
+/* `rollouts` of it are live from now on. */
+void group_count(struct core *core, struct group *group, uint32_t rollouts);
+/* All rollouts that have not ended end like this. */
+void group_end(struct core *core, struct group *group, const struct ending *ending);
+/* Once no rollout is live: lets go of what only live groups need. */
+void group_close(struct core *core, struct group *group);
+/* All its rollouts are acknowledged: only its name is kept ... */
+void group_forget(struct core *core, struct group *group);
+/* ... and that only of forgotten_max groups. Between cycles: effects borrow the names. */
+void groups_trim(struct core *core);
+void group_destroy(struct group *group);
+
+void rollout_end(struct core *core, struct rollout *rollout, const struct ending *ending);
+/* The end of whatever the job belongs to: one rollout, or an init job's whole group. */
+void job_end(struct core *core, struct job *job, const struct ending *ending);
+
+#endif

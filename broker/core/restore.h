@@ -1,0 +1,12 @@
+/*
+ * core/restore.h - the state from the ledger's rows.
+ */
+#ifndef SLUICE_BROKER_CORE_RESTORE_H
+#define SLUICE_BROKER_CORE_RESTORE_H
+
+struct core;
+
+/* Before the first step: groups whose restored rollouts have all ended are closed. */
+void restore_finish(struct core *core);
+
+#endif

@@ -1,0 +1,17 @@
+/*
+ * core/status/lists.h - what there is, by name: one JSON array each.
+ */
+#ifndef SLUICE_BROKER_CORE_STATUS_LISTS_H
+#define SLUICE_BROKER_CORE_STATUS_LISTS_H
+
+#include "broker/core/status/view.h"
+
+json_t *status_workers(const struct core *core);
+json_t *status_lost(const struct core *core);
+json_t *status_id_conflicts(const struct core *core);
+json_t *status_engines(const struct core *core);
+json_t *status_images(const struct core *core);
+json_t *status_clients(const struct core *core);
+json_t *status_streams(struct view view);
+
+#endif

@@ -1,0 +1,29 @@
+/* What is counted of a stage: its workers, and its jobs that wait. */
+#include "broker/core/status/stages.h"
+#include "broker/core/state.h"
+
+size_t status_waiting(const struct core *core, enum stage stage)
+{
+    return core->queues[PLACE_QUEUED][stage].count + core->queues[PLACE_ISOLATED][stage].count +
+           core->queues[PLACE_BLOCKED][stage].count + core->queues[PLACE_ORPHAN][stage].count +
+           (stage == STAGE_INIT ? core->images_waiting : 0);
+}
+
+struct crew crew_of(const struct core *core, enum stage stage)
+{
+    struct crew crew = {0};
+    const struct worker *worker;
+    LIST_EACH(worker, &core->workers, link) {
+        if (worker->stage != stage)
+            continue;
+        crew.workers++;
+        crew.draining += worker->draining;
+        crew.hung += worker->hung;
+        crew.unreached += worker->unreached != NULL;
+        if (worker_is_out(worker))
+            continue;
+        crew.slots += worker->slots;
+        crew.free += worker->slots - worker->jobs.count;
+    }
+    return crew;
+}

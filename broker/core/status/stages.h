@@ -1,0 +1,18 @@
+/*
+ * core/status/stages.h - what is counted of a stage.
+ */
+#ifndef SLUICE_BROKER_CORE_STATUS_STAGES_H
+#define SLUICE_BROKER_CORE_STATUS_STAGES_H
+
+#include "broker/core/state.h"
+
+/* The workers of a stage. */
+struct crew {
+    uint64_t workers, draining, hung, unreached, slots, free;
+};
+
+struct crew crew_of(const struct core *core, enum stage stage);
+/* Jobs of a stage that wait, for whatever, of all. */
+size_t status_waiting(const struct core *core, enum stage stage);
+
+#endif

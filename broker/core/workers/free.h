@@ -1,0 +1,16 @@
+/*
+ * core/workers/free.h - the workers that may be given jobs.
+ */
+#ifndef SLUICE_BROKER_CORE_WORKERS_FREE_H
+#define SLUICE_BROKER_CORE_WORKERS_FREE_H
+
+#include <stdbool.h>
+
+struct core;
+struct worker;
+
+bool worker_may_take(const struct core *core, const struct worker *worker);
+/* Puts it among those that may be given jobs, or takes it out, as it is now. */
+void worker_refresh(struct core *core, struct worker *worker);
+
+#endif
