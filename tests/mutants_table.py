@@ -15,7 +15,7 @@ MUTANTS = [
     ("a result lost on the way", "workers/service/outbox.c", "if (entry->due_ms > now_ms)", "if (true || entry->due_ms > now_ms)", "workers/test_outbox: without_an_acknowledgement_it_is_sent_again_later_and_later"),
     ("poison task that kills workers", "broker/core/queue/failures.c", "if (failures->blames < core->settings.blame_budget) {", "if (true) {", "broker/test_core_suspects: a_poison_job_is_set_aside_and_no_innocent_is"),
     ("poison task that kills workers", "broker/core/queue/jobs.c", "job_failures(job)->deaths >= 2 ? PLACE_ISOLATED : PLACE_QUEUED", "PLACE_QUEUED", "system/faults_workers: test_a_task_that_kills_its_workers_is_set_aside_alone"),
-    ("a job's time is over", "broker/core/queue/jobs.c", "if (job->place == PLACE_LEASED)\n            overdue(core, job);", "if (job->place == PLACE_LEASED)\n            set_timer(core, job, core->now_ms + 3600000);", "broker/test_core_results: a_deadline_takes_the_job_away_and_counts_as_infra"),
+    ("a job's time is over", "broker/core/queue/expiry.c", "if (job->place == PLACE_LEASED)\n            overdue(core, job);", "if (job->place == PLACE_LEASED)\n            heap_put(&core->timers, &job->timer, core->now_ms + 3600000);", "broker/test_core_results: a_deadline_takes_the_job_away_and_counts_as_infra"),
     ("sockets of killed workers", "workers/service/lane.c", "lane_sweep(broker->directory);", "", "system/faults_workers: test_the_sockets_that_killed_workers_left_are_swept_by_later_ones"),
     # the broker
     ("broker killed before a commit", "broker/shell/effects.c", "int code = persist(shell, effects, fail);\n    if (code == 0)\n        code = send_all(shell, effects, fail);", "int code = send_all(shell, effects, fail);\n    if (code == 0)\n        code = persist(shell, effects, fail);", "system/faults_points: test_killed_before_any_write_reaches_the_disk"),
@@ -26,7 +26,7 @@ MUTANTS = [
     ("a result nobody asked for", "broker/core/queue/fencing_tokens.c", "while (issued && issued->token != token)", "while (false && token)", "broker/test_core_results: a_result_of_a_dispatch_that_never_was_changes_nothing_whatever_it_says"),
     ("a result nobody asked for", "broker/core/workers/workers.c", "return waits && issued && !issued->is_fenced && !runs_elsewhere(job, token);", "return waits;", "broker/test_core_results: a_beat_adopts_no_dispatch_that_never_was"),
     ("a worker that speaks of another's job", "broker/core/queue/fencing_tokens.c", "slice_equal(key_of(issued), key) && slice_equal(id_of(issued), id)", "key.len + id.len", "broker/test_core_fencing_tokens: a_token_that_was_issued_to_another_worker_ends_nothing"),
-    ("a run's layer gone", "broker/core/queue/failures.c", "    fencing_tokens_clear(job);\n", "", "broker/test_core_fencing_tokens: a_late_reward_of_the_first_run_is_not_the_seconds"),
+    ("a run's layer gone", "broker/core/queue/history.c", "    fencing_tokens_clear(job);\n", "", "broker/test_core_fencing_tokens: a_late_reward_of_the_first_run_is_not_the_seconds"),
     ("clock stepped", "broker/core/queue/expiry.c", "if (group->work->ends_ms <= core->now_ms)", "if (core->wall_ms > 2 * core->now_ms + 10000000000000)", "broker/test_core_expiry: what_is_queued_ends_when_its_total_time_is_over"),
     ("clock stepped", "common/base/clock.h", "clock_gettime(CLOCK_MONOTONIC, &t);", "clock_gettime(CLOCK_REALTIME, &t);", "system/faults_broker: test_a_wall_clock_that_jumps_ends_nothing_early_and_nothing_late"),
     # trainers and clients

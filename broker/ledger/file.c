@@ -14,13 +14,6 @@
 
 enum { CHECKED_BYTES_MAX = 256 << 20 }; /* larger files are checked whole only when asked to */
 
-static const char note_full[] = "open full", note_process[] = "open process";
-
-static const char *note_of(const struct ledger *ledger)
-{
-    return ledger->durability == LEDGER_FULL ? note_full : note_process;
-}
-
 /* ---- a new one ------------------------------------------------------------------------ */
 
 static int sync_directory(const char *path, struct fail *fail)
@@ -78,17 +71,16 @@ static int each_file(struct ledger *ledger, int (*look)(const char *path, struct
 /* Is what is there all that the broker before this one left? */
 static int check_left(struct ledger *ledger, int64_t bytes, int64_t wal_bytes, struct fail *fail)
 {
-    const char *note = ledger->lock.note;
-    bool was_open = strcmp(note, note_full) == 0 || strcmp(note, note_process) == 0;
+    enum ledger_left left = ledger_state_left(ledger);
     if (bytes == 0)
         return ledger_damaged(ledger, "it is empty", fail);
-    if (was_open && wal_bytes < 0)
+    if (left != LEDGER_WAS_CLOSED && wal_bytes < 0)
         return ledger_damaged(ledger, "its -wal is gone, and with it what was acknowledged last; "
                               "where that is as it should be, remove the file lock beside it", fail);
     if (wal_bytes > 0)
         ledger->wal_longest = (int)(wal_bytes / LEDGER_PAGE_BYTES);
     int code = each_file(ledger, own_file_close, fail); /* an earlier version left them as the umask had it */
-    if (code || wal_bytes < 0 || strcmp(note, note_process) == 0)
+    if (code || wal_bytes < 0 || left == LEDGER_WAS_OPEN_PROCESS)
         return code;
     char detail[160];
     code = ledger_wal_check(ledger->wal_path, detail, sizeof(detail), fail);
@@ -143,13 +135,6 @@ int ledger_file_check(struct ledger *ledger, bool all, struct fail *fail)
     if (all || length_of(ledger->path) <= CHECKED_BYTES_MAX)
         return check_pages(ledger, fail);
     return 0;
-}
-
-int ledger_file_mark(struct ledger *ledger, bool is_open, struct fail *fail)
-{
-    if (ledger->durability == LEDGER_NONE)
-        return 0;
-    return lock_note(&ledger->lock, is_open ? note_of(ledger) : "", fail);
 }
 
 /* ---- while it is open --------------------------------------------------------------------------- */

@@ -120,11 +120,22 @@ void ledger_release(struct ledger *ledger);
 int ledger_do_values(struct ledger *ledger, enum ledger_statement statement,
                      const struct value *values, size_t count, struct fail *fail);
 
+/* Commits, or ends reading, and no more. ledger_begin is its counterpart. */
+int ledger_end(struct ledger *ledger, struct fail *fail);
+
 int64_t ledger_number(struct ledger *ledger, enum ledger_statement statement, int column);
 double ledger_real(struct ledger *ledger, enum ledger_statement statement, int column);
 bool ledger_is_null(struct ledger *ledger, enum ledger_statement statement, int column);
 /* Borrowed until the statement is stepped or reset; empty for NULL. */
 struct slice ledger_slice(struct ledger *ledger, enum ledger_statement statement, int column);
+
+/* ---- ledger/mark.c ----------------------------------------------------------------------- */
+
+/* What the lock's file says of the broker before this one, and with which durability. */
+enum ledger_left { LEDGER_WAS_CLOSED, LEDGER_WAS_OPEN_PROCESS, LEDGER_WAS_OPEN_FULL };
+enum ledger_left ledger_state_left(const struct ledger *ledger);
+/* Notes there whether there is a -wal that must be there at the next start. */
+int ledger_mark(struct ledger *ledger, bool is_open, struct fail *fail);
 
 /* ---- ledger/file.c, ledger/wal.c, ledger/schema.c: opening ------------------------------ */
 
@@ -132,8 +143,6 @@ struct slice ledger_slice(struct ledger *ledger, enum ledger_statement statement
 int ledger_file_prepare(struct ledger *ledger, const char *dir, struct fail *fail);
 /* Once it is open: may it be written, and is it whole? Large files only if `all`. */
 int ledger_file_check(struct ledger *ledger, bool all, struct fail *fail);
-/* Notes beside the lock whether there is a -wal that must be there at the next start. */
-int ledger_file_mark(struct ledger *ledger, bool is_open, struct fail *fail);
 /* -EBADMSG with a detail: commits that were acknowledged cannot be read from it. */
 int ledger_wal_check(const char *path, char *ret_detail, size_t size, struct fail *fail);
 int ledger_schema_make(struct ledger *ledger, struct fail *fail);
@@ -141,8 +150,6 @@ int ledger_schema_upgrade(struct ledger *ledger, struct fail *fail);
 
 /* ---- ledger.c, ledger/chores.c ------------------------------------------------------------ */
 
-/* Commits, or ends reading, and no more. */
-int ledger_end(struct ledger *ledger, struct fail *fail);
 int ledger_checkpoint(struct ledger *ledger, struct fail *fail);
 /* After a commit: brings a log home that has grown too long to wait for an idle moment. */
 int ledger_mind_log(struct ledger *ledger, struct fail *fail);

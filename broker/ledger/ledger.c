@@ -94,7 +94,7 @@ int ledger_next_epoch(struct ledger *ledger, uint64_t *ret, struct fail *fail)
         code = ledger_do(ledger, LEDGER_RAISE, fail, TEXT(META_EPOCH), NUMBER(last + 1));
     if (code)
         return code;
-    ledger_file_mark(ledger, true, NULL); /* unsaid, a -wal that goes away is not missed */
+    ledger_mark(ledger, true, NULL); /* unsaid, a -wal that goes away is not missed */
     *ret = last + 1;
     return 0;
 }
@@ -111,23 +111,6 @@ int ledger_standing(const struct ledger *ledger, struct fail *fail)
 
 /* ---- transactions ------------------------------------------------------------------ */
 
-static int run(struct ledger *ledger, enum ledger_statement statement, struct fail *fail)
-{
-    int code = ledger_ask(ledger, statement, NULL, 0, fail);
-    return code < 0 ? code : 0;
-}
-
-int ledger_begin(struct ledger *ledger, struct fail *fail)
-{
-    ledger_release(ledger);
-    return run(ledger, LEDGER_BEGIN, fail);
-}
-
-int ledger_end(struct ledger *ledger, struct fail *fail)
-{
-    return run(ledger, LEDGER_COMMIT, fail);
-}
-
 int ledger_commit(struct ledger *ledger, struct fail *fail)
 {
     int code = ledger_sweep(ledger, SWEEP_PER_COMMIT, fail);
@@ -138,7 +121,8 @@ int ledger_commit(struct ledger *ledger, struct fail *fail)
 
 int ledger_read_begin(struct ledger *ledger, struct fail *fail)
 {
-    return run(ledger, LEDGER_READ, fail);
+    int code = ledger_ask(ledger, LEDGER_READ, NULL, 0, fail);
+    return code < 0 ? code : 0;
 }
 
 int ledger_read_end(struct ledger *ledger, struct fail *fail)

@@ -137,7 +137,7 @@ void ledger_sql_close(struct ledger *ledger)
 {
     for (int i = 0; i < LEDGER_STATEMENT_COUNT; i++)
         sqlite3_finalize(take_ptr(&ledger->statements[i]));
-    if (ledger->db && (ledger->broken.code || ledger_file_mark(ledger, false, NULL) < 0))
+    if (ledger->db && (ledger->broken.code || ledger_mark(ledger, false, NULL) < 0))
         sqlite3_db_config(ledger->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_close(take_ptr(&ledger->db));
 }
@@ -233,4 +233,23 @@ struct slice ledger_slice(struct ledger *ledger, enum ledger_statement statement
     sqlite3_stmt *prepared = ledger->statements[statement];
     const void *data = sqlite3_column_blob(prepared, column);
     return slice_of(data, data ? (size_t)sqlite3_column_bytes(prepared, column) : 0);
+}
+
+/* ---- transactions ------------------------------------------------------------------ */
+
+static int run(struct ledger *ledger, enum ledger_statement statement, struct fail *fail)
+{
+    int code = ledger_ask(ledger, statement, NULL, 0, fail);
+    return code < 0 ? code : 0;
+}
+
+int ledger_begin(struct ledger *ledger, struct fail *fail)
+{
+    ledger_release(ledger);
+    return run(ledger, LEDGER_BEGIN, fail);
+}
+
+int ledger_end(struct ledger *ledger, struct fail *fail)
+{
+    return run(ledger, LEDGER_COMMIT, fail);
 }
