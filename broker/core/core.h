@@ -122,8 +122,7 @@ enum effect_kind {
     PERSIST_LEASE,    /* a job was handed out, or is held again: everything of `lease`, in the place of the
                          rollout's (or, for init, the group's) earlier one, whatever its stage */
     PERSIST_AGAIN,    /* rollout's run is to be done again: what PERSIST_RUN, _FAILURES and _LEASE told of it has gone */
-    PERSIST_EARLY_CANCEL, /* `job` (a group's or rollout's name) of `client` is cancelled ahead of its submit
-                         (present true) or no more (false); clock_ms in end: when, by the ledger's clock */
+    PERSIST_EARLY_CANCEL, /* `early_cancel` is remembered (present true), or no more (false) */
     PERSIST_EPOCH,    /* this start's epoch */
     /* then */
     SEND_CLIENT,      /* message bytes to a client */
@@ -171,27 +170,52 @@ struct core_lease {
     struct slice worker, key; /* key: its name, empty where nobody is asked for one */
 };
 
+/* A group's or rollout's name that its owner cancelled before it was submitted, and when by the ledger's clock. */
+struct core_early_cancel {
+    struct slice name, owner;
+    uint64_t clock_ms;
+};
+
+/*
+ * By its kind: of the first part what enum effect_kind names, and of the union the one member that is the kind's. What
+ * is not the kind's is empty in the first part, and must not be read in the union.
+ */
 struct effect {
     enum effect_kind kind;
-    struct slice client;   /* SEND_*: ROUTER identity */
-    struct slice worker;   /* LANE_*: worker id */
-    struct slice endpoint, peer; /* LANE_OPEN; peer: where the worker's connection comes from */
-    struct slice bytes;    /* SEND_CLIENT, LANE_SEND, PUBLISH_HEAD, SEND_RANGE: encoded message */
-    struct slice group, rollout, stream, engine, task, job;
     enum stage stage;
-    uint64_t tag, seq, limit, samples, sample, token, attempt, ms;
     enum outcome outcome;
     bool present;
-    struct slice detail, layer_digest, layer, answer, record; /* borrowed from the message in hand */
-    struct core_end end;   /* PERSIST_END */
-    struct core_failures failures; /* PERSIST_FAILURES */
-    struct core_lease lease;     /* PERSIST_LEASE */
-    struct core_engine row;      /* PERSIST_ENGINE, present */
-    struct core_policy policy;   /* PERSIST_POLICY */
-    struct slice owner;    /* PERSIST_GROUP: whose stream and group it is, may be empty */
-    uint64_t priority, lease_ms, accepted_ms; /* PERSIST_GROUP; accepted_ms by the ledger's clock */
-    const struct core_task *facts; /* PERSIST_GROUP: of `task`, borrowed as it is; NULL: not known */
+    struct slice group, rollout, stream, job, engine;
+    uint64_t seq, sample, token;
+    struct slice detail, record; /* borrowed from the message in hand */
+    union {
+        struct { /* PERSIST_GROUP */
+            uint64_t samples, priority, lease_ms, accepted_ms; /* accepted_ms by the ledger's clock */
+            struct slice owner;            /* whose stream and group it is, may be empty */
+            struct slice task;
+            const struct core_task *facts; /* of `task`, borrowed as it is; NULL: not known */
+        };
+        struct { /* PERSIST_INIT, PERSIST_RUN: borrowed from the message in hand */
+            struct slice layer_digest, layer, answer;
+            uint64_t ms;
+        };
+        struct core_end end;                    /* PERSIST_END */
+        struct core_failures failures;          /* PERSIST_FAILURES */
+        struct core_lease lease;                /* PERSIST_LEASE */
+        struct core_engine row;                 /* PERSIST_ENGINE, present */
+        struct core_policy policy;              /* PERSIST_POLICY */
+        struct core_early_cancel early_cancel;  /* PERSIST_EARLY_CANCEL */
+        struct { /* all that is sent */
+            struct slice client;         /* SEND_*, BACK_UP: ROUTER identity */
+            struct slice worker;         /* LANE_*: worker id */
+            struct slice endpoint, peer; /* LANE_OPEN; peer: where the worker's connection comes from */
+            struct slice bytes;          /* SEND_CLIENT, LANE_SEND, PUBLISH_HEAD, SEND_RANGE: encoded message */
+            uint64_t tag, limit, attempt;
+        };
+    };
 };
+
+_Static_assert(sizeof(struct effect) <= 384, "a cycle may have hundreds of thousands");
 
 struct effects {
     struct effect *items;

@@ -7,6 +7,13 @@
 
 enum { CHUNK_SIZE = 65536, EFFECTS_KEPT = 4096 };
 
+static struct effect *clear(struct effect *effect, enum effect_kind kind)
+{
+    memset(effect, 0, sizeof(*effect)); /* all members of its union */
+    effect->kind = kind;
+    return effect;
+}
+
 struct effect *effect_push(struct core *core, enum effect_kind kind)
 {
     if (core->effect_count == core->effect_capacity) {
@@ -14,15 +21,12 @@ struct effect *effect_push(struct core *core, enum effect_kind kind)
         struct effect *effects = realloc(core->effects, capacity * sizeof(*effects));
         if (!effects) {
             core->failed = true;
-            core->discarded = (struct effect){.kind = kind};
-            return &core->discarded;
+            return clear(&core->discarded, kind);
         }
         core->effects = effects;
         core->effect_capacity = capacity;
     }
-    struct effect *effect = &core->effects[core->effect_count++];
-    *effect = (struct effect){.kind = kind};
-    return effect;
+    return clear(&core->effects[core->effect_count++], kind);
 }
 
 /* ---- memory ------------------------------------------------------------------------ */

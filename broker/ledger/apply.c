@@ -204,10 +204,11 @@ static int apply_lease(struct ledger *ledger, const struct effect *effect, struc
 
 static int apply_early_cancel(struct ledger *ledger, const struct effect *effect, struct fail *fail)
 {
+    const struct core_early_cancel *cancel = &effect->early_cancel;
     if (!effect->present)
-        return ledger_do(ledger, LEDGER_DROP_EARLY_CANCEL, fail, TEXT(effect->job), TEXT(effect->client));
-    return ledger_do(ledger, LEDGER_ADD_EARLY_CANCEL, fail, TEXT(effect->job), TEXT(effect->client),
-                     NUMBER(effect->end.clock_ms));
+        return ledger_do(ledger, LEDGER_DROP_EARLY_CANCEL, fail, TEXT(cancel->name), TEXT(cancel->owner));
+    return ledger_do(ledger, LEDGER_ADD_EARLY_CANCEL, fail, TEXT(cancel->name), TEXT(cancel->owner),
+                     NUMBER(cancel->clock_ms));
 }
 
 static int apply_epoch(struct ledger *ledger, const struct effect *effect, struct fail *fail)

@@ -51,11 +51,11 @@ static void persist(struct core *core, const struct early_cancel *cancel, bool p
     struct slice key = effect_copy(core, early_cancel_key(cancel));
     struct effect *effect = effect_push(core, PERSIST_EARLY_CANCEL);
     effect->present = present;
-    effect->end.clock_ms = cancel->clock_ms;
+    effect->early_cancel.clock_ms = cancel->clock_ms;
     if (!key.len)
         return;
-    effect->job = slice_of(key.data, cancel->name_len);
-    effect->client = slice_of(key.data + cancel->name_len + 1, key.len - cancel->name_len - 1);
+    effect->early_cancel.name = slice_of(key.data, cancel->name_len);
+    effect->early_cancel.owner = slice_of(key.data + cancel->name_len + 1, key.len - cancel->name_len - 1);
 }
 
 /* ---- their owners ------------------------------------------------------------------ */

@@ -242,17 +242,17 @@ static inline void persist_group(struct model *model, const struct effect *effec
 
 static inline void persist_early_cancel(struct model *model, const struct effect *effect)
 {
-    struct row_early_cancel *early_cancel = find_early_cancel(model, effect->job);
+    struct row_early_cancel *early_cancel = find_early_cancel(model, effect->early_cancel.name);
     assert_true(early_cancel || effect->present);
-    assert_true(slice_is(effect->client, owner_of(effect->job)));
+    assert_true(slice_is(effect->early_cancel.owner, owner_of(effect->early_cancel.name)));
     if (!effect->present) {
         *early_cancel = model->early_cancels[--model->early_cancel_count];
         return;
     }
     assert_true(model->early_cancel_count < EARLY_CANCELS);
     early_cancel = early_cancel ? early_cancel : &model->early_cancels[model->early_cancel_count++];
-    put_text(early_cancel->name, sizeof(early_cancel->name), effect->job);
-    early_cancel->wall_ms = effect->end.clock_ms;
+    put_text(early_cancel->name, sizeof(early_cancel->name), effect->early_cancel.name);
+    early_cancel->wall_ms = effect->early_cancel.clock_ms;
 }
 
 /* One failure more than the ledger knew of, within all budgets. */

@@ -130,46 +130,94 @@ static inline void world_read_lane(struct seen *seen, struct slice bytes)
     }
 }
 
-static inline void world_read_effect(struct seen *seen, const struct effect *effect)
+static inline void world_read_group(struct seen *seen, const struct effect *effect)
 {
-    *seen = (struct seen){.kind = effect->kind, .message = MESSAGE_COUNT, .tag = effect->tag,
-                          .seq = effect->seq, .limit = effect->limit, .token = effect->token,
-                          .priority = effect->priority, .attempt = effect->attempt, .ms = effect->ms,
-                          .samples = effect->samples, .present = effect->present,
-                          .end = effect->end};
-    COPY(client, effect->client);
-    COPY(worker, effect->worker);
-    COPY(endpoint, effect->endpoint);
-    COPY(job, effect->job);
-    COPY(group, effect->group);
-    COPY(rollout, effect->rollout);
-    COPY(stream, effect->stream);
-    COPY(engine, effect->engine);
-    COPY(detail, effect->detail);
+    seen->samples = effect->samples;
+    seen->priority = effect->priority;
+    seen->lease_ms = effect->lease_ms;
+    seen->accepted_ms = effect->accepted_ms;
     COPY(owner, effect->owner);
-    COPY(record, effect->record);
+}
+
+static inline void world_read_end(struct seen *seen, const struct effect *effect)
+{
+    seen->end = effect->end;
+    COPY(end_detail, effect->end.detail);
+    COPY(end_engine, effect->end.engine);
+    COPY(end_layer, effect->end.init_layer);
+    COPY(end_rollout, effect->end.rollout);
+}
+
+static inline void world_read_failures(struct seen *seen, const struct effect *effect)
+{
+    seen->failures = effect->failures;
     COPY(failures_job, effect->failures.job);
     COPY(history, effect->failures.history);
-    seen->failures = effect->failures;
+}
+
+static inline void world_read_lease(struct seen *seen, const struct effect *effect)
+{
     COPY(lease_job, effect->lease.job);
     COPY(lease_worker, effect->lease.worker);
     COPY(lease_key, effect->lease.key);
+}
+
+static inline void world_read_row(struct seen *seen, const struct effect *effect)
+{
     seen->row_runs_max = effect->row.runs_max;
     seen->row_draining = effect->row.draining;
     seen->paused_until_ms = effect->row.paused_until_ms;
     COPY(version, effect->row.version);
     COPY(calls, effect->row.calls);
     COPY(credentials, effect->row.credentials);
-    seen->lease_ms = effect->lease_ms;
-    seen->accepted_ms = effect->accepted_ms;
-    COPY(end_detail, effect->end.detail);
-    COPY(end_engine, effect->end.engine);
-    COPY(end_layer, effect->end.init_layer);
-    COPY(end_rollout, effect->end.rollout);
+}
+
+/* Its name as `job`, its owner as `client`, its time in `end`. */
+static inline void world_read_early_cancel(struct seen *seen, const struct effect *effect)
+{
+    COPY(job, effect->early_cancel.name);
+    COPY(client, effect->early_cancel.owner);
+    seen->end.clock_ms = effect->early_cancel.clock_ms;
+}
+
+static inline void world_read_sent(struct seen *seen, const struct effect *effect)
+{
+    seen->tag = effect->tag;
+    seen->limit = effect->limit;
+    seen->attempt = effect->attempt;
+    COPY(client, effect->client);
+    COPY(worker, effect->worker);
+    COPY(endpoint, effect->endpoint);
     if (effect->kind == LANE_SEND)
         world_read_lane(seen, effect->bytes);
     else if (effect->bytes.len)
         world_read_client(seen, effect->bytes);
+}
+
+static inline void world_read_effect(struct seen *seen, const struct effect *effect)
+{
+    *seen = (struct seen){.kind = effect->kind, .message = MESSAGE_COUNT, .seq = effect->seq, .token = effect->token,
+                          .present = effect->present};
+    COPY(job, effect->job);
+    COPY(group, effect->group);
+    COPY(rollout, effect->rollout);
+    COPY(stream, effect->stream);
+    COPY(engine, effect->engine);
+    COPY(detail, effect->detail);
+    COPY(record, effect->record);
+    switch (effect->kind) {
+    case PERSIST_GROUP: world_read_group(seen, effect); break;
+    case PERSIST_INIT:
+    case PERSIST_RUN: seen->ms = effect->ms; break;
+    case PERSIST_END: world_read_end(seen, effect); break;
+    case PERSIST_FAILURES: world_read_failures(seen, effect); break;
+    case PERSIST_LEASE: world_read_lease(seen, effect); break;
+    case PERSIST_ENGINE: world_read_row(seen, effect); break;
+    case PERSIST_EARLY_CANCEL: world_read_early_cancel(seen, effect); break;
+    default:
+        if (effect->kind > PERSIST_EPOCH)
+            world_read_sent(seen, effect);
+    }
 }
 
 #endif

@@ -243,8 +243,8 @@ static inline void persist_lease(struct ledger_rows *rows, const struct effect *
 static inline void persist_early_cancel(struct ledger_rows *rows, const struct effect *effect)
 {
     size_t at = 0;
-    while (at < rows->early_cancel_count && !(slice_is(effect->job, rows->early_cancels[at].name) &&
-                                      slice_is(effect->client, rows->early_cancels[at].owner)))
+    while (at < rows->early_cancel_count && !(slice_is(effect->early_cancel.name, rows->early_cancels[at].name) &&
+                                      slice_is(effect->early_cancel.owner, rows->early_cancels[at].owner)))
         at++;
     if (!effect->present) {
         must(at < rows->early_cancel_count);
@@ -253,9 +253,9 @@ static inline void persist_early_cancel(struct ledger_rows *rows, const struct e
     }
     must(at < EARLY_CANCELS_MAX);
     rows->early_cancel_count += at == rows->early_cancel_count;
-    put_text(rows->early_cancels[at].name, sizeof(rows->early_cancels[at].name), effect->job);
-    put_text(rows->early_cancels[at].owner, sizeof(rows->early_cancels[at].owner), effect->client);
-    rows->early_cancels[at].wall_ms = effect->end.clock_ms;
+    put_text(rows->early_cancels[at].name, sizeof(rows->early_cancels[at].name), effect->early_cancel.name);
+    put_text(rows->early_cancels[at].owner, sizeof(rows->early_cancels[at].owner), effect->early_cancel.owner);
+    rows->early_cancels[at].wall_ms = effect->early_cancel.clock_ms;
 }
 
 static inline void persist_engine(struct row_engine *row, const struct effect *effect)

@@ -128,8 +128,8 @@ static int step_failures(struct scene *scene)
     return COMMIT(scene, {.kind = PERSIST_FAILURES, .failures = {.job = S("run:a/2"), .infras = 1,
                                                                .history = S("it failed")}},
                   {.kind = PERSIST_LEASE, .lease = {.job = S("run:a/2"), .token = 9, .worker = S("r1"), .key = S("k")}},
-                  {.kind = PERSIST_EARLY_CANCEL, .job = S("never"), .client = S("ann"), .present = true,
-                   .end.clock_ms = 7});
+                  {.kind = PERSIST_EARLY_CANCEL, .present = true,
+                   .early_cancel = {.name = S("never"), .owner = S("ann"), .clock_ms = 7}});
 }
 
 static int step_end(struct scene *scene)

@@ -222,8 +222,8 @@ static void of_a_run_that_is_to_be_done_again_nothing_is_left(void **state)
 
 static struct effect early_cancel(const char *name, const char *owner, uint64_t wall_ms, bool present)
 {
-    return (struct effect){.kind = PERSIST_EARLY_CANCEL, .job = S(name), .client = S(owner),
-                           .present = present, .end.clock_ms = wall_ms};
+    return (struct effect){.kind = PERSIST_EARLY_CANCEL, .present = present,
+                           .early_cancel = {.name = S(name), .owner = S(owner), .clock_ms = wall_ms}};
 }
 
 static void early_cancels_come_back_until_they_are_dropped_or_old(void **state)
