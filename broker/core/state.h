@@ -1,18 +1,14 @@
 /*
  * core/state.h - the state, and what all files of the core use of it: names, finds, times. No decision.
  *
- * Calls go down, from the first of these to the last; no file calls one above it, and of two in the same line neither
- * the other, unless docs/design.md's picture says so (tests/system/test_circles.py holds it to that):
+ * Calls go down and never up: docs/design.md has the picture, tests/system/test_circles.py the floors of all files.
  *
- *   entries    core.c                    what a message, a due time or the shell calls; which handler a message has
- *   messages   a handler each            clients/ engines/ queue/ workers/
- *   settle     settle.c                  what was noted on engines and images, and what follows from it
- *   dispatch   queue/dispatch.c          who gets what
- *   ends       queue/failures, groups    budgets; rollouts, groups and their ends
- *   places     queue/jobs.c              the places of jobs; engines/engines, images, policies; clients/limits, retention
- *   indices    queue/share.c, engines/breaker.c, workers/free.c, queue/history.c, queue/issued.c
- *   effects    effects.c                 what leaves the core
- *   state      state.c
+ *   core.c       the entries: what the shell calls; which handler a message has; what is due
+ *   handlers     one a message, in clients/, engines/, queue/, workers/ and status/
+ *   settle.c     what was noted on engines and images in a step, and what follows from it
+ *   dispatch.c   who gets what; failures.c, groups.c: budgets and ends; jobs.c: the places of jobs
+ *   effects.c    what leaves the core
+ *   state.c      this
  *
  * Structures are in queue/jobs.h, engines/engines.h, clients/streams.h and workers/workers.h; what all of
  * them hang from, and what only passes through, is here.
