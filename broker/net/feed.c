@@ -273,14 +273,14 @@ static void count_listener(struct feed *feed, const struct core *core, zmq_msg_t
 }
 
 /* A frame is 1 and a topic, or 0 and one; libzmq sends the latter itself when a connection ends. */
-static void take_frame(struct feed *feed, struct core *core, struct crowd *crowd, zmq_msg_t *frame,
+static void take_frame(struct feed *feed, struct core *core, struct conn_limit *conns, zmq_msg_t *frame,
                        int64_t now_ms)
 {
     const uint8_t *bytes = zmq_msg_data(frame);
     size_t len = zmq_msg_size(frame);
     if (len < 1 || bytes[0] > 1) {
         feed->out_of_step = true;
-        crowd_shut_down(crowd, frame, "a subscriber sent what is no subscription");
+        conn_limit_shut_down(conns, frame, "a subscriber sent what is no subscription");
         return;
     }
     struct slice topic = slice_of(bytes + 1, len - 1);
@@ -297,7 +297,7 @@ static void take_frame(struct feed *feed, struct core *core, struct crowd *crowd
         zmq_setsockopt(feed->xpub, ZMQ_UNSUBSCRIBE, topic.data, topic.len);
 }
 
-bool feed_take(struct feed *feed, struct core *core, struct crowd *crowd, int64_t now_ms)
+bool feed_take(struct feed *feed, struct core *core, struct conn_limit *conns, int64_t now_ms)
 {
     zmq_msg_t frame;
     int reads = 0;
@@ -305,8 +305,8 @@ bool feed_take(struct feed *feed, struct core *core, struct crowd *crowd, int64_
         bind_again(feed);
     zmq_msg_init(&frame);
     while (reads < READS_MAX && zmq_msg_recv(&frame, feed->xpub, ZMQ_DONTWAIT) >= 0) {
-        crowd_heard(crowd, &frame);
-        take_frame(feed, core, crowd, &frame, now_ms);
+        conn_limit_heard(conns, &frame);
+        take_frame(feed, core, conns, &frame, now_ms);
         reads++;
     }
     zmq_msg_close(&frame);

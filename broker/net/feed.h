@@ -18,7 +18,7 @@
 #ifndef SLUICE_BROKER_NET_FEED_H
 #define SLUICE_BROKER_NET_FEED_H
 
-#include "broker/net/crowd.h"
+#include "broker/net/conn_limit.h"
 #include "broker/net/gate.h"
 
 enum {
@@ -37,7 +37,7 @@ void feed_destroy(struct feed **feed);
 void *feed_socket(const struct feed *feed);
 
 /* Takes what subscribers asked for; false when there may be more to read. */
-bool feed_take(struct feed *feed, struct core *core, struct crowd *crowd, int64_t now_ms);
+bool feed_take(struct feed *feed, struct core *core, struct conn_limit *conns, int64_t now_ms);
 /* Takes the frame. Subscribers that do not read miss it. Negative errno: nobody got it. */
 int feed_publish(struct feed *feed, struct slice stream, zmq_msg_t *body);
 

@@ -11,7 +11,7 @@
  * Those that the broker makes itself, its lanes, are followed once multipart_follow_own was called, but for what a
  * thread connects to that has called multipart_pass_over: name services have protocols of their own.
  *
- * Under CURVE frames are sealed, and their number is bounded by their bytes (crowd.h).
+ * Under CURVE frames are sealed, and their number is bounded by their bytes (conn_limit.h).
  */
 #ifndef SLUICE_BROKER_NET_MULTIPART_H
 #define SLUICE_BROKER_NET_MULTIPART_H

@@ -1,7 +1,7 @@
 /*
  * zap.h - answers libzmq when it asks who may come in (ZeroMQ Authentication Protocol, RFC 27).
  *
- * A thread of its own, so that a slow disk never keeps somebody at the door. Each CURVE socket has
+ * A thread of its own, so that a slow disk never keeps somebody waiting. Each CURVE socket has
  * a domain, which says which roles it takes:
  *     front  trainers and admins     sink  workers
  *     feed   trainers and admins     lane  workers (it is the broker that connects)

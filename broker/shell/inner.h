@@ -3,7 +3,7 @@
 #define SLUICE_BROKER_SHELL_INNER_H
 
 #include "broker/ledger/backup.h"
-#include "broker/net/crowd.h"
+#include "broker/net/conn_limit.h"
 #include "broker/facts.h"
 #include "broker/net/feed.h"
 #include "broker/net/frame.h"
@@ -44,8 +44,8 @@ struct shell {
     struct ledger *ledger;
     struct core *core;
     struct gate gate;
-    struct crowd *crowd;
-    bool is_drained[CROWD_SOCKETS]; /* nothing was left to read, in this cycle */
+    struct conn_limit *conns;
+    bool is_drained[CONN_LIMIT_SOCKETS]; /* nothing was left to read, in this cycle */
     struct lanes *lanes;
     struct feed *feed;
     void *context, *front, *sink;
@@ -85,7 +85,7 @@ struct shell {
 /* Makes the core, of a new epoch, and tells it what the ledger holds. */
 int shell_restore(struct shell *shell, const struct shell_options *options, struct fail *fail);
 
-/* The sockets' places in the crowd. */
+/* The sockets' places in conn_limit. */
 enum { PLACE_FRONT, PLACE_SINK, PLACE_FEED };
 
 /* ---- shell/sockets.c ------------------------------------------------------------------- */

@@ -274,7 +274,7 @@ static bool read_round(struct shell *shell, struct turns *turns, void *socket, b
         struct waiting *waiting = read_one(socket, is_client);
         if (!waiting)
             return true;
-        crowd_heard(shell->crowd, &waiting->body);
+        conn_limit_heard(shell->conns, &waiting->body);
         struct slice peer = peer_of(shell, &waiting->body);
         int fd = zmq_msg_get(&waiting->body, ZMQ_SRCFD);
         if (!turns_add(turns, peer, fd, &waiting->turn, !is_client && !is_beat(waiting)))

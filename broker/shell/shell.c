@@ -63,8 +63,8 @@ static int open_sockets(struct shell *shell, const struct shell_options *options
     int code = gate_open(&shell->gate, shell->context, options->keys_dir, fail);
     if (code)
         return code;
-    shell->crowd = crowd_create(shell->context, options->connections_max);
-    if (!shell->crowd)
+    shell->conns = conn_limit_create(shell->context, options->connections_max);
+    if (!shell->conns)
         return fail_set(fail, -ENOMEM, "out of memory");
     multipart_follow_own();
     shell->lanes = lanes_create(shell->context, &shell->gate,
@@ -115,7 +115,7 @@ void shell_close(struct shell **closing)
     shell_drop_waiting(shell);
     shell_unbind(shell);
     gate_close(&shell->gate);
-    crowd_destroy(&shell->crowd);
+    conn_limit_destroy(&shell->conns);
     if (shell->context)
         zmq_ctx_term(shell->context);
     core_destroy(&shell->core);
@@ -171,9 +171,9 @@ static bool await(struct shell *shell, bool *ret_backup_ended)
     zmq_pollitem_t items[] = {{shell->front, 0, ZMQ_POLLIN, 0},
                               {shell->sink, 0, ZMQ_POLLIN, 0},
                               {feed_socket(shell->feed), 0, ZMQ_POLLIN, 0},
-                              {crowd_monitor(shell->crowd, PLACE_FRONT), 0, ZMQ_POLLIN, 0},
-                              {crowd_monitor(shell->crowd, PLACE_SINK), 0, ZMQ_POLLIN, 0},
-                              {crowd_monitor(shell->crowd, PLACE_FEED), 0, ZMQ_POLLIN, 0},
+                              {conn_limit_monitor(shell->conns, PLACE_FRONT), 0, ZMQ_POLLIN, 0},
+                              {conn_limit_monitor(shell->conns, PLACE_SINK), 0, ZMQ_POLLIN, 0},
+                              {conn_limit_monitor(shell->conns, PLACE_FEED), 0, ZMQ_POLLIN, 0},
                               {NULL, shell->signal_fd, ZMQ_POLLIN, 0},
                               {NULL, lanes_fd(shell->lanes), ZMQ_POLLIN, 0},
                               {NULL, shell->backup ? backup_fd(shell->backup) : -1, ZMQ_POLLIN, 0}};
@@ -206,8 +206,8 @@ static int cycle(struct shell *shell, struct fail *fail)
     take_broken_lanes(shell, now_ms);
     take_lane_news(shell, now_ms);
     shell_take_in(shell, now_ms, wall_ms);
-    shell->is_drained[PLACE_FEED] = feed_take(shell->feed, shell->core, shell->crowd, now_ms);
-    crowd_take(shell->crowd, shell->is_drained, now_ms);
+    shell->is_drained[PLACE_FEED] = feed_take(shell->feed, shell->core, shell->conns, now_ms);
+    conn_limit_take(shell->conns, shell->is_drained, now_ms);
     shell->due_ms = core_tick(shell->core, now_ms, wall_ms);
     core_dispatch(shell->core, now_ms);
     int code = ledger_standing(shell->ledger, fail); /* a look into it may have failed */

@@ -40,7 +40,7 @@ struct shell_options {
     struct shell_endpoints endpoints;
     struct core_settings settings;
     enum placing placing;
-    size_t connections_max; /* crowd.h */
+    size_t connections_max; /* conn_limit.h */
 };
 
 /* Opens the ledger, restores the core, binds. *ret is the caller's (shell_close). */

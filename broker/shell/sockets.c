@@ -96,7 +96,7 @@ static int bind_one(struct shell *shell, const struct plan *plan, const char *en
         !set_options(socket, plan->options, plan->option_count) ||
         zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &plan->message_max, sizeof(int64_t)) != 0 ||
         gate_arm(&shell->gate, socket, plan->domain) != 0 ||
-        crowd_watch(shell->crowd, socket, plan->message_max, plan->read_mark) < 0)
+        conn_limit_watch(shell->conns, socket, plan->message_max, plan->read_mark) < 0)
         return fail_set(fail, -errno, "cannot make the socket %s: %s", plan->name,
                         zmq_strerror(errno));
     if (zmq_bind(socket, endpoint) != 0)
@@ -159,8 +159,8 @@ static void remove_file(const struct shell *shell, const char *endpoint)
 
 void shell_unbind(struct shell *shell)
 {
-    for (int place = 0; shell->crowd && place < CROWD_SOCKETS; place++)
-        crowd_leave(shell->crowd, place);
+    for (int place = 0; shell->conns && place < CONN_LIMIT_SOCKETS; place++)
+        conn_limit_leave(shell->conns, place);
     if (shell->front)
         zmq_close(shell->front);
     if (shell->sink)

@@ -418,13 +418,13 @@ class Hostile(unittest.TestCase):
                     peer.setblocking(False)
                     peer.connect_ex(("127.0.0.1", place.port))
                     crowd.append(peer)
-            while "crowd.full" not in place.log("broker"):
+            while "conn.full" not in place.log("broker"):
                 self.assertLess(len(crowd), 600)
                 come(25)
-                wait_until(lambda: descriptors() >= len(crowd) or "crowd.full" in place.log("broker"), 10, "accepted")
+                wait_until(lambda: descriptors() >= len(crowd) or "conn.full" in place.log("broker"), 10, "accepted")
             come(1000)
             self.serve(place, alice)
-            wait_until(lambda: descriptors() and "crowd.open-again" in place.log("broker"), 20, "it opens again")
+            wait_until(lambda: descriptors() and "conn.open-again" in place.log("broker"), 20, "it opens again")
             self.assertLess(most, 500)  # 200, what was at the door meanwhile (at most 200), and the broker's own
             self.assertLess(cpu_s(place.broker.pid) - before, 5)
             for peer in crowd:
@@ -441,7 +441,7 @@ class Hostile(unittest.TestCase):
                     peer.close()
                     self.serve(place)
             self.assertLess(memory_mb(place.broker.pid) - before, memory_bound(100, 600, 1000))
-            wait_until(lambda: "crowd.frames" in place.log("broker"), 10, "it is logged")
+            wait_until(lambda: "conn.frames" in place.log("broker"), 10, "it is logged")
 
     def test_empty_frames_without_end_are_cut_off_before_they_cost_memory(self):
         with Place(keys=False) as place:
@@ -455,7 +455,7 @@ class Hostile(unittest.TestCase):
                 peer.close()
                 self.serve(place)
             self.assertLess(memory_mb(place.broker.pid) - before, memory_bound(32, 200, 1000))
-            wait_until(lambda: "crowd.frames" in place.log("broker"), 10, "it is logged")
+            wait_until(lambda: "conn.frames" in place.log("broker"), 10, "it is logged")
 
     def test_commands_that_say_there_is_more_are_cut_off_before_they_cost_memory(self):
         command = bytes([5, 10, 9]) + b"SUBSCRIBE"  # COMMAND and MORE, which no peer has reason to send

@@ -1,5 +1,5 @@
 /*
- * crowd.h - how many may be connected, and how much one may send without ending a message.
+ * conn_limit.h - how many may be connected, and how much one may send without ending a message.
  *
  * libzmq accepts whoever comes until there are no more descriptors, and keeps the frames of a
  * message that does not end. How many they may be is seen to by multipart.h; how many bytes, here, as
@@ -12,40 +12,40 @@
  *   sent more than its socket's mark of such messages.
  * For ipc only the counting holds: who may connect there is a matter of the directory's mode.
  */
-#ifndef SLUICE_BROKER_NET_CROWD_H
-#define SLUICE_BROKER_NET_CROWD_H
+#ifndef SLUICE_BROKER_NET_CONN_LIMIT_H
+#define SLUICE_BROKER_NET_CONN_LIMIT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <zmq.h>
 
-struct crowd;
+struct conn_limit;
 
-enum { CROWD_SOCKETS = 3, CROWD_LOOK_MS = 250 };
+enum { CONN_LIMIT_SOCKETS = 3, CONN_LIMIT_LOOK_MS = 250 };
 
 /* `max` is lowered to what the limit of descriptors leaves room for. NULL when out of memory. */
-struct crowd *crowd_create(void *context, size_t max);
+struct conn_limit *conn_limit_create(void *context, size_t max);
 /* After the sockets are closed. NULL-safe. */
-void crowd_destroy(struct crowd **crowd);
+void conn_limit_destroy(struct conn_limit **conns);
 
 /*
  * Before the socket is bound; message_max: of its messages, in bytes; read_mark: its ZMQ_RCVHWM. Returns its place,
  * or -errno.
  */
-int crowd_watch(struct crowd *crowd, void *socket, int64_t message_max, int read_mark);
+int conn_limit_watch(struct conn_limit *conns, void *socket, int64_t message_max, int read_mark);
 /* Before the socket is closed. */
-void crowd_leave(struct crowd *crowd, int place);
+void conn_limit_leave(struct conn_limit *conns, int place);
 
 /* Readable when somebody came or went. */
-void *crowd_monitor(const struct crowd *crowd, int place);
+void *conn_limit_monitor(const struct conn_limit *conns, int place);
 
 /* A message was read of the connection that this frame came by. */
-void crowd_heard(struct crowd *crowd, zmq_msg_t *frame);
+void conn_limit_heard(struct conn_limit *conns, zmq_msg_t *frame);
 /* Shuts down the connection that this frame came by; `why` is for the log. */
-void crowd_shut_down(struct crowd *crowd, zmq_msg_t *frame, const char *why);
+void conn_limit_shut_down(struct conn_limit *conns, zmq_msg_t *frame, const char *why);
 /* Takes who came and went. `is_drained[place]`: nothing was left to read of that socket. */
-void crowd_take(struct crowd *crowd, const bool is_drained[CROWD_SOCKETS], int64_t now_ms);
+void conn_limit_take(struct conn_limit *conns, const bool is_drained[CONN_LIMIT_SOCKETS], int64_t now_ms);
 
-size_t crowd_count(const struct crowd *crowd);
+size_t conn_limit_count(const struct conn_limit *conns);
 
 #endif
