@@ -30,7 +30,7 @@ struct listeners {
 
 struct feed {
     void *xpub;
-    const struct gate *gate;
+    const struct auth *auth;
     char endpoint[256];
     bool is_bound, out_of_step;
     size_t topics;  /* bytes of topics asked for and not given up */
@@ -42,15 +42,15 @@ struct feed {
     int64_t sweep_ms;
 };
 
-struct feed *feed_create(void *xpub, const char *endpoint, const struct gate *gate)
+struct feed *feed_create(void *xpub, const char *endpoint, const struct auth *auth)
 {
     struct feed *feed = calloc(1, sizeof(*feed));
     if (!feed)
         return NULL;
     feed->xpub = xpub;
-    feed->gate = gate;
+    feed->auth = auth;
     feed->is_bound = true;
-    feed->losses = gate->trust ? trust_losses(gate->trust) : 0;
+    feed->losses = auth->trust ? trust_losses(auth->trust) : 0;
     snprintf(feed->endpoint, sizeof(feed->endpoint), "%s", endpoint);
     return feed;
 }
@@ -208,7 +208,7 @@ static void ban_the_most(struct feed *feed, int64_t now_ms)
     for (size_t i = 0; i < feed->asker_count; i++)
         if (!most || feed->askers[i].bytes > most->bytes)
             most = &feed->askers[i];
-    if (!most || !feed->gate->trust)
+    if (!most || !feed->auth->trust)
         return;
     most->banned_until_ms = now_ms + FEED_BAN_MS;
     log_event(LOG_WARN, "feed.flooded", "name=%s bytes=%zu action=not-heard-for-%d-s", most->name,
@@ -237,7 +237,7 @@ static void take_subscription(struct feed *feed, struct core *core, zmq_msg_t *f
 {
     char name[KEY_NAME_SIZE];
     struct caller caller = {0};
-    if (!gate_find_caller(feed->gate, frame, ZAP_FEED, &caller, name))
+    if (!auth_find_caller(feed->auth, frame, ZAP_FEED, &caller, name))
         return;
     struct asker *asker = find_asker(feed, name, now_ms);
     if (!asker || now_ms < asker->banned_until_ms)
@@ -257,14 +257,14 @@ static bool is_believed(const struct feed *feed, const struct core *core, zmq_ms
     struct caller caller = {0};
     if (!zmq_msg_gets(frame, "User-Id"))
         return true;
-    return gate_find_caller(feed->gate, frame, ZAP_FEED, &caller, name) && core_is_owner(core, &caller, stream);
+    return auth_find_caller(feed->auth, frame, ZAP_FEED, &caller, name) && core_is_owner(core, &caller, stream);
 }
 
 static void count_listener(struct feed *feed, const struct core *core, zmq_msg_t *frame, struct slice topic,
                            bool is_new, int64_t now_ms)
 {
     struct slice stream;
-    if (!feed->gate->trust || !read_topic(topic, &stream))
+    if (!feed->auth->trust || !read_topic(topic, &stream))
         return;
     if (is_new)
         come(feed, stream);
@@ -313,7 +313,7 @@ bool feed_take(struct feed *feed, struct core *core, struct conn_limit *conns, i
     if (reads < READS_MAX)
         feed->out_of_step = false;
     let_go(feed, core, now_ms);
-    uint64_t losses = feed->gate->trust ? trust_losses(feed->gate->trust) : 0;
+    uint64_t losses = feed->auth->trust ? trust_losses(feed->auth->trust) : 0;
     if (losses != feed->losses)
         drop_all(feed, "a key was removed", now_ms);
     feed->losses = losses;

@@ -19,7 +19,7 @@
 #define SLUICE_BROKER_NET_FEED_H
 
 #include "broker/net/conn_limit.h"
-#include "broker/net/gate.h"
+#include "broker/net/auth.h"
 
 enum {
     FEED_TOPICS_MAX = 1 << 20, /* bytes of topics asked for */
@@ -31,7 +31,7 @@ enum {
 struct feed;
 
 /* Takes the XPUB, bound to `endpoint`. NULL when out of memory. */
-struct feed *feed_create(void *xpub, const char *endpoint, const struct gate *gate);
+struct feed *feed_create(void *xpub, const char *endpoint, const struct auth *auth);
 /* Closes the socket. */
 void feed_destroy(struct feed **feed);
 void *feed_socket(const struct feed *feed);

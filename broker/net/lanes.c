@@ -31,7 +31,7 @@ struct lane {
  */
 struct lanes {
     void *context;
-    const struct gate *gate;
+    const struct auth *auth;
     struct lane_rules rules;
     int epoll_fd;
     zhashx_t *all;
@@ -90,13 +90,13 @@ static void name_destroy(void **item)
     *item = NULL;
 }
 
-struct lanes *lanes_create(void *context, const struct gate *gate, struct lane_rules rules)
+struct lanes *lanes_create(void *context, const struct auth *auth, struct lane_rules rules)
 {
     struct lanes *lanes = calloc(1, sizeof(*lanes));
     if (!lanes)
         return NULL;
     lanes->context = context;
-    lanes->gate = gate;
+    lanes->auth = auth;
     lanes->rules = rules;
     lanes->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     lanes->all = zhashx_new();
@@ -209,7 +209,7 @@ static int lane_connect(struct lanes *lanes, struct lane *lane, int64_t now_ms)
         return -errno;
     int code = set_options(lane->push, lane->messages_max);
     if (code == 0)
-        code = gate_arm(lanes->gate, lane->push, ZAP_LANE);
+        code = auth_arm(lanes->auth, lane->push, ZAP_LANE);
     if (code == 0)
         code = watch(lanes, lane);
     if (code == 0 && zmq_setsockopt(lane->push, ZMQ_IPV6, &is_v6, sizeof(is_v6)) != 0)

@@ -18,15 +18,15 @@
 
 #include <zmq.h>
 
-#include "broker/net/gate.h"
+#include "broker/net/auth.h"
 #include "broker/net/lane_address.h"
 
 struct lanes;
 
 enum { LANES_MAX = 8192, LANE_PATIENCE_MS = 10000, LANE_NAME_SIZE = 129, LANE_NEWS_SIZE = 512 };
 
-/* `context`, a ZeroMQ context, and `gate` outlive it, as what `rules` borrows does. NULL with errno. */
-struct lanes *lanes_create(void *context, const struct gate *gate, struct lane_rules rules);
+/* `context`, a ZeroMQ context, and `auth` outlive it, as what `rules` borrows does. NULL with errno. */
+struct lanes *lanes_create(void *context, const struct auth *auth, struct lane_rules rules);
 void lanes_destroy(struct lanes **lanes);
 
 /* Readable (for poll) when lanes_take_broken may have news. */

@@ -43,7 +43,7 @@ struct complaint {
 struct shell {
     struct ledger *ledger;
     struct core *core;
-    struct gate gate;
+    struct auth auth;
     struct conn_limit *conns;
     bool is_drained[CONN_LIMIT_SOCKETS]; /* nothing was left to read, in this cycle */
     struct lanes *lanes;

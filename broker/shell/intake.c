@@ -183,7 +183,7 @@ static bool find_caller(const struct shell *shell, struct letter *letter, bool i
 {
     ret->route = frame_peek(&letter->from);
     ret->peer = slice_from_str(zmq_msg_gets(&letter->body, "Peer-Address"));
-    if (gate_find_caller(&shell->gate, &letter->body, is_client ? ZAP_FRONT : ZAP_SINK, ret,
+    if (auth_find_caller(&shell->auth, &letter->body, is_client ? ZAP_FRONT : ZAP_SINK, ret,
                          letter->name))
         return true;
     return refuse(no, REFUSAL_NOT_ALLOWED, "", "this key is no longer known to the broker as a %s's",
@@ -237,7 +237,7 @@ static bool handle_letter(struct shell *shell, struct letter *letter, bool alone
 /* Who is one to us, whatever connections it has: a key; without keys an address, and on ipc a process. */
 static struct slice peer_of(const struct shell *shell, zmq_msg_t *body)
 {
-    const char *name = zmq_msg_gets(body, shell->gate.trust ? "User-Id" : "Peer-Address");
+    const char *name = zmq_msg_gets(body, shell->auth.trust ? "User-Id" : "Peer-Address");
     return slice_from_str(name ? name : "");
 }
 

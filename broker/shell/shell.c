@@ -60,14 +60,14 @@ static int open_sockets(struct shell *shell, const struct shell_options *options
     if (!shell->context)
         return fail_set(fail, -errno, "cannot start ZeroMQ: %s", zmq_strerror(errno));
     raise_limits(shell->context);
-    int code = gate_open(&shell->gate, shell->context, options->keys_dir, fail);
+    int code = auth_open(&shell->auth, shell->context, options->keys_dir, fail);
     if (code)
         return code;
     shell->conns = conn_limit_create(shell->context, options->connections_max);
     if (!shell->conns)
         return fail_set(fail, -ENOMEM, "out of memory");
     multipart_follow_own();
-    shell->lanes = lanes_create(shell->context, &shell->gate,
+    shell->lanes = lanes_create(shell->context, &shell->auth,
                                 (struct lane_rules){options->lanes, options->ipc_dir});
     if (!shell->lanes)
         return fail_set(fail, -errno, "cannot watch lanes: %s", strerror(errno));
@@ -114,7 +114,7 @@ void shell_close(struct shell **closing)
     lanes_destroy(&shell->lanes);
     shell_drop_waiting(shell);
     shell_unbind(shell);
-    gate_close(&shell->gate);
+    auth_close(&shell->auth);
     conn_limit_destroy(&shell->conns);
     if (shell->context)
         zmq_ctx_term(shell->context);

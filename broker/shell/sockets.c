@@ -95,7 +95,7 @@ static int bind_one(struct shell *shell, const struct plan *plan, const char *en
                                 sizeof(common_options) / sizeof(*common_options)) ||
         !set_options(socket, plan->options, plan->option_count) ||
         zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &plan->message_max, sizeof(int64_t)) != 0 ||
-        gate_arm(&shell->gate, socket, plan->domain) != 0 ||
+        auth_arm(&shell->auth, socket, plan->domain) != 0 ||
         conn_limit_watch(shell->conns, socket, plan->message_max, plan->read_mark) < 0)
         return fail_set(fail, -errno, "cannot make the socket %s: %s", plan->name,
                         zmq_strerror(errno));
@@ -137,7 +137,7 @@ int shell_bind(struct shell *shell, const struct shell_options *options, struct 
                         &shell->sink, fail);
     if (code == 0)
         code = bind_one(shell, &feed_plan, options->endpoints.feed, shell->bound.feed, &feed, fail);
-    if (code == 0 && !(shell->feed = feed_create(feed, shell->bound.feed, &shell->gate)))
+    if (code == 0 && !(shell->feed = feed_create(feed, shell->bound.feed, &shell->auth)))
         code = fail_set(fail, -ENOMEM, "out of memory");
     if (code) {
         if (feed)

@@ -18,7 +18,7 @@ enum { ROOM = 100, WAIT_MS = 20000 };
 struct place {
     void *context, *pull;
     char endpoint[256];
-    struct gate gate;
+    struct auth auth;
     struct lanes *lanes;
 };
 
@@ -29,8 +29,8 @@ static int set_up(void **state)
     int one = 1, none = 0, wait_ms = WAIT_MS;
     struct fail fail;
     place = (struct place){.context = zmq_ctx_new()};
-    assert_int_equal(gate_open(&place.gate, place.context, NULL, &fail), 0);
-    place.lanes = lanes_create(place.context, &place.gate, (struct lane_rules){0});
+    assert_int_equal(auth_open(&place.auth, place.context, NULL, &fail), 0);
+    place.lanes = lanes_create(place.context, &place.auth, (struct lane_rules){0});
     assert_non_null(place.lanes);
     place.pull = zmq_socket(place.context, ZMQ_PULL);
     zmq_setsockopt(place.pull, ZMQ_RCVHWM, &one, sizeof(one));
@@ -47,7 +47,7 @@ static int tear_down(void **state)
     struct place *place = *state;
     lanes_destroy(&place->lanes);
     zmq_close(place->pull);
-    gate_close(&place->gate);
+    auth_close(&place->auth);
     zmq_ctx_term(place->context);
     return 0;
 }

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "broker/net/gate.h"
+#include "broker/net/auth.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 
@@ -13,7 +13,7 @@ struct scene {
     char dir[32];
     struct key_place place;
     void *context;
-    struct gate gate;
+    struct auth auth;
     struct key alice, worker, admin;
 };
 
@@ -30,7 +30,7 @@ static int set_up(void **state)
     scene->worker = key_place_add(&scene->place, ROLE_WORKER, "w1");
     scene->admin = key_place_add(&scene->place, ROLE_ADMIN, "root");
     scene->context = zmq_ctx_new();
-    assert_int_equal(gate_open(&scene->gate, scene->context, keys, &fail), 0);
+    assert_int_equal(auth_open(&scene->auth, scene->context, keys, &fail), 0);
     *state = scene;
     return 0;
 }
@@ -39,7 +39,7 @@ static int tear_down(void **state)
 {
     struct scene *scene = *state;
     char command[64];
-    gate_close(&scene->gate);
+    auth_close(&scene->auth);
     zmq_ctx_term(scene->context);
     snprintf(command, sizeof(command), "rm -rf %s", scene->dir);
     assert_int_equal(system(command), 0);
@@ -148,7 +148,7 @@ static void what_is_no_request_is_answered_400_and_the_next_one_as_ever(void **s
 static bool knows(struct scene *scene, const struct key *key)
 {
     struct trusted who;
-    return trust_find(scene->gate.trust, key->public_text, &who);
+    return trust_find(scene->auth.trust, key->public_text, &who);
 }
 
 #define until(expression)                                                                          \
@@ -164,13 +164,13 @@ static bool knows(struct scene *scene, const struct key *key)
 static void adding_and_removing_a_file_counts_without_a_restart(void **state)
 {
     struct scene *scene = *state;
-    uint64_t losses = trust_losses(scene->gate.trust);
+    uint64_t losses = trust_losses(scene->auth.trust);
     struct key bob = key_place_add(&scene->place, ROLE_TRAINER, "bob");
     until(knows(scene, &bob));
-    assert_int_equal(trust_losses(scene->gate.trust), losses);
+    assert_int_equal(trust_losses(scene->auth.trust), losses);
     key_place_remove(&scene->place, ROLE_TRAINER, "bob");
     until(!knows(scene, &bob));
-    assert_int_equal(trust_losses(scene->gate.trust), losses + 1);
+    assert_int_equal(trust_losses(scene->auth.trust), losses + 1);
     assert_true(knows(scene, &scene->alice));
 }
 

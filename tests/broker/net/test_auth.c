@@ -24,7 +24,7 @@ static int set_up(void **state)
 {
     struct keyed *k = calloc(1, sizeof(*k));
     char keys[80], text[8192];
-    strcpy(k->dir, "/tmp/sluice-gate-XXXXXX");
+    strcpy(k->dir, "/tmp/sluice-auth-XXXXXX");
     assert_non_null(mkdtemp(k->dir));
     snprintf(keys, sizeof(keys), "%s/keys", k->dir);
     snprintf(k->data, sizeof(k->data), "%s/data", k->dir);
