@@ -12,7 +12,7 @@
 #include "common/net/curve.h"
 
 struct auth {
-    struct trust *trust; /* NULL: nobody is asked for a key */
+    struct certs *certs; /* NULL: nobody is asked for a key */
     struct zap *zap;
 };
 

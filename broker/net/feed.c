@@ -34,7 +34,7 @@ struct feed {
     char endpoint[256];
     bool is_bound, out_of_step;
     size_t topics;  /* bytes of topics asked for and not given up */
-    uint64_t losses;
+    uint64_t removed;
     struct asker askers[ASKERS_MAX];
     size_t asker_count;
     struct table listeners; /* by stream */
@@ -50,7 +50,7 @@ struct feed *feed_create(void *xpub, const char *endpoint, const struct auth *au
     feed->xpub = xpub;
     feed->auth = auth;
     feed->is_bound = true;
-    feed->losses = auth->trust ? trust_losses(auth->trust) : 0;
+    feed->removed = auth->certs ? certs_removed(auth->certs) : 0;
     snprintf(feed->endpoint, sizeof(feed->endpoint), "%s", endpoint);
     return feed;
 }
@@ -208,7 +208,7 @@ static void ban_the_most(struct feed *feed, int64_t now_ms)
     for (size_t i = 0; i < feed->asker_count; i++)
         if (!most || feed->askers[i].bytes > most->bytes)
             most = &feed->askers[i];
-    if (!most || !feed->auth->trust)
+    if (!most || !feed->auth->certs)
         return;
     most->banned_until_ms = now_ms + FEED_BAN_MS;
     log_event(LOG_WARN, "feed.flooded", "name=%s bytes=%zu action=not-heard-for-%d-s", most->name,
@@ -264,7 +264,7 @@ static void count_listener(struct feed *feed, const struct core *core, zmq_msg_t
                            bool is_new, int64_t now_ms)
 {
     struct slice stream;
-    if (!feed->auth->trust || !read_topic(topic, &stream))
+    if (!feed->auth->certs || !read_topic(topic, &stream))
         return;
     if (is_new)
         come(feed, stream);
@@ -313,10 +313,10 @@ bool feed_take(struct feed *feed, struct core *core, struct conn_limit *conns, i
     if (reads < READS_MAX)
         feed->out_of_step = false;
     let_go(feed, core, now_ms);
-    uint64_t losses = feed->auth->trust ? trust_losses(feed->auth->trust) : 0;
-    if (losses != feed->losses)
+    uint64_t removed = feed->auth->certs ? certs_removed(feed->auth->certs) : 0;
+    if (removed != feed->removed)
         drop_all(feed, "a key was removed", now_ms);
-    feed->losses = losses;
+    feed->removed = removed;
     if (feed->topics > FEED_TOPICS_MAX || feed->listeners.count > FEED_STREAMS_MAX) {
         ban_the_most(feed, now_ms);
         drop_all(feed, "more topics are asked for than may be", now_ms);

@@ -16,7 +16,7 @@ enum { FRAMES = 7, FRAME_MAX = 256, SAY_MS = 1000 };
 enum { AT_VERSION, AT_ID, AT_DOMAIN, AT_ADDRESS, AT_ROUTE, AT_MECHANISM, AT_KEY };
 
 struct zap {
-    struct trust *trust;
+    struct certs *certs;
     void *socket, *ours, *theirs; /* the handler; a pair that says when to stop */
     pthread_t thread;
     bool has_thread;
@@ -77,7 +77,7 @@ static bool frame_is(const struct request *request, size_t at, const char *text)
 struct verdict {
     const char *code, *words;
     char user[KEY_TEXT_SIZE];
-    struct trusted who;
+    struct cert who;
     bool is_known;
 };
 
@@ -106,7 +106,7 @@ static struct verdict judge(struct zap *zap, const struct request *request)
         return verdict;
     zmq_z85_encode(verdict.user, request->bytes[AT_KEY], 32);
     verdict.words = "unknown key";
-    verdict.is_known = trust_find(zap->trust, verdict.user, &verdict.who);
+    verdict.is_known = certs_find(zap->certs, verdict.user, &verdict.who);
     if (!verdict.is_known)
         return verdict;
     verdict.words = "not for this role";
@@ -201,12 +201,12 @@ static int begin(struct zap *zap, void *context)
     return -code;
 }
 
-int zap_start(struct zap **ret, void *context, struct trust *trust, struct fail *fail)
+int zap_start(struct zap **ret, void *context, struct certs *certs, struct fail *fail)
 {
     struct zap *zap = calloc(1, sizeof(*zap));
     if (!zap)
         return fail_set(fail, -ENOMEM, "out of memory");
-    zap->trust = trust;
+    zap->certs = certs;
     int code = begin(zap, context);
     if (code) {
         zap_stop(&zap);

@@ -11,7 +11,7 @@
 #ifndef SLUICE_BROKER_NET_ZAP_H
 #define SLUICE_BROKER_NET_ZAP_H
 
-#include "broker/net/trust.h"
+#include "broker/net/certs.h"
 
 enum zap_domain { ZAP_FRONT, ZAP_SINK, ZAP_FEED, ZAP_LANE, ZAP_DOMAIN_COUNT };
 
@@ -20,8 +20,8 @@ bool zap_takes(enum zap_domain domain, enum key_role role);
 
 struct zap;
 
-/* Binds the handler of this context; `trust` must outlive it. Do this before any other bind. */
-int zap_start(struct zap **ret, void *context, struct trust *trust, struct fail *fail);
+/* Binds the handler of this context; `certs` must outlive it. Do this before any other bind. */
+int zap_start(struct zap **ret, void *context, struct certs *certs, struct fail *fail);
 /* Ends the thread; the context still stands. NULL-safe. */
 void zap_stop(struct zap **zap);
 

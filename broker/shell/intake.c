@@ -237,7 +237,7 @@ static bool handle_letter(struct shell *shell, struct letter *letter, bool alone
 /* Who is one to us, whatever connections it has: a key; without keys an address, and on ipc a process. */
 static struct slice peer_of(const struct shell *shell, zmq_msg_t *body)
 {
-    const char *name = zmq_msg_gets(body, shell->auth.trust ? "User-Id" : "Peer-Address");
+    const char *name = zmq_msg_gets(body, shell->auth.certs ? "User-Id" : "Peer-Address");
     return slice_from_str(name ? name : "");
 }
 

@@ -36,7 +36,7 @@ struct shell_options {
     int64_t store_grace_ms; /* store.h */
     const char *ipc_dir; /* NULL, or the directory of ipc:// endpoints, which it keeps for itself */
     const char *lanes; /* beside the workers' own addresses, where lanes may lead (lane_address.h) */
-    const char *keys_dir; /* NULL: nobody is asked for a key (trust.h) */
+    const char *keys_dir; /* NULL: nobody is asked for a key (certs.h) */
     struct shell_endpoints endpoints;
     struct core_settings settings;
     enum placing placing;

@@ -2,7 +2,7 @@
 #include "tests/broker/shell/shell_world.h"
 
 #include "broker/net/feed.h"
-#include "broker/net/trust.h"
+#include "broker/net/certs.h"
 #include "common/net/curve.h"
 #include "tests/broker/net/key_place.h"
 
@@ -441,7 +441,7 @@ static void age_folders(struct keyed *k, void *front)
         snprintf(path, sizeof(path), "%s/trusted/%s", k->place.dir, key_role_name(role));
         assert_int_equal(utimensat(AT_FDCWD, path, long_ago, 0), 0);
     }
-    for (int64_t end_ms = clock_ms() + 4 * TRUST_LOOK_MS; clock_ms() < end_ms;) {
+    for (int64_t end_ms = clock_ms() + 4 * CERTS_LOOK_MS; clock_ms() < end_ms;) {
         say(k, front, MSG_status_get, &get); /* each of these may make it look */
         expect(front, "status", "");
     }

@@ -147,8 +147,8 @@ static void what_is_no_request_is_answered_400_and_the_next_one_as_ever(void **s
 
 static bool knows(struct scene *scene, const struct key *key)
 {
-    struct trusted who;
-    return trust_find(scene->auth.trust, key->public_text, &who);
+    struct cert who;
+    return certs_find(scene->auth.certs, key->public_text, &who);
 }
 
 #define until(expression)                                                                          \
@@ -164,13 +164,13 @@ static bool knows(struct scene *scene, const struct key *key)
 static void adding_and_removing_a_file_counts_without_a_restart(void **state)
 {
     struct scene *scene = *state;
-    uint64_t losses = trust_losses(scene->auth.trust);
+    uint64_t removed = certs_removed(scene->auth.certs);
     struct key bob = key_place_add(&scene->place, ROLE_TRAINER, "bob");
     until(knows(scene, &bob));
-    assert_int_equal(trust_losses(scene->auth.trust), losses);
+    assert_int_equal(certs_removed(scene->auth.certs), removed);
     key_place_remove(&scene->place, ROLE_TRAINER, "bob");
     until(!knows(scene, &bob));
-    assert_int_equal(trust_losses(scene->auth.trust), losses + 1);
+    assert_int_equal(certs_removed(scene->auth.certs), removed + 1);
     assert_true(knows(scene, &scene->alice));
 }
 
@@ -221,11 +221,11 @@ static void a_key_in_two_roles_is_nobodys(void **state)
 static void without_a_broker_key_it_does_not_start_and_says_how_to_make_one(void **state)
 {
     struct scene *scene = *state;
-    struct trust *trust = NULL;
+    struct certs *certs = NULL;
     struct fail fail;
-    assert_int_equal(trust_open(&trust, scene->dir, &fail), -ENOENT);
+    assert_int_equal(certs_open(&certs, scene->dir, &fail), -ENOENT);
     assert_non_null(strstr(fail.text, "sluice keys init"));
-    assert_null(trust);
+    assert_null(certs);
 }
 
 int main(void)

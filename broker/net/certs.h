@@ -1,5 +1,5 @@
 /*
- * trust.h - the certificate directory: which public key is whose, and in which role.
+ * certs.h - the certificate directory: which public key is whose, and in which role.
  *
  *     DIR/broker.key              the broker's own, with its secret
  *     DIR/trusted/trainer/NAME.pub
@@ -14,32 +14,32 @@
  *
  * All calls may be made from any thread.
  */
-#ifndef SLUICE_BROKER_NET_TRUST_H
-#define SLUICE_BROKER_NET_TRUST_H
+#ifndef SLUICE_BROKER_NET_CERTS_H
+#define SLUICE_BROKER_NET_CERTS_H
 
 #include <stdint.h>
 
 #include "common/net/keys.h"
 
-struct trust;
+struct certs;
 
-enum { TRUST_LOOK_MS = 200, TRUSTED_MAX = 65536 };
+enum { CERTS_LOOK_MS = 200, CERTS_MAX = 65536 };
 
-struct trusted {
+struct cert {
     enum key_role role;
     char name[KEY_NAME_SIZE];
 };
 
 /* Reads DIR/broker.key, whose role must be broker, and the directories. */
-int trust_open(struct trust **ret, const char *dir, struct fail *fail);
-void trust_close(struct trust **trust);
+int certs_open(struct certs **ret, const char *dir, struct fail *fail);
+void certs_close(struct certs **certs);
 
-const struct key *trust_own_key(const struct trust *trust);
+const struct key *certs_own_key(const struct certs *certs);
 
 /* False: nobody knows this key. */
-bool trust_find(struct trust *trust, const char *public_text, struct trusted *ret);
+bool certs_find(struct certs *certs, const char *public_text, struct cert *ret);
 
 /* Grows whenever somebody who was known is no longer. */
-uint64_t trust_losses(struct trust *trust);
+uint64_t certs_removed(struct certs *certs);
 
 #endif

@@ -1,4 +1,4 @@
-#include "broker/net/trust.h"
+#include "broker/net/certs.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -28,7 +28,7 @@ struct folder {
 
 struct entry {
     char public_text[KEY_TEXT_SIZE];
-    struct trusted who;
+    struct cert who;
 };
 
 /* By public key, for bsearch. */
@@ -37,14 +37,14 @@ struct entries {
     size_t count, capacity;
 };
 
-struct trust {
+struct certs {
     struct key own;
     struct folder folders[ROLES];
     pthread_mutex_t lock;
     struct entries known;
     int64_t look_ms; /* when to look at the folders next ... */
     int64_t files_look_ms; /* ... and at each of their files */
-    uint64_t losses;
+    uint64_t removed;
 };
 
 /* ---- reading a folder --------------------------------------------------------------------- */
@@ -54,7 +54,7 @@ static int compare(const void *a, const void *b)
     return strcmp(((const struct entry *)a)->public_text, ((const struct entry *)b)->public_text);
 }
 
-static const struct trusted *find(const struct entries *entries, const char *public_text)
+static const struct cert *find(const struct entries *entries, const char *public_text)
 {
     struct entry wanted = {0};
     if (strlen(public_text) >= sizeof(wanted.public_text) || !entries->count)
@@ -66,7 +66,7 @@ static const struct trusted *find(const struct entries *entries, const char *pub
 }
 
 /* In no order until sort_entries. */
-static bool put(struct entries *entries, const char *public_text, const struct trusted *who)
+static bool put(struct entries *entries, const char *public_text, const struct cert *who)
 {
     if (entries->count == entries->capacity) {
         size_t capacity = entries->capacity ? entries->capacity * 2 : 64;
@@ -107,11 +107,11 @@ static void take_file(struct entries *entries, const struct folder *folder, enum
         skip(path, fail.text);
         return;
     }
-    struct trusted who = {.role = role};
+    struct cert who = {.role = role};
     memcpy(who.name, key.name, sizeof(who.name));
     if (key.role != role || strcmp(key.name, name) != 0)
         skip(path, "it says another role or name than its place does");
-    else if (entries->count >= TRUSTED_MAX)
+    else if (entries->count >= CERTS_MAX)
         skip(path, "there are as many keys as there may be");
     else if (!put(entries, key.public_text, &who))
         skip(path, "out of memory");
@@ -201,26 +201,26 @@ static bool lost_somebody(const struct entries *before, const struct entries *no
 {
     for (size_t i = 0; i < before->count; i++) {
         const struct entry *entry = &before->items[i];
-        const struct trusted *still = find(now, entry->public_text);
+        const struct cert *still = find(now, entry->public_text);
         if (!still || still->role != entry->who.role || strcmp(still->name, entry->who.name) != 0)
             return true;
     }
     return false;
 }
 
-static void read_all(struct trust *trust)
+static void read_all(struct certs *certs)
 {
     struct entries entries = {0};
     for (int role = 0; role < ROLES; role++)
-        if (!read_folder(&entries, &trust->folders[role], (enum key_role)role))
-            keep_role(&entries, &trust->known, (enum key_role)role);
+        if (!read_folder(&entries, &certs->folders[role], (enum key_role)role))
+            keep_role(&entries, &certs->known, (enum key_role)role);
     sort_entries(&entries);
-    bool is_loss = lost_somebody(&trust->known, &entries);
-    trust->losses += is_loss;
-    if (is_loss || entries.count != trust->known.count)
-        log_event(LOG_INFO, "keys.read", "known=%zu before=%zu", entries.count, trust->known.count);
-    free(trust->known.items);
-    trust->known = entries;
+    bool is_removal = lost_somebody(&certs->known, &entries);
+    certs->removed += is_removal;
+    if (is_removal || entries.count != certs->known.count)
+        log_event(LOG_INFO, "keys.read", "known=%zu before=%zu", entries.count, certs->known.count);
+    free(certs->known.items);
+    certs->known = entries;
 }
 
 /* A folder that changed just before it was read may have changed again within its clock's tick. */
@@ -247,97 +247,97 @@ static bool have_files_changed(const struct folder *folder)
 }
 
 /* Many files take their time: no more than a small share of it goes to looking at them. */
-static bool has_any_file_changed(struct trust *trust, int64_t now_ms)
+static bool has_any_file_changed(struct certs *certs, int64_t now_ms)
 {
     bool changed = false;
-    if (now_ms < trust->files_look_ms)
+    if (now_ms < certs->files_look_ms)
         return false;
     for (int role = 0; role < ROLES; role++)
-        changed |= have_files_changed(&trust->folders[role]);
+        changed |= have_files_changed(&certs->folders[role]);
     int64_t end_ms = clock_ms(), pause_ms = (end_ms - now_ms) * FILES_SHARE;
-    trust->files_look_ms = end_ms + (pause_ms > FILES_LOOK_MS ? pause_ms : FILES_LOOK_MS);
+    certs->files_look_ms = end_ms + (pause_ms > FILES_LOOK_MS ? pause_ms : FILES_LOOK_MS);
     return changed;
 }
 
-static void look(struct trust *trust)
+static void look(struct certs *certs)
 {
     int64_t now_ms = clock_ms();
-    if (now_ms < trust->look_ms)
+    if (now_ms < certs->look_ms)
         return;
-    bool changed = has_any_file_changed(trust, now_ms);
+    bool changed = has_any_file_changed(certs, now_ms);
     for (int role = 0; role < ROLES; role++)
-        changed |= has_changed(&trust->folders[role]);
+        changed |= has_changed(&certs->folders[role]);
     if (changed)
-        read_all(trust);
-    trust->look_ms = now_ms + TRUST_LOOK_MS;
+        read_all(certs);
+    certs->look_ms = now_ms + CERTS_LOOK_MS;
 }
 
 /* ---- life --------------------------------------------------------------------------------- */
 
-static int read_own(struct trust *trust, const char *dir, struct fail *fail)
+static int read_own(struct certs *certs, const char *dir, struct fail *fail)
 {
     char path[PATH_SIZE];
     snprintf(path, sizeof(path), "%s/broker.key", dir);
-    int code = key_read(path, &trust->own, fail);
+    int code = key_read(path, &certs->own, fail);
     if (code == -ENOENT)
         return fail_set(fail, code, "%s is not there: make it with `sluice keys init %s`", path, dir);
-    if (code == 0 && (trust->own.role != ROLE_BROKER || !trust->own.secret_text[0]))
+    if (code == 0 && (certs->own.role != ROLE_BROKER || !certs->own.secret_text[0]))
         return fail_set(fail, -EINVAL, "%s is not a broker's key with its secret", path);
     return code;
 }
 
-int trust_open(struct trust **ret, const char *dir, struct fail *fail)
+int certs_open(struct certs **ret, const char *dir, struct fail *fail)
 {
     if (strlen(dir) > PATH_SIZE - 64)
         return fail_set(fail, -ENAMETOOLONG, "--keys: the path is too long");
-    struct trust *trust = calloc(1, sizeof(*trust));
-    if (!trust)
+    struct certs *certs = calloc(1, sizeof(*certs));
+    if (!certs)
         return fail_set(fail, -ENOMEM, "out of memory");
-    pthread_mutex_init(&trust->lock, NULL);
-    int code = read_own(trust, dir, fail);
+    pthread_mutex_init(&certs->lock, NULL);
+    int code = read_own(certs, dir, fail);
     if (code) {
-        trust_close(&trust);
+        certs_close(&certs);
         return code;
     }
     for (int role = 0; role < ROLES; role++)
-        snprintf(trust->folders[role].path, PATH_SIZE, "%s/trusted/%s", dir,
+        snprintf(certs->folders[role].path, PATH_SIZE, "%s/trusted/%s", dir,
                  key_role_name((enum key_role)role));
-    read_all(trust);
-    *ret = trust;
+    read_all(certs);
+    *ret = certs;
     return 0;
 }
 
-void trust_close(struct trust **closing)
+void certs_close(struct certs **closing)
 {
-    struct trust *trust = take_ptr(closing);
-    if (!trust)
+    struct certs *certs = take_ptr(closing);
+    if (!certs)
         return;
-    key_wipe(&trust->own);
-    free(trust->known.items);
-    pthread_mutex_destroy(&trust->lock);
-    free(trust);
+    key_wipe(&certs->own);
+    free(certs->known.items);
+    pthread_mutex_destroy(&certs->lock);
+    free(certs);
 }
 
-const struct key *trust_own_key(const struct trust *trust) { return &trust->own; }
+const struct key *certs_own_key(const struct certs *certs) { return &certs->own; }
 
 /* ---- asking ------------------------------------------------------------------------------- */
 
-bool trust_find(struct trust *trust, const char *public_text, struct trusted *ret)
+bool certs_find(struct certs *certs, const char *public_text, struct cert *ret)
 {
-    pthread_mutex_lock(&trust->lock);
-    look(trust);
-    const struct trusted *found = find(&trust->known, public_text);
+    pthread_mutex_lock(&certs->lock);
+    look(certs);
+    const struct cert *found = find(&certs->known, public_text);
     if (found)
         *ret = *found;
-    pthread_mutex_unlock(&trust->lock);
+    pthread_mutex_unlock(&certs->lock);
     return found != NULL;
 }
 
-uint64_t trust_losses(struct trust *trust)
+uint64_t certs_removed(struct certs *certs)
 {
-    pthread_mutex_lock(&trust->lock);
-    look(trust);
-    uint64_t losses = trust->losses;
-    pthread_mutex_unlock(&trust->lock);
-    return losses;
+    pthread_mutex_lock(&certs->lock);
+    look(certs);
+    uint64_t removed = certs->removed;
+    pthread_mutex_unlock(&certs->lock);
+    return removed;
 }
