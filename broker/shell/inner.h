@@ -16,8 +16,8 @@
 
 enum {
     STALLED_MS = 1000,                 /* so late the broker itself stood still */
-    LETTERS_MAX = 512,              /* messages of one cycle, half of them of each socket ... */
-    LETTERS_BYTES_MAX = 16 << 20,   /* ... and their bytes, beyond the last */
+    INBOUND_MAX = 512,              /* messages of one cycle, half of them of each socket ... */
+    INBOUND_BYTES_MAX = 16 << 20,   /* ... and their bytes, beyond the last */
     EFFECTS_MAX = 1 << 18,          /* ... and what they may cause, beyond the last */
     LOADS_MAX = 16,                 /* ... and trajectories that they ask for, a range counting ... */
     RANGE_LOADS = 8,                /* ... for so many */
@@ -28,7 +28,7 @@ enum {
 };
 
 /* A message, kept until the cycle's effects are done, as they borrow from it. */
-struct letter {
+struct inbound {
     zmq_msg_t from, body; /* `from`: the client's identity; empty for a worker */
     char name[KEY_NAME_SIZE]; /* of its key */
     struct facts facts;   /* of a group.submit */
@@ -57,8 +57,8 @@ struct shell {
     bool stopping;
 
     struct turns *turns[2]; /* of FRONT and SINK, by their places: what was read and waits */
-    struct letter *letters; /* that were handled */
-    size_t letter_count, letter_bytes;
+    struct inbound *inbound; /* that were handled */
+    size_t inbound_count, inbound_bytes;
     bool is_looking_back;    /* a cycle's looks into the ledger have begun */
     struct buffer out;       /* the message being made */
     atomic_size_t front_held; /* bytes of trajectories FRONT has not sent yet */
@@ -99,7 +99,7 @@ void shell_unbind(struct shell *shell);
 void shell_take_in(struct shell *shell, int64_t now_ms, int64_t wall_ms);
 /* Whether something was read that waits for its turn. */
 bool shell_has_waiting(const struct shell *shell);
-void shell_drop_letters(struct shell *shell);
+void shell_drop_inbound(struct shell *shell);
 /* At the end. */
 void shell_drop_waiting(struct shell *shell);
 

@@ -56,17 +56,17 @@ static struct waiting *read_one(void *socket, bool has_sender)
     return waiting;
 }
 
-static void drop_letter(struct letter *letter)
+static void drop_inbound(struct inbound *inbound)
 {
-    zmq_msg_close(&letter->from);
-    zmq_msg_close(&letter->body);
+    zmq_msg_close(&inbound->from);
+    zmq_msg_close(&inbound->body);
 }
 
-void shell_drop_letters(struct shell *shell)
+void shell_drop_inbound(struct shell *shell)
 {
-    for (size_t i = 0; i < shell->letter_count; i++)
-        drop_letter(&shell->letters[i]);
-    shell->letter_count = shell->letter_bytes = 0;
+    for (size_t i = 0; i < shell->inbound_count; i++)
+        drop_inbound(&shell->inbound[i]);
+    shell->inbound_count = shell->inbound_bytes = 0;
 }
 
 void shell_drop_waiting(struct shell *shell)
@@ -142,24 +142,24 @@ void shell_complain(struct complaint *complaint, const char *id, const char *tex
     *complaint = (struct complaint){.said_ms = now_ms};
 }
 
-static void refuse_letter(struct shell *shell, struct letter *letter, const char *request,
+static void refuse_inbound(struct shell *shell, struct inbound *inbound, const char *request,
                           const struct refusal *no, bool is_client)
 {
     if (is_client) {
-        refuse_client(shell, &letter->from, &letter->body, request, no);
+        refuse_client(shell, &inbound->from, &inbound->body, request, no);
         return;
     }
     shell_complain(&shell->bad_worker_message, "broker.bad-worker-message", no->text);
-    core_tell_unread(shell->core, clock_ms(), slice_from_str(letter->name), slice_from_str(no->text));
+    core_tell_unread(shell->core, clock_ms(), slice_from_str(inbound->name), slice_from_str(no->text));
 }
 
 /* ---- handling --------------------------------------------------------------------------------- */
 
-/* Whether the letter is a message that its sender may send; else says why not. */
-static bool read_message(struct letter *letter, bool alone, bool is_client, enum message_id *ret_id,
+/* Whether it is a message that its sender may send; else says why not. */
+static bool read_message(struct inbound *inbound, bool alone, bool is_client, enum message_id *ret_id,
                          union any_message *ret, const char **ret_request, struct refusal *no)
 {
-    struct slice bytes = frame_peek(&letter->body);
+    struct slice bytes = frame_peek(&inbound->body);
     *ret_request = "";
     if (!alone)
         return refuse(no, REFUSAL_MALFORMED, "",
@@ -174,17 +174,17 @@ static bool read_message(struct letter *letter, bool alone, bool is_client, enum
                       message->wire);
     if (!message_decode(*ret_id, bytes, ret, no))
         return false;
-    return *ret_id != MSG_group_submit || facts_read(ret->group_submit.task, &letter->facts, no);
+    return *ret_id != MSG_group_submit || facts_read(ret->group_submit.task, &inbound->facts, no);
 }
 
 /* Who sent it, if that may still come in. */
-static bool find_caller(const struct shell *shell, struct letter *letter, bool is_client,
+static bool find_caller(const struct shell *shell, struct inbound *inbound, bool is_client,
                         struct caller *ret, struct refusal *no)
 {
-    ret->route = frame_peek(&letter->from);
-    ret->peer = slice_from_str(zmq_msg_gets(&letter->body, "Peer-Address"));
-    if (auth_find_caller(&shell->auth, &letter->body, is_client ? ZAP_FRONT : ZAP_SINK, ret,
-                         letter->name))
+    ret->route = frame_peek(&inbound->from);
+    ret->peer = slice_from_str(zmq_msg_gets(&inbound->body, "Peer-Address"));
+    if (auth_find_caller(&shell->auth, &inbound->body, is_client ? ZAP_FRONT : ZAP_SINK, ret,
+                         inbound->name))
         return true;
     return refuse(no, REFUSAL_NOT_ALLOWED, "", "this key is no longer known to the broker as a %s's",
                   is_client ? "trainer's or an admin" : "worker");
@@ -203,8 +203,8 @@ static bool look_back(struct shell *shell, struct slice group, struct core_task 
     return found >= 0;
 }
 
-/* True when the core has handled it, and the letter must be kept. */
-static bool handle_letter(struct shell *shell, struct letter *letter, bool alone, bool is_client,
+/* True when the core has handled it, and its bytes must be kept. */
+static bool handle_inbound(struct shell *shell, struct inbound *inbound, bool alone, bool is_client,
                           int64_t now_ms, int64_t wall_ms)
 {
     enum message_id id;
@@ -212,9 +212,9 @@ static bool handle_letter(struct shell *shell, struct letter *letter, bool alone
     struct refusal no;
     const char *request = "";
     struct caller caller = {0};
-    if (!find_caller(shell, letter, is_client, &caller, &no) ||
-        !read_message(letter, alone, is_client, &id, &message, &request, &no)) {
-        refuse_letter(shell, letter, request, &no, is_client);
+    if (!find_caller(shell, inbound, is_client, &caller, &no) ||
+        !read_message(inbound, alone, is_client, &id, &message, &request, &no)) {
+        refuse_inbound(shell, inbound, request, &no, is_client);
         return false;
     }
     struct fail why;
@@ -225,9 +225,9 @@ static bool handle_letter(struct shell *shell, struct letter *letter, bool alone
         return true;
     }
     const struct msg_group_submit *submit = &message.group_submit;
-    if (!look_back(shell, submit->group, &letter->facts.task))
+    if (!look_back(shell, submit->group, &inbound->facts.task))
         return false; /* the broker ends, and who sent it hears nothing */
-    core_handle(shell->core, now_ms, wall_ms, &caller, id, &message, &letter->facts.task,
+    core_handle(shell->core, now_ms, wall_ms, &caller, id, &message, &inbound->facts.task,
                 facts_hash(submit->stream, submit->samples, submit->task));
     return true;
 }
@@ -309,7 +309,7 @@ static size_t count_loads(const struct shell *shell, struct part *part)
 
 static bool is_over(const struct shell *shell, const struct part *part)
 {
-    return shell->letter_bytes >= part->bytes_end || part->loads >= LOADS_MAX ||
+    return shell->inbound_bytes >= part->bytes_end || part->loads >= LOADS_MAX ||
            part->effects_seen >= EFFECTS_MAX || clock_us() >= part->end_us;
 }
 
@@ -317,23 +317,23 @@ static bool is_over(const struct shell *shell, const struct part *part)
 static int64_t take_one(struct shell *shell, struct waiting *waiting, bool is_client, struct part *part,
                         int64_t now_ms, int64_t wall_ms)
 {
-    struct letter *letter = &shell->letters[shell->letter_count];
+    struct inbound *inbound = &shell->inbound[shell->inbound_count];
     int64_t begun_us = clock_us();
     size_t bytes = waiting->turn.bytes;
-    zmq_msg_init(&letter->from);
-    zmq_msg_init(&letter->body);
-    zmq_msg_move(&letter->from, &waiting->from);
-    zmq_msg_move(&letter->body, &waiting->body);
-    bool is_kept = handle_letter(shell, letter, waiting->alone, is_client, now_ms, wall_ms);
+    zmq_msg_init(&inbound->from);
+    zmq_msg_init(&inbound->body);
+    zmq_msg_move(&inbound->from, &waiting->from);
+    zmq_msg_move(&inbound->body, &waiting->body);
+    bool is_kept = handle_inbound(shell, inbound, waiting->alone, is_client, now_ms, wall_ms);
     drop_waiting(waiting);
     if (is_kept) {
-        shell->letter_count++;
-        shell->letter_bytes += bytes;
+        shell->inbound_count++;
+        shell->inbound_bytes += bytes;
     } else {
-        drop_letter(letter);
+        drop_inbound(inbound);
     }
     size_t loads = count_loads(shell, part);
-    return clock_us() - begun_us + (int64_t)(loads * TURN_US / LOADS_MAX + bytes * TURN_US / LETTERS_BYTES_MAX);
+    return clock_us() - begun_us + (int64_t)(loads * TURN_US / LOADS_MAX + bytes * TURN_US / INBOUND_BYTES_MAX);
 }
 
 /* False when there may be more to read. */
@@ -342,11 +342,11 @@ static bool take_part(struct shell *shell, int place, int64_t now_ms, int64_t wa
     bool is_client = place == PLACE_FRONT;
     void *socket = is_client ? shell->front : shell->sink;
     struct turns *turns = shell->turns[place];
-    struct part part = {.bytes_end = shell->letter_bytes + LETTERS_BYTES_MAX / 2,
+    struct part part = {.bytes_end = shell->inbound_bytes + INBOUND_BYTES_MAX / 2,
                         .effects_seen = core_effects(shell->core).count,
                         .end_us = clock_us() + TURN_US};
     bool is_drained = read_round(shell, turns, socket, is_client);
-    for (size_t taken = 0; !taken || (taken < LETTERS_MAX / 2 && !is_over(shell, &part));) {
+    for (size_t taken = 0; !taken || (taken < INBOUND_MAX / 2 && !is_over(shell, &part));) {
         struct turn_letter *turn = turns_take(turns, taken ? TURN_US : INT64_MAX);
         if (turn) {
             struct waiting *waiting = container_of(turn, struct waiting, turn);

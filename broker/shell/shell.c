@@ -81,10 +81,10 @@ int shell_open(struct shell **ret, const struct shell_options *options, struct f
         return fail_set(fail, -ENOMEM, "out of memory");
     shell->signal_fd = -1;
     shell->ipc_lock = lock_none();
-    shell->letters = calloc(LETTERS_MAX, sizeof(*shell->letters));
+    shell->inbound = calloc(INBOUND_MAX, sizeof(*shell->inbound));
     shell->turns[PLACE_FRONT] = turns_create();
     shell->turns[PLACE_SINK] = turns_create();
-    bool has_memory = shell->letters && shell->turns[PLACE_FRONT] && shell->turns[PLACE_SINK];
+    bool has_memory = shell->inbound && shell->turns[PLACE_FRONT] && shell->turns[PLACE_SINK];
     int code = has_memory ? 0 : fail_set(fail, -ENOMEM, "out of memory");
     if (code == 0)
         code = open_signals(shell, fail);
@@ -125,7 +125,7 @@ void shell_close(struct shell **closing)
     if (shell->signal_fd >= 0)
         close(shell->signal_fd);
     lock_let_go(&shell->ipc_lock);
-    free(shell->letters);
+    free(shell->inbound);
     free(shell);
 }
 
@@ -213,7 +213,7 @@ static int cycle(struct shell *shell, struct fail *fail)
     int code = ledger_standing(shell->ledger, fail); /* a look into it may have failed */
     if (code == 0)
         code = shell_carry_out(shell, fail);
-    shell_drop_letters(shell);
+    shell_drop_inbound(shell);
     shell_watch_store(shell, now_ms);
     return code ? code : shell_watch_disk(shell, now_ms, fail);
 }

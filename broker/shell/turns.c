@@ -8,11 +8,11 @@
 enum { CONNECTIONS_MAX = 65536, NAME_MAX_BYTES = 64 };
 
 struct peer {
-    struct list link, letters; /* by place */
+    struct list link, inbound; /* by place */
     uint64_t number;           /* of no other peer, ever */
-    uint64_t place;            /* of the letter of it that was taken last */
+    uint64_t place;            /* of the inbound of it that was taken last */
     size_t count, bytes;
-    int64_t used_us, last_us;  /* what it cost in all, and what its last letter did */
+    int64_t used_us, last_us;  /* what it cost in all, and what its last inbound did */
     uint64_t round;            /* in which something of it was read last */
     const struct connection *last; /* by which it was */
     bool gave_two;             /* several connections gave something in that round */
@@ -28,8 +28,8 @@ struct connection {
 struct turns {
     struct table by_name;
     struct list peers;
-    struct peer nobody, *taken; /* `nobody`: for whom there was no memory; whose letter was taken last, or NULL */
-    size_t count, bytes, heavy; /* letters; peers of which half as much waits as may */
+    struct peer nobody, *taken; /* `nobody`: for whom there was no memory; whose inbound was taken last, or NULL */
+    size_t count, bytes, heavy; /* inbound; peers of which half as much waits as may */
     uint64_t numbers, round;
     bool round_has_ended;
     int64_t round_us; /* when it began */
@@ -40,7 +40,7 @@ struct turns {
 static void begin_peer(struct turns *turns, struct peer *peer)
 {
     peer->number = ++turns->numbers;
-    list_init(&peer->letters);
+    list_init(&peer->inbound);
     list_push_back(&turns->peers, &peer->link);
 }
 
@@ -118,7 +118,7 @@ static struct peer *find_peer(struct turns *turns, struct slice name)
 }
 
 /*
- * A round ends when a connection comes a second time. Where that is the only one of its peer, it counts as its letter of
+ * A round ends when a connection comes a second time. Where that is the only one of its peer, it counts as its inbound of
  * the next round: it gives one in each.
  */
 static void note_round(struct turns *turns, struct peer *peer, struct connection *connection)
@@ -138,15 +138,15 @@ static bool has_filled(const struct peer *peer, size_t halves)
 }
 
 /* Behind those of the same place: connections that have as much waiting have their turn in the order they came. */
-static void queue_letter(struct peer *peer, struct turn_letter *letter)
+static void queue_letter(struct peer *peer, struct turn_letter *inbound)
 {
-    struct list *at = peer->letters.prev;
-    while (at != &peer->letters && container_of(at, struct turn_letter, link)->place > letter->place)
+    struct list *at = peer->inbound.prev;
+    while (at != &peer->inbound && container_of(at, struct turn_letter, link)->place > inbound->place)
         at = at->prev;
-    list_insert(&letter->link, at, at->next);
+    list_insert(&inbound->link, at, at->next);
 }
 
-bool turns_add(struct turns *turns, struct slice name, int fd, struct turn_letter *letter, bool anyway)
+bool turns_add(struct turns *turns, struct slice name, int fd, struct turn_letter *inbound, bool anyway)
 {
     struct connection *connection = &turns->connections[fd >= 0 && fd < CONNECTIONS_MAX ? fd : 0];
     struct peer *peer = find_peer(turns, name);
@@ -156,13 +156,13 @@ bool turns_add(struct turns *turns, struct slice name, int fd, struct turn_lette
         return false;
     if (connection->peer != peer->number)
         *connection = (struct connection){.peer = peer->number, .round = connection->round};
-    letter->place = connection->next_place > peer->place ? connection->next_place : peer->place;
-    connection->next_place = letter->place + 1;
+    inbound->place = connection->next_place > peer->place ? connection->next_place : peer->place;
+    connection->next_place = inbound->place + 1;
     if (!peer->count && peer->used_us < turns->least_us)
         peer->used_us = turns->least_us;
-    queue_letter(peer, letter);
-    peer->count++, peer->bytes += letter->bytes;
-    turns->count++, turns->bytes += letter->bytes;
+    queue_letter(peer, inbound);
+    peer->count++, peer->bytes += inbound->bytes;
+    turns->count++, turns->bytes += inbound->bytes;
     turns->heavy += !was_heavy && has_filled(peer, 1);
     return true;
 }
@@ -188,16 +188,16 @@ struct turn_letter *turns_take(struct turns *turns, int64_t most_us)
     struct peer *next = find_next(turns);
     if (!next || next->last_us > most_us)
         return NULL;
-    struct turn_letter *letter = container_of(next->letters.next, struct turn_letter, link);
+    struct turn_letter *inbound = container_of(next->inbound.next, struct turn_letter, link);
     bool was_heavy = has_filled(next, 1);
-    list_remove(&letter->link);
+    list_remove(&inbound->link);
     turns->least_us = next->used_us;
-    next->place = letter->place;
-    next->count--, next->bytes -= letter->bytes;
-    turns->count--, turns->bytes -= letter->bytes;
+    next->place = inbound->place;
+    next->count--, next->bytes -= inbound->bytes;
+    turns->count--, turns->bytes -= inbound->bytes;
     turns->heavy -= was_heavy && !has_filled(next, 1);
     turns->taken = next;
-    return letter;
+    return inbound;
 }
 
 void turns_charge(struct turns *turns, int64_t cost_us)
