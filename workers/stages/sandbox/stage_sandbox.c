@@ -7,7 +7,7 @@
 #include "common/base/cleanup.h"
 #include "common/digest/digest.h"
 #include "workers/runtime/fiber.h"
-#include "workers/network/gate.h"
+#include "workers/network/forward.h"
 
 enum { COMMAND_RESERVE_MS = 500 };
 
@@ -93,15 +93,15 @@ static int find_grants(const struct stage_sandbox *stage, const struct job *job,
     return 0;
 }
 
-static int open_gates(struct stage_sandbox *stage, const struct job *job, const struct reach *reach,
+static int open_forwards(struct stage_sandbox *stage, const struct job *job, const struct reach *reach,
                       struct fail *fail)
 {
     for (size_t i = 0; i < reach->count; i++) {
-        struct gate *gate = gate_open(job->context->loop, sandbox_take_listener(stage->sandbox, i),
+        struct forward *forward = forward_open(job->context->loop, sandbox_take_listener(stage->sandbox, i),
                                       reach->grants[i]);
-        if (!gate)
+        if (!forward)
             return fail_set(fail, -ENOMEM, "out of memory");
-        stage->gates[stage->gate_count++] = gate;
+        stage->forwards[stage->forward_count++] = forward;
     }
     return 0;
 }
@@ -150,7 +150,7 @@ int stage_sandbox_open(struct stage_sandbox *stage, const struct job *job, struc
     code = sandbox_open(job->context->spawner, &plan, &stage->sandbox, fail);
     if (code < 0)
         stage->fault = image_fault(code);
-    return code < 0 ? code : open_gates(stage, job, &reach, fail);
+    return code < 0 ? code : open_forwards(stage, job, &reach, fail);
 }
 
 int64_t stage_closing_by(struct stage_sandbox *stage)
@@ -162,8 +162,8 @@ int64_t stage_closing_by(struct stage_sandbox *stage)
 
 void stage_sandbox_close(struct stage_sandbox *stage)
 {
-    while (stage->gate_count > 0)
-        gate_close(&stage->gates[--stage->gate_count]);
+    while (stage->forward_count > 0)
+        forward_close(&stage->forwards[--stage->forward_count]);
     sandbox_close(&stage->sandbox);
     for (size_t i = 0; i < stage->layer_count; i++)
         if (stage->keeps[i])

@@ -19,8 +19,8 @@ struct stage_sandbox {
     size_t layer_count;
     struct image_hold image; /* no path until it was found */
     struct sandbox *sandbox;
-    struct gate *gates[TASK_GRANTS_MAX]; /* closed with the sandbox */
-    size_t gate_count;
+    struct forward *forwards[TASK_GRANTS_MAX]; /* closed with the sandbox */
+    size_t forward_count;
     bool kernels;       /* set before opening: Python kernels will be started in it */
     bool is_evaluators; /* set before opening: eval.network holds, and not network */
     enum fault fault; /* whose fault the last failure of a stage_sandbox_* call was */

@@ -1,4 +1,4 @@
-#include "workers/network/gate.h"
+#include "workers/network/forward.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,12 +16,12 @@ enum { PAUSE_MS = 200 }; /* when there is no descriptor or memory for one more *
 
 struct connection {
     struct connection *next;
-    struct gate *gate;
+    struct forward *forward;
     struct fiber *fiber;
     int inside;
 };
 
-struct gate {
+struct forward {
     struct loop *loop;
     struct grant grant;
     int listener; /* -1 once closed */
@@ -36,23 +36,23 @@ static void on_connection(void *arg, uint32_t events);
 
 static void listen_again(void *arg)
 {
-    struct gate *gate = arg;
-    gate->pause = NULL;
-    gate->watch = loop_watch(gate->loop, gate->listener, EPOLLIN, on_connection, gate);
-    if (!gate->watch)
-        gate->pause = loop_after(gate->loop, PAUSE_MS, listen_again, gate);
+    struct forward *forward = arg;
+    forward->pause = NULL;
+    forward->watch = loop_watch(forward->loop, forward->listener, EPOLLIN, on_connection, forward);
+    if (!forward->watch)
+        forward->pause = loop_after(forward->loop, PAUSE_MS, listen_again, forward);
 }
 
-static void pause_listening(struct gate *gate)
+static void pause_listening(struct forward *forward)
 {
-    loop_unwatch(gate->loop, &gate->watch);
-    gate->pause = loop_after(gate->loop, PAUSE_MS, listen_again, gate);
+    loop_unwatch(forward->loop, &forward->watch);
+    forward->pause = loop_after(forward->loop, PAUSE_MS, listen_again, forward);
 }
 
-static void free_when_unused(struct gate *gate)
+static void free_when_unused(struct forward *forward)
 {
-    if (gate->listener < 0 && gate->count == 0)
-        free(gate);
+    if (forward->listener < 0 && forward->count == 0)
+        free(forward);
 }
 
 /* ---- one connection ------------------------------------------------------------------------ */
@@ -64,21 +64,21 @@ static void refuse_connection(int fd)
 }
 
 /* A sandbox may try as often as it likes. */
-static void tell_once(struct gate *gate, const char *why)
+static void tell_once(struct forward *forward, const char *why)
 {
-    if (!gate->has_told)
+    if (!forward->has_told)
         log_event(LOG_WARN, "grant.unreachable", "grant=%s error=\"%s\" action=refused",
-                  gate->grant.name, why);
-    gate->has_told = true;
+                  forward->grant.name, why);
+    forward->has_told = true;
 }
 
 static void serve(void *arg)
 {
     struct connection *connection = arg;
     struct fail fail = {0};
-    AUTO_CLOSE int outside = dial(&connection->gate->grant, &fail);
+    AUTO_CLOSE int outside = dial(&connection->forward->grant, &fail);
     if (outside < 0 && outside != -ECANCELED)
-        tell_once(connection->gate, fail.text);
+        tell_once(connection->forward, fail.text);
     if (outside < 0)
         refuse_connection(connection->inside);
     else
@@ -88,75 +88,75 @@ static void serve(void *arg)
 static void on_end(void *arg)
 {
     struct connection *connection = arg;
-    struct gate *gate = connection->gate;
-    struct connection **at = &gate->connections;
+    struct forward *forward = connection->forward;
+    struct connection **at = &forward->connections;
     while (*at != connection)
         at = &(*at)->next;
     *at = connection->next;
     close(connection->inside);
     free(connection);
-    bool was_full = gate->count-- == GATE_CONNECTIONS_MAX;
-    if (was_full && gate->listener >= 0 && !gate->watch && !gate->pause)
-        listen_again(gate);
-    free_when_unused(gate);
+    bool was_full = forward->count-- == FORWARD_CONNECTIONS_MAX;
+    if (was_full && forward->listener >= 0 && !forward->watch && !forward->pause)
+        listen_again(forward);
+    free_when_unused(forward);
 }
 
-static bool start_connection(struct gate *gate, int inside)
+static bool start_connection(struct forward *forward, int inside)
 {
     struct connection *connection = calloc(1, sizeof(*connection));
     if (!connection)
         return false;
-    *connection = (struct connection){.next = gate->connections, .gate = gate, .inside = inside};
-    connection->fiber = fiber_start(gate->loop, serve, on_end, connection);
+    *connection = (struct connection){.next = forward->connections, .forward = forward, .inside = inside};
+    connection->fiber = fiber_start(forward->loop, serve, on_end, connection);
     if (!connection->fiber) {
         free(connection);
         return false;
     }
-    gate->connections = connection;
-    gate->count++;
+    forward->connections = connection;
+    forward->count++;
     return true;
 }
 
 static void on_connection(void *arg, uint32_t events)
 {
-    struct gate *gate = arg;
+    struct forward *forward = arg;
     (void)events;
-    while (gate->count < GATE_CONNECTIONS_MAX) {
-        AUTO_CLOSE int inside = accept4(gate->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    while (forward->count < FORWARD_CONNECTIONS_MAX) {
+        AUTO_CLOSE int inside = accept4(forward->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (inside < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED))
             return;
-        if (inside < 0 || !start_connection(gate, inside)) {
-            pause_listening(gate);
+        if (inside < 0 || !start_connection(forward, inside)) {
+            pause_listening(forward);
             return;
         }
         take_fd(&inside);
     }
-    loop_unwatch(gate->loop, &gate->watch); /* until one ends */
+    loop_unwatch(forward->loop, &forward->watch); /* until one ends */
 }
 
-/* ---- the gate ------------------------------------------------------------------------------ */
+/* ---- the forward ------------------------------------------------------------------------------ */
 
-struct gate *gate_open(struct loop *loop, int listener, const struct grant *grant)
+struct forward *forward_open(struct loop *loop, int listener, const struct grant *grant)
 {
-    struct gate *gate = calloc(1, sizeof(*gate));
-    if (!gate) {
+    struct forward *forward = calloc(1, sizeof(*forward));
+    if (!forward) {
         close(listener);
         return NULL;
     }
-    *gate = (struct gate){.loop = loop, .grant = *grant, .listener = listener};
+    *forward = (struct forward){.loop = loop, .grant = *grant, .listener = listener};
     fcntl(listener, F_SETFL, O_NONBLOCK);
-    gate->watch = loop_watch(loop, listener, EPOLLIN, on_connection, gate);
-    if (!gate->watch)
-        gate_close(&gate);
-    return gate;
+    forward->watch = loop_watch(loop, listener, EPOLLIN, on_connection, forward);
+    if (!forward->watch)
+        forward_close(&forward);
+    return forward;
 }
 
-void gate_close(struct gate **gate)
+void forward_close(struct forward **forward)
 {
-    struct gate *it = *gate;
+    struct forward *it = *forward;
     if (!it)
         return;
-    *gate = NULL;
+    *forward = NULL;
     loop_unwatch(it->loop, &it->watch);
     loop_cancel(it->loop, &it->pause);
     close(take_fd(&it->listener));
