@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "broker/net/frame.h"
+#include "broker/net/zmq_frame.h"
 #include "broker/core/table.h"
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
@@ -330,10 +330,10 @@ int feed_publish(struct feed *feed, struct slice stream, zmq_msg_t *body)
 {
     char topic[TOPIC_SIZE];
     int len = snprintf(topic, sizeof(topic), "t/%.*s/", SLICE_ARG(stream));
-    if (!frame_send_copy(feed->xpub, slice_of(topic, (size_t)len), ZMQ_SNDMORE)) {
+    if (!zmq_frame_send_copy(feed->xpub, slice_of(topic, (size_t)len), ZMQ_SNDMORE)) {
         int code = -errno;
         zmq_msg_close(body);
         return code;
     }
-    return frame_send(feed->xpub, body, 0) ? 0 : -errno;
+    return zmq_frame_send(feed->xpub, body, 0) ? 0 : -errno;
 }

@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <sys/epoll.h>
 
-#include "broker/net/frame.h"
+#include "broker/net/zmq_frame.h"
 #include "broker/net/names.h"
 
 enum { PATIENCE_CHECK_MS = 1000 };
@@ -348,7 +348,7 @@ int lanes_send(struct lanes *lanes, struct slice worker, zmq_msg_t *frame, struc
         zmq_msg_close(frame);
         return fail_set(fail, -ENOENT, "there is no lane to worker %s", name);
     }
-    if (frame_send(lane->push, frame, 0))
+    if (zmq_frame_send(lane->push, frame, 0))
         return 0;
     int code = -errno;
     if (code == -EAGAIN) {

@@ -12,20 +12,20 @@
 /* A client that is gone, or does not read, gets nothing: it asks again when it is back. */
 static void send_client(struct shell *shell, struct slice client, zmq_msg_t *body)
 {
-    if (!frame_send_copy(shell->front, client, ZMQ_SNDMORE)) {
+    if (!zmq_frame_send_copy(shell->front, client, ZMQ_SNDMORE)) {
         zmq_msg_close(body);
         if (errno != EHOSTUNREACH)
             shell_complain(&shell->undeliverable, "broker.client-not-reading",
                            "an answer was dropped: its client does not read");
         return;
     }
-    frame_send(shell->front, body, 0);
+    zmq_frame_send(shell->front, body, 0);
 }
 
 static int do_send_client(struct shell *shell, const struct effect *effect, struct fail *fail)
 {
     zmq_msg_t body;
-    if (!frame_init_copy(&body, effect->bytes))
+    if (!zmq_frame_init_copy(&body, effect->bytes))
         return fail_set(fail, -ENOMEM, "out of memory");
     send_client(shell, effect->client, &body);
     return 0;
@@ -56,7 +56,7 @@ static int make_trajectory(struct shell *shell, struct slice stream, uint64_t se
 static int send_made(struct shell *shell, struct slice client, struct fail *fail)
 {
     zmq_msg_t body;
-    if (!frame_init(&body, &shell->out, &shell->front_held))
+    if (!zmq_frame_init(&body, &shell->out, &shell->front_held))
         return fail_set(fail, -ENOMEM, "out of memory");
     send_client(shell, client, &body);
     return 0;
@@ -134,7 +134,7 @@ static int do_publish_trajectory(struct shell *shell, const struct effect *effec
     if (code <= 0)
         return code;
     zmq_msg_t body;
-    if (!frame_init(&body, &shell->out, &shell->feed_held))
+    if (!zmq_frame_init(&body, &shell->out, &shell->feed_held))
         return fail_set(fail, -ENOMEM, "out of memory");
     return publish(shell, effect->stream, &body, fail);
 }
@@ -142,7 +142,7 @@ static int do_publish_trajectory(struct shell *shell, const struct effect *effec
 static int do_publish_head(struct shell *shell, const struct effect *effect, struct fail *fail)
 {
     zmq_msg_t body;
-    if (!frame_init_copy(&body, effect->bytes))
+    if (!zmq_frame_init_copy(&body, effect->bytes))
         return fail_set(fail, -ENOMEM, "out of memory");
     return publish(shell, effect->stream, &body, fail);
 }
@@ -179,7 +179,7 @@ static int send_lane(struct shell *shell, struct slice worker, zmq_msg_t *frame)
 static int do_lane_send(struct shell *shell, const struct effect *effect, struct fail *fail)
 {
     zmq_msg_t frame;
-    if (!frame_init_copy(&frame, effect->bytes))
+    if (!zmq_frame_init_copy(&frame, effect->bytes))
         return fail_set(fail, -ENOMEM, "out of memory");
     return send_lane(shell, effect->worker, &frame);
 }
@@ -194,7 +194,7 @@ static int do_lane_job(struct shell *shell, const struct effect *effect, struct 
     zmq_msg_t frame;
     buffer_clear(&shell->out);
     if (code == 0 && message_encode(MSG_job_start, &message, &shell->out, &no))
-        return frame_init(&frame, &shell->out, NULL)
+        return zmq_frame_init(&frame, &shell->out, NULL)
                    ? send_lane(shell, effect->worker, &frame)
                    : fail_set(fail, -ENOMEM, "out of memory");
     log_event(LOG_ERROR, "broker.job-unsendable", "job=%.*s text=\"%s\" action=handed-out-again",

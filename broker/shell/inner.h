@@ -6,7 +6,7 @@
 #include "broker/net/conn_limit.h"
 #include "broker/facts.h"
 #include "broker/net/feed.h"
-#include "broker/net/frame.h"
+#include "broker/net/zmq_frame.h"
 #include "broker/net/lanes.h"
 #include "broker/ledger/ledger.h"
 #include "broker/ledger/lock.h"

@@ -110,7 +110,7 @@ static uint64_t peek_tag(struct slice bytes)
 static void refuse_client(struct shell *shell, zmq_msg_t *from, zmq_msg_t *body, const char *request,
                           const struct refusal *no)
 {
-    struct msg_refused refused = {.tag = peek_tag(frame_peek(body)),
+    struct msg_refused refused = {.tag = peek_tag(zmq_frame_peek(body)),
                                   .request = slice_from_str(request),
                                   .reason = slice_from_str(refusal_wire(no->reason)),
                                   .field = slice_from_str(no->field),
@@ -125,9 +125,9 @@ static void refuse_client(struct shell *shell, zmq_msg_t *from, zmq_msg_t *body,
         return;
     }
     zmq_msg_t answer;
-    if (frame_send_copy(shell->front, frame_peek(from), ZMQ_SNDMORE) &&
-        frame_init(&answer, &shell->out, NULL))
-        frame_send(shell->front, &answer, 0);
+    if (zmq_frame_send_copy(shell->front, zmq_frame_peek(from), ZMQ_SNDMORE) &&
+        zmq_frame_init(&answer, &shell->out, NULL))
+        zmq_frame_send(shell->front, &answer, 0);
 }
 
 void shell_complain(struct complaint *complaint, const char *id, const char *text)
@@ -159,7 +159,7 @@ static void refuse_inbound(struct shell *shell, struct inbound *inbound, const c
 static bool read_message(struct inbound *inbound, bool alone, bool is_client, enum message_id *ret_id,
                          union any_message *ret, const char **ret_request, struct refusal *no)
 {
-    struct slice bytes = frame_peek(&inbound->body);
+    struct slice bytes = zmq_frame_peek(&inbound->body);
     *ret_request = "";
     if (!alone)
         return refuse(no, REFUSAL_MALFORMED, "",
@@ -181,7 +181,7 @@ static bool read_message(struct inbound *inbound, bool alone, bool is_client, en
 static bool find_caller(const struct shell *shell, struct inbound *inbound, bool is_client,
                         struct caller *ret, struct refusal *no)
 {
-    ret->route = frame_peek(&inbound->from);
+    ret->route = zmq_frame_peek(&inbound->from);
     ret->peer = slice_from_str(zmq_msg_gets(&inbound->body, "Peer-Address"));
     if (auth_find_caller(&shell->auth, &inbound->body, is_client ? ZAP_FRONT : ZAP_SINK, ret,
                          inbound->name))
@@ -245,7 +245,7 @@ static bool is_beat(struct waiting *waiting)
 {
     enum message_id id;
     struct refusal no;
-    return message_peek(frame_peek(&waiting->body), &id, &no) && id == MSG_worker_beat;
+    return message_peek(zmq_frame_peek(&waiting->body), &id, &no) && id == MSG_worker_beat;
 }
 
 /* As much of its peer waits as may. A client is told; a worker's next beat says all that this one does. */
@@ -253,7 +253,7 @@ static void turn_away(struct shell *shell, struct waiting *waiting, bool is_clie
 {
     enum message_id id;
     struct refusal no;
-    bool is_named = message_peek(frame_peek(&waiting->body), &id, &no);
+    bool is_named = message_peek(zmq_frame_peek(&waiting->body), &id, &no);
     refuse(&no, REFUSAL_QUEUE_FULL, "", "%d messages of yours, or %d MiB, wait to be read", PEER_WAITING_MAX,
            PEER_WAITING_BYTES >> 20);
     if (is_client)

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 #include <errno.h>
 
-#include "broker/net/frame.h"
+#include "broker/net/zmq_frame.h"
 #include "broker/net/lanes.h"
 #include "common/base/clock.h"
 

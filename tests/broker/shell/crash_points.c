@@ -56,12 +56,12 @@ static void gate(enum point point)
 int __real_ledger_begin(struct ledger *ledger, struct fail *fail);
 int __real_ledger_apply(struct ledger *ledger, const struct effect *effect, struct fail *fail);
 int __real_ledger_commit(struct ledger *ledger, struct fail *fail);
-bool __real_frame_send(void *socket, zmq_msg_t *frame, int flags);
+bool __real_zmq_frame_send(void *socket, zmq_msg_t *frame, int flags);
 int __real_lanes_send(struct lanes *lanes, struct slice worker, zmq_msg_t *frame, struct fail *fail);
 int __wrap_ledger_begin(struct ledger *ledger, struct fail *fail);
 int __wrap_ledger_apply(struct ledger *ledger, const struct effect *effect, struct fail *fail);
 int __wrap_ledger_commit(struct ledger *ledger, struct fail *fail);
-bool __wrap_frame_send(void *socket, zmq_msg_t *frame, int flags);
+bool __wrap_zmq_frame_send(void *socket, zmq_msg_t *frame, int flags);
 int __wrap_lanes_send(struct lanes *lanes, struct slice worker, zmq_msg_t *frame, struct fail *fail);
 
 int __wrap_ledger_begin(struct ledger *ledger, struct fail *fail)
@@ -85,7 +85,7 @@ int __wrap_ledger_commit(struct ledger *ledger, struct fail *fail)
     return code;
 }
 
-bool __wrap_frame_send(void *socket, zmq_msg_t *frame, int flags)
+bool __wrap_zmq_frame_send(void *socket, zmq_msg_t *frame, int flags)
 {
     int type = 0;
     size_t size = sizeof(type);
@@ -93,7 +93,7 @@ bool __wrap_frame_send(void *socket, zmq_msg_t *frame, int flags)
     gate(POINT_send);
     if (type == ZMQ_XPUB || type == ZMQ_PUB)
         gate(POINT_publish);
-    bool sent = __real_frame_send(socket, frame, flags);
+    bool sent = __real_zmq_frame_send(socket, frame, flags);
     gate(POINT_sent);
     return sent;
 }

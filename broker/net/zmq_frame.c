@@ -1,4 +1,4 @@
-#include "broker/net/frame.h"
+#include "broker/net/zmq_frame.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static void frame_let_go(void *data, void *hint)
     free(data);
 }
 
-bool frame_init_copy(zmq_msg_t *frame, struct slice bytes)
+bool zmq_frame_init_copy(zmq_msg_t *frame, struct slice bytes)
 {
     if (zmq_msg_init_size(frame, bytes.len) != 0)
         return false;
@@ -28,10 +28,10 @@ bool frame_init_copy(zmq_msg_t *frame, struct slice bytes)
     return true;
 }
 
-bool frame_init(zmq_msg_t *frame, struct buffer *bytes, atomic_size_t *held)
+bool zmq_frame_init(zmq_msg_t *frame, struct buffer *bytes, atomic_size_t *held)
 {
     if (bytes->len <= COPIED_MAX)
-        return frame_init_copy(frame, buffer_peek(bytes));
+        return zmq_frame_init_copy(frame, buffer_peek(bytes));
     struct handed *handed = malloc(sizeof(*handed));
     if (!handed)
         return false;
@@ -46,7 +46,7 @@ bool frame_init(zmq_msg_t *frame, struct buffer *bytes, atomic_size_t *held)
     return true;
 }
 
-bool frame_send(void *socket, zmq_msg_t *frame, int flags)
+bool zmq_frame_send(void *socket, zmq_msg_t *frame, int flags)
 {
     int sent = zmq_msg_send(frame, socket, flags | ZMQ_DONTWAIT);
     if (sent < 0 && errno == EAGAIN) { /* libzmq looks at its mailbox when asked for events */
@@ -63,12 +63,12 @@ bool frame_send(void *socket, zmq_msg_t *frame, int flags)
     return false;
 }
 
-bool frame_send_copy(void *socket, struct slice bytes, int flags)
+bool zmq_frame_send_copy(void *socket, struct slice bytes, int flags)
 {
     zmq_msg_t frame;
-    if (!frame_init_copy(&frame, bytes)) {
+    if (!zmq_frame_init_copy(&frame, bytes)) {
         errno = ENOMEM;
         return false;
     }
-    return frame_send(socket, &frame, flags);
+    return zmq_frame_send(socket, &frame, flags);
 }
