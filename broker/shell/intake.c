@@ -26,7 +26,7 @@ static bool drain_rest(void *socket, zmq_msg_t *last)
 
 /* A message that waits for its turn. */
 struct waiting {
-    struct turn_letter turn;
+    struct turn_inbound turn;
     zmq_msg_t from, body;
     bool alone; /* the body is one frame */
 };
@@ -72,7 +72,7 @@ void shell_drop_inbound(struct shell *shell)
 void shell_drop_waiting(struct shell *shell)
 {
     for (int place = 0; place < PLACE_FEED; place++) {
-        struct turn_letter *turn;
+        struct turn_inbound *turn;
         while (shell->turns[place] && (turn = turns_take(shell->turns[place], INT64_MAX)))
             drop_waiting(container_of(turn, struct waiting, turn));
         turns_destroy(&shell->turns[place]);
@@ -347,7 +347,7 @@ static bool take_part(struct shell *shell, int place, int64_t now_ms, int64_t wa
                         .end_us = clock_us() + TURN_US};
     bool is_drained = read_round(shell, turns, socket, is_client);
     for (size_t taken = 0; !taken || (taken < INBOUND_MAX / 2 && !is_over(shell, &part));) {
-        struct turn_letter *turn = turns_take(turns, taken ? TURN_US : INT64_MAX);
+        struct turn_inbound *turn = turns_take(turns, taken ? TURN_US : INT64_MAX);
         if (turn) {
             struct waiting *waiting = container_of(turn, struct waiting, turn);
             turns_charge(turns, take_one(shell, waiting, is_client, &part, now_ms, wall_ms));

@@ -10,9 +10,9 @@ enum { CONNECTIONS_MAX = 65536, NAME_MAX_BYTES = 64 };
 struct peer {
     struct list link, inbound; /* by place */
     uint64_t number;           /* of no other peer, ever */
-    uint64_t place;            /* of the inbound of it that was taken last */
+    uint64_t place;            /* of its message that was taken last */
     size_t count, bytes;
-    int64_t used_us, last_us;  /* what it cost in all, and what its last inbound did */
+    int64_t used_us, last_us;  /* what it cost in all, and what its last message did */
     uint64_t round;            /* in which something of it was read last */
     const struct connection *last; /* by which it was */
     bool gave_two;             /* several connections gave something in that round */
@@ -28,8 +28,8 @@ struct connection {
 struct turns {
     struct table by_name;
     struct list peers;
-    struct peer nobody, *taken; /* `nobody`: for whom there was no memory; whose inbound was taken last, or NULL */
-    size_t count, bytes, heavy; /* inbound; peers of which half as much waits as may */
+    struct peer nobody, *taken; /* `nobody`: for whom there was no memory; whose message was taken last, or NULL */
+    size_t count, bytes, heavy; /* messages; peers of which half as much waits as may */
     uint64_t numbers, round;
     bool round_has_ended;
     int64_t round_us; /* when it began */
@@ -118,7 +118,7 @@ static struct peer *find_peer(struct turns *turns, struct slice name)
 }
 
 /*
- * A round ends when a connection comes a second time. Where that is the only one of its peer, it counts as its inbound of
+ * A round ends when a connection comes a second time. Where that is the only one of its peer, it counts as its message of
  * the next round: it gives one in each.
  */
 static void note_round(struct turns *turns, struct peer *peer, struct connection *connection)
@@ -138,15 +138,15 @@ static bool has_filled(const struct peer *peer, size_t halves)
 }
 
 /* Behind those of the same place: connections that have as much waiting have their turn in the order they came. */
-static void queue_letter(struct peer *peer, struct turn_letter *inbound)
+static void queue_inbound(struct peer *peer, struct turn_inbound *inbound)
 {
     struct list *at = peer->inbound.prev;
-    while (at != &peer->inbound && container_of(at, struct turn_letter, link)->place > inbound->place)
+    while (at != &peer->inbound && container_of(at, struct turn_inbound, link)->place > inbound->place)
         at = at->prev;
     list_insert(&inbound->link, at, at->next);
 }
 
-bool turns_add(struct turns *turns, struct slice name, int fd, struct turn_letter *inbound, bool anyway)
+bool turns_add(struct turns *turns, struct slice name, int fd, struct turn_inbound *inbound, bool anyway)
 {
     struct connection *connection = &turns->connections[fd >= 0 && fd < CONNECTIONS_MAX ? fd : 0];
     struct peer *peer = find_peer(turns, name);
@@ -160,7 +160,7 @@ bool turns_add(struct turns *turns, struct slice name, int fd, struct turn_lette
     connection->next_place = inbound->place + 1;
     if (!peer->count && peer->used_us < turns->least_us)
         peer->used_us = turns->least_us;
-    queue_letter(peer, inbound);
+    queue_inbound(peer, inbound);
     peer->count++, peer->bytes += inbound->bytes;
     turns->count++, turns->bytes += inbound->bytes;
     turns->heavy += !was_heavy && has_filled(peer, 1);
@@ -182,13 +182,13 @@ static struct peer *find_next(struct turns *turns)
     return next;
 }
 
-struct turn_letter *turns_take(struct turns *turns, int64_t most_us)
+struct turn_inbound *turns_take(struct turns *turns, int64_t most_us)
 {
     turns->taken = NULL; /* it may be forgotten */
     struct peer *next = find_next(turns);
     if (!next || next->last_us > most_us)
         return NULL;
-    struct turn_letter *inbound = container_of(next->inbound.next, struct turn_letter, link);
+    struct turn_inbound *inbound = container_of(next->inbound.next, struct turn_inbound, link);
     bool was_heavy = has_filled(next, 1);
     list_remove(&inbound->link);
     turns->least_us = next->used_us;

@@ -8,7 +8,7 @@
  * where the least is: nobody saves up. When nothing waits, all accounts begin anew.
  *
  * What waits has a bound for each peer. Where one has come half as far, rounds are ROUND_US apart: so a peer whose
- * connections' inbound, one of each, are handled within that time, or that has only one connection, is only waited for.
+ * connections' messages, one of each, are handled within that time, or that has only one connection, is only waited for.
  * What comes beyond the bound is for whoever reads to refuse. There is a bound for all of them, beyond which nothing is
  * read. A peer has a name, which who reads chooses; no clock and no socket is known here.
  */
@@ -31,7 +31,7 @@ enum {
 struct turns;
 
 /* Part of what its reader keeps of a message. */
-struct turn_letter {
+struct turn_inbound {
     struct list link;
     uint64_t place; /* in its peer's queue */
     size_t bytes;
@@ -48,16 +48,16 @@ bool turns_begin(struct turns *turns, int64_t now_us);
 bool turns_want(const struct turns *turns);
 
 /*
- * A message was read; `connection` is a descriptor. False, and the inbound stays the caller's, when as much of its
+ * A message was read; `connection` is a descriptor. False, and the message stays the caller's, when as much of its
  * peer waits as may; with `anyway` never.
  */
-bool turns_add(struct turns *turns, struct slice peer, int connection, struct turn_letter *inbound, bool anyway);
+bool turns_add(struct turns *turns, struct slice peer, int connection, struct turn_inbound *inbound, bool anyway);
 
 /*
  * The next one, or NULL when none waits, or when the last one of its peer cost more than `most_us`: who is so slow
  * waits for a cycle's beginning.
  */
-struct turn_letter *turns_take(struct turns *turns, int64_t most_us);
+struct turn_inbound *turns_take(struct turns *turns, int64_t most_us);
 /* What the one cost that was taken last. */
 void turns_charge(struct turns *turns, int64_t cost_us);
 

@@ -12,7 +12,7 @@
 enum { LINES_MAX = 1200, PART_US = 10000, WAIT_US_MAX = 100000, FIRST_FD = 10 };
 
 struct letter {
-    struct turn_letter turn;
+    struct turn_inbound turn;
     size_t line;
     uint64_t number; /* among those of its connection */
 };
@@ -46,7 +46,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct world *world = *state;
-    struct turn_letter *turn;
+    struct turn_inbound *turn;
     while ((turn = turns_take(world->turns, INT64_MAX)))
         free(container_of(turn, struct letter, turn));
     turns_destroy(&world->turns);
@@ -107,7 +107,7 @@ static bool read_round(struct world *world)
     return false;
 }
 
-static void handle(struct world *world, struct turn_letter *turn)
+static void handle(struct world *world, struct turn_inbound *turn)
 {
     struct letter *letter = container_of(turn, struct letter, turn);
     struct line *line = &world->lines[letter->line];
@@ -127,7 +127,7 @@ static void cycle(struct world *world)
     int64_t end_us = world->now_us + PART_US;
     bool is_drained = read_round(world);
     for (size_t taken = 0; !taken || world->now_us < end_us;) {
-        struct turn_letter *turn = turns_take(world->turns, taken ? PART_US : INT64_MAX);
+        struct turn_inbound *turn = turns_take(world->turns, taken ? PART_US : INT64_MAX);
         if (turn) {
             handle(world, turn);
             taken++;
@@ -297,7 +297,7 @@ static void of_a_peer_the_connections_have_their_turns(void **state)
 {
     struct world *world = *state;
     struct line *deep = connect_one(world, "one", 40000, 100, 0);
-    struct turn_letter *turn;
+    struct turn_inbound *turn;
     struct letter *letter;
     for (int i = 0; i < 20; i++) { /* its own letters wait, twenty deep */
         letter = calloc(1, sizeof(*letter));
