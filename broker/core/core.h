@@ -61,7 +61,7 @@ enum placing {
 
 /* ---- what the shell tells the core -------------------------------------------- */
 
-/* Facts of a task that scheduling needs; the shell parses the task (schemas/task/task.h). */
+/* What of a task scheduling needs; the shell parses the task (schemas/task/task.h). */
 struct core_task {
     struct slice id;
     struct slice image;             /* whose faults are counted together */
@@ -284,7 +284,7 @@ int64_t core_clock_ms(const struct core *core);
 
 /*
  * A message of a client (from FRONT) or of a worker (from SINK; caller->route is empty).
- * `in` is the decoded struct. For group.submit `task` holds the parsed facts, and what the
+ * `in` is the decoded struct. For group.submit `task` holds the parsed summary, and what the
  * ledger knows of a group that the core does not remember; otherwise NULL. Never fails: a peer's mistake
  * becomes a `refused` effect, out of memory stops the process's intake (core_failed).
  */

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "broker/facts.h"
+#include "broker/task_summary.h"
 
 static int get_stream(struct ledger *ledger, struct slice name, int64_t *ret, struct fail *fail)
 {
@@ -34,17 +34,17 @@ static int own_stream(struct ledger *ledger, const struct effect *effect, int64_
 static int add_group(struct ledger *ledger, const struct effect *effect, int64_t number,
                      int64_t stream, struct fail *fail)
 {
-    const struct core_task *facts = effect->facts;
-    uint64_t hash = facts_hash(effect->stream, effect->samples, effect->task);
-#define FACT(value) (facts ? NUMBER(value) : NOTHING)
+    const struct core_task *summary = effect->summary;
+    uint64_t hash = task_summary_hash(effect->stream, effect->samples, effect->task);
+#define FACT(value) (summary ? NUMBER(value) : NOTHING)
     return ledger_do(ledger, LEDGER_ADD_GROUP, fail, NUMBER(number), TEXT(effect->group),
                      NUMBER(stream), NUMBER(effect->samples), NUMBER(hash),
                      NUMBER(effect->priority), NUMBER(effect->lease_ms),
-                     NUMBER(effect->accepted_ms), facts ? TEXT(facts->id) : NOTHING,
-                     facts ? MAYBE_TEXT(facts->image) : NOTHING, FACT(facts->needs_engine),
-                     FACT(facts->limit_ms[STAGE_INIT]), FACT(facts->limit_ms[STAGE_RUN]),
-                     FACT(facts->limit_ms[STAGE_EVAL]), FACT(facts->total_ms),
-                     FACT(facts->bytes), TEXT(facts ? facts->policy : slice_of("", 0)),
+                     NUMBER(effect->accepted_ms), summary ? TEXT(summary->id) : NOTHING,
+                     summary ? MAYBE_TEXT(summary->image) : NOTHING, FACT(summary->needs_engine),
+                     FACT(summary->limit_ms[STAGE_INIT]), FACT(summary->limit_ms[STAGE_RUN]),
+                     FACT(summary->limit_ms[STAGE_EVAL]), FACT(summary->total_ms),
+                     FACT(summary->bytes), TEXT(summary ? summary->policy : slice_of("", 0)),
                      TEXT(effect->task));
 #undef FACT
 }

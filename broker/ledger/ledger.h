@@ -87,7 +87,7 @@ int ledger_apply(struct ledger *ledger, const struct effect *effect, struct fail
 int ledger_commit(struct ledger *ledger, struct fail *fail);
 
 /*
- * Was a group of this id ever committed? 1: of the content that *ret_hash says (facts_hash);
+ * Was a group of this id ever committed? 1: of the content that *ret_hash says (task_summary_hash);
  * 0: never. Whatever was forgotten since; cheaper between read_begin and read_end.
  */
 int ledger_find_past(struct ledger *ledger, struct slice id, uint64_t *ret_hash, struct fail *fail);

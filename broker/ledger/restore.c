@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "broker/facts.h"
+#include "broker/task_summary.h"
 
 enum { JOB_NAME_SIZE = 160 };
 
@@ -113,13 +113,13 @@ static int tell_forgotten_groups(struct ledger *ledger, const struct ledger_read
 }
 
 /* What scheduling needs of the task of the group under ALL_GROUPS. */
-static void read_facts(struct ledger *ledger, struct facts *ret)
+static void read_summary(struct ledger *ledger, struct task_summary *ret)
 {
     enum ledger_statement all = LEDGER_ALL_GROUPS;
     struct refusal no;
     if (ledger_is_null(ledger, all, 11)) {
-        if (!facts_read(ledger_slice(ledger, all, 19), ret, &no))
-            facts_default(ret);
+        if (!task_summary_read(ledger_slice(ledger, all, 19), ret, &no))
+            task_summary_default(ret);
         return;
     }
     ret->task = (struct core_task){
@@ -137,13 +137,13 @@ static void read_facts(struct ledger *ledger, struct facts *ret)
 static bool tell_group(struct ledger *ledger, const struct ledger_reader *reader)
 {
     enum ledger_statement all = LEDGER_ALL_GROUPS;
-    struct facts facts;
-    read_facts(ledger, &facts);
+    struct task_summary summary;
+    read_summary(ledger, &summary);
     struct core_group_row row = {.group = ledger_slice(ledger, all, 1),
                                  .stream = ledger_slice(ledger, all, 2),
                                  .samples = (uint64_t)ledger_number(ledger, all, 3),
                                  .task_hash = (uint64_t)ledger_number(ledger, all, 4),
-                                 .task = facts.task,
+                                 .task = summary.task,
                                  .init_done = ledger_number(ledger, all, 5) != 0,
                                  .init_layer = ledger_slice(ledger, all, 6),
                                  .init_ms = (uint64_t)ledger_number(ledger, all, 7),

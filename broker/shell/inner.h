@@ -4,7 +4,7 @@
 
 #include "broker/ledger/backup.h"
 #include "broker/net/conn_limit.h"
-#include "broker/facts.h"
+#include "broker/task_summary.h"
 #include "broker/net/feed.h"
 #include "broker/net/zmq_frame.h"
 #include "broker/net/lanes.h"
@@ -31,7 +31,7 @@ enum {
 struct inbound {
     zmq_msg_t from, body; /* `from`: the client's identity; empty for a worker */
     char name[KEY_NAME_SIZE]; /* of its key */
-    struct facts facts;   /* of a group.submit */
+    struct task_summary summary;   /* of a group.submit */
 };
 
 /* Says something that may happen often no more than once a second. */

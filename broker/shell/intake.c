@@ -174,7 +174,7 @@ static bool read_message(struct inbound *inbound, bool alone, bool is_client, en
                       message->wire);
     if (!message_decode(*ret_id, bytes, ret, no))
         return false;
-    return *ret_id != MSG_group_submit || facts_read(ret->group_submit.task, &inbound->facts, no);
+    return *ret_id != MSG_group_submit || task_summary_read(ret->group_submit.task, &inbound->summary, no);
 }
 
 /* Who sent it, if that may still come in. */
@@ -225,10 +225,10 @@ static bool handle_inbound(struct shell *shell, struct inbound *inbound, bool al
         return true;
     }
     const struct msg_group_submit *submit = &message.group_submit;
-    if (!look_back(shell, submit->group, &inbound->facts.task))
+    if (!look_back(shell, submit->group, &inbound->summary.task))
         return false; /* the broker ends, and who sent it hears nothing */
-    core_handle(shell->core, now_ms, wall_ms, &caller, id, &message, &inbound->facts.task,
-                facts_hash(submit->stream, submit->samples, submit->task));
+    core_handle(shell->core, now_ms, wall_ms, &caller, id, &message, &inbound->summary.task,
+                task_summary_hash(submit->stream, submit->samples, submit->task));
     return true;
 }
 

@@ -93,7 +93,7 @@ struct world {
 
 void world_event(struct world *world, double at_s, enum event event, uint32_t what);
 
-/* ---- the core's side (crew.c) ------------------------------------------------------------ */
+/* ---- the core's side (sim_workers.c) ------------------------------------------------------------ */
 
 bool world_open(struct world *world, const struct fleet *fleet, const struct load *load);
 void world_close(struct world *world);

@@ -135,7 +135,7 @@ void handle_group_submit(struct core *core, const struct call *call)
     persist->owner = client_name(stream->owner);
     persist->priority = group->work->priority;
     persist->task = in->task;
-    persist->facts = call->task;
+    persist->summary = call->task;
     persist->accepted_ms = (uint64_t)core_clock_ms(core);
     persist->lease_ms = group->work->lease_ms;
     job_queue(core, &group->work->init, false);

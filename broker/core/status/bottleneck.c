@@ -26,14 +26,14 @@ static json_t *describe(const char *part, json_t *why)
 /* NULL: the stage is not short. */
 static json_t *shortage_of(const struct core *core, enum stage stage)
 {
-    struct crew crew = crew_of(core, stage);
+    struct stage_workers stage_workers = stage_workers_of(core, stage);
     size_t queued = core->queues[PLACE_QUEUED][stage].count;
     if (stage == STAGE_RUN && engines_are_full(core))
         return describe("engines",
                         json_sprintf("every engine has as many rollouts as it may, and %zu run jobs wait", queued));
-    if (crew.slots && !crew.free && queued >= crew.slots)
+    if (stage_workers.slots && !stage_workers.free && queued >= stage_workers.slots)
         return describe(stage_wire(stage), json_sprintf("all %" PRIu64 " %s slots are taken, and %zu jobs wait",
-                                                        crew.slots, stage_wire(stage), queued));
+                                                        stage_workers.slots, stage_wire(stage), queued));
     return NULL;
 }
 

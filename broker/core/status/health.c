@@ -153,18 +153,18 @@ const char *status_health(const struct core *core, json_t *reasons)
 
 static void advise_stage(const struct core *core, json_t *advice, enum stage stage)
 {
-    struct crew crew = crew_of(core, stage);
+    struct stage_workers stage_workers = stage_workers_of(core, stage);
     size_t queued = status_waiting(core, stage);
     const char *name = stage_wire(stage);
-    if (crew.workers == 0)
+    if (stage_workers.workers == 0)
         say(advice, "no %s worker is connected%s: sluice worker %s --broker URL", name,
             queued ? ", and jobs wait for one" : "", name);
-    else if (crew.slots == 0 && queued)
+    else if (stage_workers.slots == 0 && queued)
         say(advice, "every %s worker is draining, hung or unreached, and %zu jobs wait: "
             "sluice worker %s --broker URL", name, queued, name);
-    if (crew.hung)
+    if (stage_workers.hung)
         say(advice, "%" PRIu64 " %s workers send beats but do not get on; their jobs were given "
-            "to others: look at their logs and restart them", crew.hung, name);
+            "to others: look at their logs and restart them", stage_workers.hung, name);
 }
 
 static void advise_limit(struct view view, json_t *advice, enum limit limit)

@@ -56,12 +56,12 @@ static json_t *stages(struct view view)
 {
     json_t *object = json_object();
     for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++) {
-        struct crew crew = crew_of(view.core, stage);
+        struct stage_workers stage_workers = stage_workers_of(view.core, stage);
         json_t *part = json_object();
         add_jobs(view, part, stage);
-        json_object_set_new(part, "workers", status_number(crew.workers));
-        json_object_set_new(part, "slots", status_number(crew.slots));
-        json_object_set_new(part, "free", status_number(crew.free));
+        json_object_set_new(part, "workers", status_number(stage_workers.workers));
+        json_object_set_new(part, "slots", status_number(stage_workers.slots));
+        json_object_set_new(part, "free", status_number(stage_workers.free));
         json_object_set_new(object, stage_wire(stage), part);
     }
     return object;

@@ -15,9 +15,9 @@
 
 static inline struct sim_worker *find_worker(struct model *model, struct slice id)
 {
-    for (unsigned i = 0; i < CREW_MAX; i++)
-        if (model->crew[i].alive && slice_is(id, model->crew[i].id))
-            return &model->crew[i];
+    for (unsigned i = 0; i < WORKERS_MAX; i++)
+        if (model->workers[i].alive && slice_is(id, model->workers[i].id))
+            return &model->workers[i];
     return NULL;
 }
 

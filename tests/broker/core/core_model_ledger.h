@@ -17,7 +17,7 @@
 #include "broker/core/core.h"
 
 enum {
-    GROUPS_MAX = 400, SAMPLES = 4, CREW_MAX = 24, HELD_MAX = 256, WIRE_MAX = 4096, STREAMS = 4,
+    GROUPS_MAX = 400, SAMPLES = 4, WORKERS_MAX = 24, HELD_MAX = 256, WIRE_MAX = 4096, STREAMS = 4,
     ENGINES = 2, IMAGES = 3, EARLY_CANCELS = 2000, POLICIES = 2
 };
 
@@ -112,7 +112,7 @@ struct model {
     char serves[ENGINES];                      /* in earnest: which tokenizer and template */
     char told[ENGINES], policies[POLICIES];    /* as the ledger has it; 0: nothing */
     unsigned policy_of[ENGINES];
-    struct sim_worker crew[CREW_MAX];
+    struct sim_worker workers[WORKERS_MAX];
     struct letter wire[WIRE_MAX];
     size_t wire_count;
     struct row_early_cancel early_cancels[EARLY_CANCELS];
@@ -498,8 +498,8 @@ static inline void start_broker(struct model *model)
         assert_true(core_restore_early_cancel(model->core, name, slice_from_str(owner_of(name)),
                                       model->early_cancels[i].wall_ms));
     }
-    for (unsigned i = 0; i < CREW_MAX; i++)
-        model->crew[i].lane = false;
+    for (unsigned i = 0; i < WORKERS_MAX; i++)
+        model->workers[i].lane = false;
 }
 
 #endif

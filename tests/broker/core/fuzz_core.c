@@ -4,7 +4,7 @@
  * the broker dies before or after its commit and is restored from what was persisted. core_check
  * after each cycle. In the end all is well, and then every accepted rollout must end.
  */
-#include "tests/broker/core/fuzz_crew.h"
+#include "tests/broker/core/fuzz_workers.h"
 
 /* ---- trainers and admins ------------------------------------------------------------------- */
 
@@ -118,7 +118,7 @@ static void administer(struct world *world)
     struct msg_status_get status = {.tag = number(world)};
     struct msg_ledger_backup backup = {.tag = 1, .name = pick_group(world)};
     struct msg_worker_drain drain = {.tag = 1,
-                                     .worker = slice_from_str(world->crew[roll(world, CREW)].id),
+                                     .worker = slice_from_str(world->workers[roll(world, WORKERS_MAX)].id),
                                      .host = slice_from_str(roll(world, 2) ? "h" : "elsewhere"),
                                      .has_worker = roll(world, 2),
                                      .has_host = roll(world, 2),
@@ -236,12 +236,12 @@ static void live_well(struct world *world)
     say(world, &callers[0], MSG_engine_add,
         &(struct msg_engine_add){.url = slice_from_str(engines[0]), .has_runs_max = true});
     say(world, &callers[0], MSG_policy_resume, &(struct msg_policy_resume){.tag = 1});
-    for (unsigned i = 0; i < CREW; i++)
-        hire(world, &world->crew[i], i % STAGE_COUNT, 8);
+    for (unsigned i = 0; i < WORKERS_MAX; i++)
+        hire(world, &world->workers[i], i % STAGE_COUNT, 8);
     unsigned round = 0;
     for (; round < ROUNDS && (has_live(world) || world->unanswered); round++) {
-        for (unsigned i = 0; i < CREW; i++) {
-            struct crew *worker = &world->crew[i];
+        for (unsigned i = 0; i < WORKERS_MAX; i++) {
+            struct fuzz_worker *worker = &world->workers[i];
             honest_beat(world, worker);
             for (size_t k = 0; k < worker->count; k++)
                 answer(world, slice_from_str(worker->id), slice_from_str(worker->held[k].job),

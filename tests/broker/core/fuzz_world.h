@@ -11,14 +11,14 @@
 #include "common/base/cleanup.h"
 #include "tests/broker/ledger/fuzz_ledger.h"
 
-enum { CREW = 6, HELD_MAX = 64, CYCLE_MAX = 64 };
+enum { WORKERS_MAX = 6, HELD_MAX = 64, CYCLE_MAX = 64 };
 
 struct held {
     char job[160];
     uint64_t token;
 };
 
-struct crew {
+struct fuzz_worker {
     char id[16];
     enum stage stage;
     unsigned slots, number;
@@ -36,7 +36,7 @@ struct world {
     int64_t now_ms, latest_ms, wall_ms, due_ms; /* latest_ms: now_ms may be told to go back */
     uint64_t last_token, names;
     int64_t unanswered; /* requests since the core's start */
-    struct crew crew[CREW];
+    struct fuzz_worker workers[WORKERS_MAX];
     struct buffer cycle[CYCLE_MAX]; /* the messages whose effects are not carried out yet */
     size_t cycle_count;
 };
@@ -118,15 +118,15 @@ static inline void to_feed(struct world *world, const struct effect *effect)
     must(head.head <= world->rows.streams[s].head && head.epoch == world->rows.epoch);
 }
 
-static inline struct crew *find_crew(struct world *world, struct slice id)
+static inline struct fuzz_worker *find_worker(struct world *world, struct slice id)
 {
-    for (unsigned i = 0; i < CREW; i++)
-        if (slice_is(id, world->crew[i].id))
-            return &world->crew[i];
+    for (unsigned i = 0; i < WORKERS_MAX; i++)
+        if (slice_is(id, world->workers[i].id))
+            return &world->workers[i];
     return NULL; /* it has died since */
 }
 
-static inline void let_go(struct crew *worker, struct slice job, uint64_t token)
+static inline void let_go(struct fuzz_worker *worker, struct slice job, uint64_t token)
 {
     for (size_t i = 0; i < worker->count;)
         if (slice_is(job, worker->held[i].job) && (!token || token == worker->held[i].token))
@@ -135,7 +135,7 @@ static inline void let_go(struct crew *worker, struct slice job, uint64_t token)
             i++;
 }
 
-static inline void hear(struct crew *worker, const struct effect *effect)
+static inline void hear(struct fuzz_worker *worker, const struct effect *effect)
 {
     union any_message in;
     switch (read_message(effect->bytes, &in, sizeof(in))) {
@@ -166,7 +166,7 @@ static inline void hear(struct crew *worker, const struct effect *effect)
     }
 }
 
-static inline void take_job(struct world *world, struct crew *worker, const struct effect *effect)
+static inline void take_job(struct world *world, struct fuzz_worker *worker, const struct effect *effect)
 {
     struct row_group *group = rows_group(&world->rows, effect->group);
     must(group && effect->stage == worker->stage && effect->token > world->last_token);
@@ -187,7 +187,7 @@ static inline void take_job(struct world *world, struct crew *worker, const stru
 
 static inline void to_worker(struct world *world, const struct effect *effect)
 {
-    struct crew *worker = find_crew(world, effect->worker);
+    struct fuzz_worker *worker = find_worker(world, effect->worker);
     must(effect->worker.len > 0);
     if (!worker)
         return;
@@ -266,8 +266,8 @@ static inline void restart(struct world *world)
     core_destroy(&world->core);
     world->core = rows_restore(&world->rows, &world->settings, world->now_ms, world->wall_ms);
     world->unanswered = 0;
-    for (unsigned i = 0; i < CREW; i++)
-        world->crew[i].lane = false;
+    for (unsigned i = 0; i < WORKERS_MAX; i++)
+        world->workers[i].lane = false;
 }
 
 /* The end of a cycle as the shell does it: dispatch, commit, send. The broker may die in between.

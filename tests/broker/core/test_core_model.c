@@ -87,7 +87,7 @@ static void settle(struct model *model, unsigned seed)
 static void hire(struct model *model)
 {
     static const char *const stages[] = {"init", "run", "eval"};
-    struct sim_worker *worker = &model->crew[roll(model, CREW_MAX)];
+    struct sim_worker *worker = &model->workers[roll(model, WORKERS_MAX)];
     if (worker->alive)
         return;
     uint64_t name = ++model->names;
@@ -98,7 +98,7 @@ static void hire(struct model *model)
 
 static void harm(struct model *model)
 {
-    struct sim_worker *worker = &model->crew[roll(model, CREW_MAX)];
+    struct sim_worker *worker = &model->workers[roll(model, WORKERS_MAX)];
     if (!worker->alive)
         return;
     switch (roll(model, 8)) {
@@ -260,7 +260,7 @@ static void renew(struct model *model)
 
 static void drain(struct model *model)
 {
-    const struct sim_worker *worker = &model->crew[roll(model, CREW_MAX)];
+    const struct sim_worker *worker = &model->workers[roll(model, WORKERS_MAX)];
     struct msg_worker_drain in = {.tag = 7, .worker = slice_from_str(worker->id),
                                   .has_worker = true};
     if (!worker->alive)
@@ -286,7 +286,7 @@ static void spoil(struct model *model)
 /* A key of nobody's jobs says that it has ended one, or holds it, under an id of its own or of another's. */
 static void forge(struct model *model)
 {
-    const struct sim_worker *victim = &model->crew[roll(model, CREW_MAX)];
+    const struct sim_worker *victim = &model->workers[roll(model, WORKERS_MAX)];
     if (!victim->alive || !victim->count)
         return;
     const struct held *held = &victim->held[roll(model, (unsigned)victim->count)];
@@ -313,8 +313,8 @@ static void step(struct model *model, unsigned seed)
     model->now_ms += roll(model, 400);
     if (!model->calm)
         events[roll(model, sizeof(events) / sizeof(*events))](model);
-    for (unsigned i = 0; i < CREW_MAX; i++)
-        work(model, &model->crew[i]);
+    for (unsigned i = 0; i < WORKERS_MAX; i++)
+        work(model, &model->workers[i]);
     deliver_letters(model);
     int64_t due = core_tick(model->core, model->now_ms, wall_of(model));
     assert_true(due >= model->now_ms);
@@ -337,8 +337,8 @@ static void calm_down(struct model *model, unsigned seed)
         model->serves[p] = model->policies[p] ? model->policies[p] : 'a';
     memset(model->bad_engine_ms, 0, sizeof(model->bad_engine_ms));
     memset(model->bad_image_ms, 0, sizeof(model->bad_image_ms));
-    for (unsigned i = 0; i < CREW_MAX; i++) {
-        model->crew[i].alive = false;
+    for (unsigned i = 0; i < WORKERS_MAX; i++) {
+        model->workers[i].alive = false;
         hire(model);
     }
     for (unsigned i = 0; i < 200; i++)

@@ -1,7 +1,7 @@
 /* The ledger: which groups were ever committed, told from their ids alone. */
 #include "tests/broker/ledger/ledger_world.h"
 
-#include "broker/facts.h"
+#include "broker/task_summary.h"
 
 enum { BY_NAME = 3 };
 
@@ -19,7 +19,7 @@ static bool was_there(struct world *world, const char *id)
     uint64_t hash = 0;
     int found = ledger_find_past(world->ledger, S(id), &hash, NULL);
     assert_true(found >= 0);
-    assert_int_equal(hash, found ? facts_hash(S("train"), 1, S(task_json)) : 0);
+    assert_int_equal(hash, found ? task_summary_hash(S("train"), 1, S(task_json)) : 0);
     return found > 0;
 }
 

@@ -1,4 +1,4 @@
-/* The ledger: what a restore tells beyond who is where; failures, early cancels, owners, facts. */
+/* The ledger: what a restore tells beyond who is where; failures, early cancels, owners, summary. */
 #include "tests/broker/ledger/ledger_world.h"
 
 #include "broker/ledger/inner.h"
@@ -59,13 +59,13 @@ static void an_owner_and_what_a_submit_asked_for_come_back(void **state)
     assert_non_null(strstr(restored_in_full(world, 0), "stream train 1..0 of bob\n"));
 }
 
-static void facts_that_were_said_are_told_without_reading_the_task(void **state)
+static void a_summary_that_was_said_is_told_without_reading_the_task(void **state)
 {
     struct world *world = *state;
-    struct core_task facts = {.id = S("other"), .image = S("/img"), .needs_engine = true,
+    struct core_task summary = {.id = S("other"), .image = S("/img"), .needs_engine = true,
                               .limit_ms = {1, 2, 3}, .total_ms = 4, .bytes = 5};
     struct effect said = group("a", "train", 1);
-    said.facts = &facts;
+    said.summary = &summary;
     commit_one(world, said);
     reopen(world);
     assert_string_equal(restored_in_full(world, 0),
@@ -247,7 +247,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(an_owner_and_what_a_submit_asked_for_come_back),
-        TEST(facts_that_were_said_are_told_without_reading_the_task),
+        TEST(a_summary_that_was_said_is_told_without_reading_the_task),
         TEST(a_run_that_waits_for_its_evaluator_is_told_with_its_weight),
         TEST(a_kept_trajectory_is_told_with_its_weight_and_age),
         TEST(failures_are_told_after_what_they_befell),

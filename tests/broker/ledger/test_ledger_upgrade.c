@@ -71,7 +71,7 @@ static void version_1_restores_what_it_held_and_goes_on(void **state)
 
 static bool check_group(void *context, const struct core_group_row *row)
 {
-    if (slice_is(row->group, "e")) { /* its facts were read from the task */
+    if (slice_is(row->group, "e")) { /* its summary were read from the task */
         assert_true(row->task.needs_engine && slice_is(row->task.image, "/img"));
         assert_int_equal(row->task.limit_ms[STAGE_RUN], 77000);
         assert_true(row->task.total_ms > 0 && row->task.bytes > 100);
@@ -215,9 +215,9 @@ static void version_9_knew_the_last_groups_by_name_and_forgot_all_others(void **
 static void version_12_knew_no_policies_and_not_what_engines_serve(void **state)
 {
     struct world *world = *state;
-    struct core_task facts = {.id = S("add"), .needs_engine = true, .policy = S("critic")};
+    struct core_task summary = {.id = S("add"), .needs_engine = true, .policy = S("critic")};
     struct effect critic = group("b", "train", 1);
-    critic.facts = &facts;
+    critic.summary = &summary;
     const struct effect effects[] = {
         {.kind = PERSIST_POLICY, .present = true, .policy = {S("critic"), S("t1"), S("c1")}},
         {.kind = PERSIST_POLICY, .present = true, .policy = {S("gone"), S("t2"), S("c2")}},

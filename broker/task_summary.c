@@ -1,4 +1,4 @@
-#include "broker/facts.h"
+#include "broker/task_summary.h"
 
 #include <stdio.h>
 
@@ -16,7 +16,7 @@ static bool refuse_inside(struct refusal *no)
     return false;
 }
 
-bool facts_read(struct slice json, struct facts *ret, struct refusal *no)
+bool task_summary_read(struct slice json, struct task_summary *ret, struct refusal *no)
 {
     memset(ret, 0, sizeof(*ret));
     struct task *task = task_parse(json, no);
@@ -44,9 +44,9 @@ bool facts_read(struct slice json, struct facts *ret, struct refusal *no)
     return true;
 }
 
-void facts_default(struct facts *ret)
+void task_summary_default(struct task_summary *ret)
 {
-    *ret = (struct facts){.id = "unreadable"};
+    *ret = (struct task_summary){.id = "unreadable"};
     ret->task.id = slice_from_str(ret->id);
     for (int stage = 0; stage < STAGE_COUNT; stage++)
         ret->task.limit_ms[stage] = LIMIT_DEFAULT_MS;
@@ -66,7 +66,7 @@ static uint64_t mix(uint64_t hash, struct slice bytes)
     return hash ^ hash >> 33;
 }
 
-uint64_t facts_hash(struct slice stream, uint64_t samples, struct slice task)
+uint64_t task_summary_hash(struct slice stream, uint64_t samples, struct slice task)
 {
     return mix(mix(mix(0, stream) ^ samples, task), stream);
 }

@@ -1,9 +1,9 @@
 /*
- * fuzz_crew.h - what a fuzzed input says: the names it picks from, numbers small and wide, and
+ * fuzz_workers.h - what a fuzzed input says: the names it picks from, numbers small and wide, and
  * everything that workers do: beat honestly or not, answer what they hold or made up, and die.
  */
-#ifndef SLUICE_TESTS_BROKER_CORE_FUZZ_CREW_H
-#define SLUICE_TESTS_BROKER_CORE_FUZZ_CREW_H
+#ifndef SLUICE_TESTS_BROKER_CORE_FUZZ_WORKERS_H
+#define SLUICE_TESTS_BROKER_CORE_FUZZ_WORKERS_H
 
 #include "tests/broker/core/fuzz_world.h"
 
@@ -77,13 +77,13 @@ static inline struct slice name_rollout(struct world *world, char name[128])
 
 /* ---- workers ------------------------------------------------------------------------------- */
 
-static inline void hire(struct world *world, struct crew *worker, unsigned stage, unsigned slots)
+static inline void hire(struct world *world, struct fuzz_worker *worker, unsigned stage, unsigned slots)
 {
-    *worker = (struct crew){.stage = (enum stage)stage, .slots = slots};
+    *worker = (struct fuzz_worker){.stage = (enum stage)stage, .slots = slots};
     snprintf(worker->id, sizeof(worker->id), "w%llu", (unsigned long long)++world->names);
 }
 
-static inline void beat(struct world *world, struct crew *worker, struct msg_worker_beat *in,
+static inline void beat(struct world *world, struct fuzz_worker *worker, struct msg_worker_beat *in,
                         bool forges)
 {
     AUTO_BUFFER packed = {0};
@@ -108,7 +108,7 @@ static inline void beat(struct world *world, struct crew *worker, struct msg_wor
     say(world, &from_worker, MSG_worker_beat, in);
 }
 
-static inline void honest_beat(struct world *world, struct crew *worker)
+static inline void honest_beat(struct world *world, struct fuzz_worker *worker)
 {
     struct msg_worker_beat in = {.stage = slice_from_str(stages[worker->stage]),
                                  .slots = worker->slots,
@@ -122,7 +122,7 @@ static inline void honest_beat(struct world *world, struct crew *worker)
 
 static inline void odd_beat(struct world *world)
 {
-    struct crew *worker = &PICK(world, world->crew);
+    struct fuzz_worker *worker = &PICK(world, world->workers);
     unsigned how = roll(world, 256);
     if (how & 1) /* another stage would be another worker, to the core and to us */
         worker->slots = 1 + roll(world, 5);
@@ -141,7 +141,7 @@ static inline void odd_beat(struct world *world)
 
 static inline void any_beat(struct world *world)
 {
-    struct crew *worker = &PICK(world, world->crew);
+    struct fuzz_worker *worker = &PICK(world, world->workers);
     if (!worker->id[0])
         hire(world, worker, roll(world, STAGE_COUNT), 1 + roll(world, 4));
     honest_beat(world, worker);
@@ -150,7 +150,7 @@ static inline void any_beat(struct world *world)
 /* That a rollout it has, or none, goes on on some engine, though nobody may have asked. */
 static inline void any_migration(struct world *world)
 {
-    const struct crew *worker = &PICK(world, world->crew);
+    const struct fuzz_worker *worker = &PICK(world, world->workers);
     const struct held *held = worker->count ? &worker->held[roll(world, worker->count)] : NULL;
     struct msg_job_migrated in = {.worker = slice_from_str(worker->id),
                                .job = slice_from_str(held ? held->job : "run:a/0"),
@@ -166,7 +166,7 @@ static inline void any_load(struct world *world)
         any_migration(world);
         return;
     }
-    struct msg_engine_load in = {.worker = slice_from_str(PICK(world, world->crew).id),
+    struct msg_engine_load in = {.worker = slice_from_str(PICK(world, world->workers).id),
                                   .url = slice_from_str(PICK(world, engines)),
                                   .runs = number(world),
                                   .tokens = number(world),
@@ -217,7 +217,7 @@ static inline void answer(struct world *world, struct slice worker, struct slice
 
 static inline void honest_answer(struct world *world)
 {
-    struct crew *worker = &PICK(world, world->crew);
+    struct fuzz_worker *worker = &PICK(world, world->workers);
     if (worker->count == 0)
         return;
     struct held held = worker->held[roll(world, worker->count)];
@@ -234,13 +234,13 @@ static inline void odd_answer(struct world *world)
     snprintf(job, sizeof(job), roll(world, 4) ? "%s:%.*s/%u" : "%s:%.*s", stage, SLICE_ARG(group),
              roll(world, SAMPLES));
     uint64_t token = roll(world, 2) ? number(world) : world->last_token - roll(world, 8);
-    answer(world, slice_from_str(PICK(world, world->crew).id), slice_from_str(job), token,
+    answer(world, slice_from_str(PICK(world, world->workers).id), slice_from_str(job), token,
            PICK(world, outcomes));
 }
 
 static inline void hurt(struct world *world)
 {
-    struct crew *worker = &PICK(world, world->crew);
+    struct fuzz_worker *worker = &PICK(world, world->workers);
     struct slice id = slice_from_str(worker->id);
     if (roll(world, 2))
         core_lane_broke(world->core, world->now_ms, id);
