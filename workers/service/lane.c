@@ -11,7 +11,7 @@
 
 #include "common/base/cleanup.h"
 #include "schemas/messages/message.h"
-#include "workers/service/lane_sweep.h"
+#include "workers/service/stale_sockets.h"
 
 enum {
     FRAME_BYTES = 1024,   /* names and lengths of a message's fields */
@@ -136,7 +136,7 @@ static void set_common(void *socket, bool is_ipv6)
 static int bind_ipc(struct lane *lane, const struct address *broker, const struct lane_plan *plan,
                     struct fail *fail)
 {
-    lane_sweep(broker->directory);
+    stale_sockets_remove(broker->directory);
     snprintf(lane->endpoint, sizeof(lane->endpoint), "ipc://%s/lane-%s", broker->directory,
              plan->worker);
     if (zmq_bind(lane->pull, lane->endpoint) == 0)

@@ -1,4 +1,4 @@
-#include "workers/service/lane_sweep.h"
+#include "workers/service/stale_sockets.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -26,7 +26,7 @@ static bool is_left(const struct sockaddr_un *address)
            errno == ECONNREFUSED;
 }
 
-void lane_sweep(const char *directory)
+void stale_sockets_remove(const char *directory)
 {
     DIR *entries = opendir(directory);
     if (!entries)
