@@ -179,7 +179,7 @@ class Keys(unittest.TestCase):
                 self.assertNotEqual(done.returncode, 0)
                 self.assertIn(words, done.stderr)
                 self.assertLess(time.monotonic() - start, 8)
-                with self.assertRaises(sluice.NotLetIn) as why:
+                with self.assertRaises(sluice.AuthRefused) as why:
                     with sluice.Client(place.url, key=key, timeout=2) as client:
                         client.status()
                 self.assertIn(words, str(why.exception))
@@ -306,7 +306,7 @@ class Plaintext(unittest.TestCase):
                                       check=False)
                 self.assertIn(words, done.stderr)
                 self.assertEqual(done.returncode, status, arguments)
-            with self.assertRaises(sluice.NotLetIn):
+            with self.assertRaises(sluice.AuthRefused):
                 sluice.Client("tcp://192.0.2.1:5750")
             sluice.Client("tcp://192.0.2.1:5750", allow_plaintext=True).close()
         finally:

@@ -33,7 +33,7 @@ static void leave_overdue(void *arg)
 {
     struct worker *worker = arg;
     worker->leave_timer = NULL;
-    log_event(LOG_WARN, "worker.left_behind", "jobs=%zu unacknowledged=%zu action=given-back",
+    log_event(LOG_WARN, "worker.left-behind", "jobs=%zu unacknowledged=%zu action=given-back",
               worker->running.leaving_count, worker->outbox.count);
     loop_stop(worker->context.loop);
 }

@@ -117,7 +117,7 @@ static void beat_due(void *arg)
     say_malformed(worker);
     const char *why = lane_mend(&worker->lane, loop_now_ms());
     if (why)
-        log_event(LOG_WARN, "worker.not-let-in", "broker=%s why=\"%s\" action=tries-again",
+        log_event(LOG_WARN, "worker.auth-refused", "broker=%s why=\"%s\" action=tries-again",
                   worker->plan.given.broker, why);
     outbox_resend_due(&worker->outbox, loop_now_ms());
 }

@@ -11,7 +11,7 @@
 """
 
 from .client import Client
-from .errors import (BrokerSilent, Forgotten, Full, NotAllowed, NotLetIn, OtherLedger, OtherTokens,
+from .errors import (BrokerSilent, Forgotten, Full, NotAllowed, AuthRefused, OtherLedger, OtherTokens,
                      Refused, SluiceError)
 from .messages import MessageError
 from .tokenizer import tokenizer_digest
@@ -19,5 +19,5 @@ from .trajectory import Message, Sandbox, Tamper, Trace, Trajectory, Turn
 
 __version__ = "0.1.0"
 __all__ = ["Client", "Trajectory", "Trace", "Turn", "Message", "Sandbox", "Tamper", "SluiceError", "Refused",
-           "BrokerSilent", "NotLetIn", "NotAllowed", "Full", "Forgotten", "OtherLedger", "OtherTokens",
+           "BrokerSilent", "AuthRefused", "NotAllowed", "Full", "Forgotten", "OtherLedger", "OtherTokens",
            "MessageError", "tokenizer_digest"]

@@ -59,7 +59,7 @@ class Client:
     bears a broker that does not answer; None: for ever. Nothing else waits without a bound.
     key: a file of `sluice keys add`, for a broker that asks; None: $SLUICE_KEY, if set. Without a key
     a client goes beyond this machine only with allow_plaintext, or SLUICE_ALLOW_PLAINTEXT=1.
-    Raises NotLetIn where the two do not come together.
+    Raises AuthRefused where the two do not come together.
     """
 
     def __init__(self, url=None, timeout=10.0, patience=600.0, key=None, allow_plaintext=False):

@@ -9,7 +9,7 @@ class BrokerSilent(SluiceError):
     """No broker answered: a request for the client's timeout, a reader for its patience."""
 
 
-class NotLetIn(SluiceError):
+class AuthRefused(SluiceError):
     """The broker and this client have no key, or no two that fit; or the key file cannot be used."""
 
 

@@ -12,7 +12,7 @@ import time
 import zmq
 from zmq.utils.monitor import parse_monitor_message
 
-from .errors import BrokerSilent, NotLetIn
+from .errors import BrokerSilent, AuthRefused
 
 AGAIN = 0.5
 MISMATCH = 0x11000002  # ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH
@@ -29,27 +29,27 @@ def read_key(path):
             mode = os.fstat(file.fileno()).st_mode
             text = file.read(FILE_MAX + 1)
     except (OSError, UnicodeDecodeError) as why:
-        raise NotLetIn(f"cannot read {path}: {why}") from None
+        raise AuthRefused(f"cannot read {path}: {why}") from None
     if not stat.S_ISREG(mode) or len(text) > FILE_MAX:
-        raise NotLetIn(f"{path}: it is no key file")
+        raise AuthRefused(f"{path}: it is no key file")
     if mode & 0o077:
-        raise NotLetIn(f"{path}: it holds a secret and others may read it: chmod 600 {path}")
+        raise AuthRefused(f"{path}: it holds a secret and others may read it: chmod 600 {path}")
     key = {}
     for number, line in enumerate(text.split("\n"), 1):
         words = line.split()
         if not words or words[0].startswith("#"):
             continue
         if len(words) != 2 or words[0] not in ("role", "name", "public", "secret", "broker"):
-            raise NotLetIn(f"{path}: line {number} is not of the form `word value`")
+            raise AuthRefused(f"{path}: line {number} is not of the form `word value`")
         key[words[0]] = words[1]
     for word in ("role", "name", "public", "secret", "broker"):
         if word not in key:
-            raise NotLetIn(f"{path}: it lacks its line `{word}`")
+            raise AuthRefused(f"{path}: it lacks its line `{word}`")
     for word in ("public", "secret", "broker"):
         if len(key[word]) != 40:
-            raise NotLetIn(f"{path}: `{word}` is no key: 40 characters of Z85")
+            raise AuthRefused(f"{path}: `{word}` is no key: 40 characters of Z85")
     if key["role"] not in ROLES:
-        raise NotLetIn(f"{path} is {key['name']}'s key, who is {key['role']}: "
+        raise AuthRefused(f"{path} is {key['name']}'s key, who is {key['role']}: "
                        "a trainer's or an admin's is wanted")
     return key
 
@@ -74,7 +74,7 @@ class Link:
         self.key = read_key(self.key_path) if self.key_path else None
         if not (self.key or allow_plaintext or is_local(url) or
                 os.environ.get("SLUICE_ALLOW_PLAINTEXT") == "1"):
-            raise NotLetIn(f"{url} is not on this machine and there is no key: name one with key= or "
+            raise AuthRefused(f"{url} is not on this machine and there is no key: name one with key= or "
                            "SLUICE_KEY, or set SLUICE_ALLOW_PLAINTEXT=1 if you trust the whole network")
         self.socket = self.monitor = None
         self.error = ""    # why there is no connection
@@ -117,7 +117,7 @@ class Link:
 
     def silence(self):
         """No answer came: why."""
-        return NotLetIn(self.error) if self.error else BrokerSilent(f"no broker answers at {self.url}")
+        return AuthRefused(self.error) if self.error else BrokerSilent(f"no broker answers at {self.url}")
 
     def _hear(self, news):
         event, value = news["event"], int(news["value"])

@@ -19,7 +19,7 @@ for program in ("broker/sluice-broker", "workers/sluice-worker"):
         print(f"skipped: there is no {program}")
         sys.exit(77)
 try:
-    from sluice import Client, NotLetIn, Refused
+    from sluice import Client, AuthRefused, Refused
 except ImportError as missing:
     print(f"skipped: {missing}; .ci/packages.sh installs what the Python client needs")
     sys.exit(77)
@@ -261,7 +261,7 @@ class Case(unittest.TestCase):
                 alice.submit([{"task": "t", "kind": "noop"}], stream="train", samples=4)
                 seen = list(alice.trajectories("train", timeout=60, until_idle=True))
                 self.assertEqual([(t.seq, t.outcome) for t in seen], [(k, "ok") for k in range(1, 5)])
-            with Client(up.url, timeout=1) as nobody, self.assertRaisesRegex(NotLetIn, "key"):
+            with Client(up.url, timeout=1) as nobody, self.assertRaisesRegex(AuthRefused, "key"):
                 nobody.status()
             up.process.send_signal(signal.SIGTERM)
             self.assertEqual(up.finish(), 0)
