@@ -16,7 +16,7 @@ MUTANTS = [
     ("poison task that kills workers", "broker/core/queue/failures.c", "if (failures->blames < core->settings.blame_budget) {", "if (true) {", "broker/test_core_suspects: a_poison_job_is_set_aside_and_no_innocent_is"),
     ("poison task that kills workers", "broker/core/queue/jobs.c", "job_failures(job)->deaths >= 2 ? PLACE_ISOLATED : PLACE_QUEUED", "PLACE_QUEUED", "system/faults_workers: test_a_task_that_kills_its_workers_is_set_aside_alone"),
     ("a job's time is over", "broker/core/queue/expiry.c", "if (job->place == PLACE_LEASED)\n            overdue(core, job);", "if (job->place == PLACE_LEASED)\n            heap_put(&core->timers, &job->timer, core->now_ms + 3600000);", "broker/test_core_results: a_deadline_takes_the_job_away_and_counts_as_infra"),
-    ("sockets of killed workers", "workers/service/lane.c", "lane_sweep(broker->directory);", "", "system/faults_workers: test_the_sockets_that_killed_workers_left_are_swept_by_later_ones"),
+    ("sockets of killed workers", "workers/service/lane.c", "stale_sockets_remove(broker->directory);", "", "system/faults_workers: test_the_sockets_that_killed_workers_left_are_swept_by_later_ones"),
     # the broker
     ("broker killed before a commit", "broker/shell/effects.c", "int code = persist(shell, effects, fail);\n    if (code == 0)\n        code = send_all(shell, effects, fail);", "int code = send_all(shell, effects, fail);\n    if (code == 0)\n        code = persist(shell, effects, fail);", "system/faults_points: test_killed_before_any_write_reaches_the_disk"),
     ("broker killed after a commit", "broker/core/clients/submit.c", "    if (group) {", "    if (false) {", "broker/test_core_groups: the_same_group_again_is_known_and_not_persisted_again"),

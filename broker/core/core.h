@@ -193,7 +193,7 @@ struct effect {
             uint64_t samples, priority, lease_ms, accepted_ms; /* accepted_ms by the ledger's clock */
             struct slice owner;            /* whose stream and group it is, may be empty */
             struct slice task;
-            const struct core_task *facts; /* of `task`, borrowed as it is; NULL: not known */
+            const struct core_task *summary; /* of `task`, borrowed as it is; NULL: not known */
         };
         struct { /* PERSIST_INIT, PERSIST_RUN: borrowed from the message in hand */
             struct slice layer_digest, layer, answer;

@@ -9,21 +9,21 @@ size_t status_waiting(const struct core *core, enum stage stage)
            (stage == STAGE_INIT ? core->images_waiting : 0);
 }
 
-struct crew crew_of(const struct core *core, enum stage stage)
+struct stage_workers stage_workers_of(const struct core *core, enum stage stage)
 {
-    struct crew crew = {0};
+    struct stage_workers stage_workers = {0};
     const struct worker *worker;
     LIST_EACH(worker, &core->workers, link) {
         if (worker->stage != stage)
             continue;
-        crew.workers++;
-        crew.draining += worker->draining;
-        crew.hung += worker->hung;
-        crew.unreached += worker->unreached != NULL;
+        stage_workers.workers++;
+        stage_workers.draining += worker->draining;
+        stage_workers.hung += worker->hung;
+        stage_workers.unreached += worker->unreached != NULL;
         if (worker_is_out(worker))
             continue;
-        crew.slots += worker->slots;
-        crew.free += worker->slots - worker->jobs.count;
+        stage_workers.slots += worker->slots;
+        stage_workers.free += worker->slots - worker->jobs.count;
     }
-    return crew;
+    return stage_workers;
 }

@@ -7,11 +7,11 @@
 #include "broker/core/state.h"
 
 /* The workers of a stage. */
-struct crew {
+struct stage_workers {
     uint64_t workers, draining, hung, unreached, slots, free;
 };
 
-struct crew crew_of(const struct core *core, enum stage stage);
+struct stage_workers stage_workers_of(const struct core *core, enum stage stage);
 /* Jobs of a stage that wait, for whatever, of all. */
 size_t status_waiting(const struct core *core, enum stage stage);
 

@@ -1,5 +1,5 @@
 /*
- * core/workers/stall.h - the broker's own absences.
+ * core/workers/stall.h - the broker's own stalls.
  */
 #ifndef SLUICE_BROKER_CORE_WORKERS_STALL_H
 #define SLUICE_BROKER_CORE_WORKERS_STALL_H
