@@ -7,7 +7,9 @@
 
 #include <sys/types.h>
 
-#include "workers/engines/dialects/dialect.h"
+#include "workers/engines/dialects/dialects.h"
+#include "workers/engines/engine.h"
+#include "workers/engines/server/engine_state.h"
 
 enum { PROMPT = 4000, END_ID = 2, ROUTES = 4, CONNECTIONS_MAX = 8192 };
 

@@ -26,6 +26,28 @@ SANDBOX_MAY_INCLUDE = {
     "": {"proto", "cgroup", "container", "init", "spawner"},
     "probe": {"", "proto", "cgroup", "container", "init", "backends/apptainer"},
 }
+# Folder -> the other folders of its program that its own files may include; the folders below it have rows of their own.
+ENGINE_SERVER = {"workers/runtime", "workers/tokenizer"}
+ENGINE_TEMPLATE = ENGINE_SERVER | {"workers/engines/server"}
+ENGINE_DIALECTS = ENGINE_TEMPLATE | {"workers/engines/template"}
+ENGINES = ENGINE_DIALECTS | {"workers/engines/dialects"}
+TOOLS = {"workers/runtime", "workers/sandbox", "workers/files", "workers/tools", "workers/tools/edit"}
+INNER_MAY_INCLUDE = {
+    "workers/runtime": set(),
+    "workers/tokenizer": set(),
+    "workers/engines/server": ENGINE_SERVER,
+    "workers/engines/template": ENGINE_TEMPLATE,
+    "workers/engines/dialects": ENGINE_DIALECTS,
+    "workers/engines": ENGINES,
+    "workers/engines/check": ENGINES | {"workers/engines"},
+    "workers/evaluators": {"workers/files", "workers/runtime", "workers/service", "workers/stages"},
+    "workers/evaluators/math": {"workers/evaluators"},
+    "workers/tools": TOOLS,
+    "workers/tools/bash": TOOLS,
+    "workers/tools/edit": TOOLS,
+    "workers/tools/ipython": TOOLS,
+    "workers/tools/search": TOOLS,
+}
 CORE_MAY_NOT = re.compile(r'#include\s*[<"](zmq|czmq|sqlite3|time|unistd|poll|fcntl|pthread|signal|sys/|common/clock)')
 
 
@@ -36,6 +58,14 @@ def sources(folder):
                 yield os.path.join(where, name)
 
 
+def included(path):
+    with open(path, encoding="utf-8") as text:
+        for line in text:
+            found = re.match(r'#include\s+"([^"]+)/[^"/]+"', line)
+            if found:
+                yield found.group(1)
+
+
 class Layering(unittest.TestCase):
     def test_each_folder_includes_only_what_it_stands_on(self):
         seen = 0
@@ -44,9 +74,9 @@ class Layering(unittest.TestCase):
                 seen += 1
                 with open(path, encoding="utf-8") as text:
                     for line in text:
-                        included = re.match(r'#include\s+"([a-z]+)/', line)
-                        if included and included.group(1) in MAY_INCLUDE:
-                            self.assertIn(included.group(1), allowed, f"{path}: {line.strip()}")
+                        other = re.match(r'#include\s+"([a-z]+)/', line)
+                        if other and other.group(1) in MAY_INCLUDE:
+                            self.assertIn(other.group(1), allowed, f"{path}: {line.strip()}")
         self.assertGreater(seen, 20)
 
     def test_the_folders_of_the_sandbox_include_only_lower_ones(self):
@@ -66,6 +96,15 @@ class Layering(unittest.TestCase):
                         allowed = SANDBOX_MAY_INCLUDE[folder] | {folder}
                         self.assertIn(included.group(1) or "", allowed, f"{path}: {line.strip()}")
         self.assertEqual(seen, set(SANDBOX_MAY_INCLUDE))
+
+    def test_inside_a_program_each_folder_includes_only_what_it_stands_on(self):
+        for folder, allowed in INNER_MAY_INCLUDE.items():
+            own = [path for path in sources(folder) if os.path.dirname(path) == os.path.join(ROOT, folder)]
+            self.assertGreater(len(own), 0, folder)
+            for path in own:
+                for other in included(path):
+                    if other != folder and other.startswith(folder.split("/")[0] + "/"):
+                        self.assertIn(other, allowed, path)
 
     def test_the_core_does_no_io_and_asks_no_clock(self):
         core = list(sources("broker/core"))

@@ -6,16 +6,12 @@
 #include "workers/engines/template/encoding.h"
 #include "workers/engines/template/turn_template_learn.h"
 #include "workers/engines/dialects/id_check.h"
-#include "workers/engines/discovery.h"
+#include "workers/engines/engine.h"
 #include "workers/engines/template/rendering.h"
 #include "workers/engines/template/history_rewrite.h"
+#include "workers/engines/template/turn_templates.h"
+#include "workers/engines/pause.h"
 #include "workers/engines/retry.h"
-
-const char *tell_role_word(enum tell_role role)
-{
-    static const char *const words[TELL_ROLES] = {"user", "tool"};
-    return words[role];
-}
 
 struct action {
     struct engine *engine;
@@ -61,46 +57,6 @@ bool engine_recall(const struct engine *engine, struct engine_about *ret)
 bool engine_serves(const struct engine *engine, const char *identity)
 {
     return strcmp(engine->info.identity, identity) == 0;
-}
-
-static bool has_prefix(const struct tokens *ids, const struct tokens *prefix)
-{
-    return ids->count >= prefix->count &&
-           (prefix->count == 0 ||
-            memcmp(ids->ids, prefix->ids, prefix->count * sizeof(*ids->ids)) == 0);
-}
-
-bool engine_take_rendered(const struct engine *engine, const struct tokens *ids, struct tokens *ret)
-{
-    const struct tokens *prefix = &engine->info.prefix;
-    return (has_prefix(ids, prefix) || tokens_append(ret, prefix->ids, prefix->count)) &&
-           tokens_append(ret, ids->ids, ids->count);
-}
-
-int engine_encode_rendered(struct engine *engine, struct slice text, struct tokens *ret,
-                           struct fail *fail)
-{
-    struct tokens ids = {0};
-    int error = engine->dialect->tokenize(engine, text, TOKENIZE_SPECIALS, &ids, fail);
-    if (error == 0 && !engine_take_rendered(engine, &ids, ret))
-        error = fail_set(fail, -ENOMEM, "out of memory");
-    tokens_finish(&ids);
-    return error;
-}
-
-static int render_text(struct engine *engine, const struct task_message *messages, size_t count,
-                       struct tokens *ret, struct fail *fail)
-{
-    AUTO_BUFFER text = {0};
-    int error = engine->dialect->apply_template(engine, messages, count, &text, fail);
-    return error < 0 ? error : engine_encode_rendered(engine, buffer_peek(&text), ret, fail);
-}
-
-int engine_render_once(struct engine *engine, const struct task_message *messages, size_t count,
-                       struct tokens *ret, struct fail *fail)
-{
-    return (engine->dialect->render ? engine->dialect->render : render_text)(engine, messages,
-                                                                             count, ret, fail);
 }
 
 static int act_render(void *arg, struct fail *fail)

@@ -1,6 +1,6 @@
 /*
  * engine.h - LLM inference servers, token ids in, token ids out. One dialect, one file, one
- * row in discovery.c. All calls run in a fiber. Errors are negative errno with a sentence:
+ * row in dialects.c. All calls run in a fiber. Errors are negative errno with a sentence:
  *   -EAGAIN    busy, starting or overloaded: try again later     (infra)
  *   -EIO, -ECONNREFUSED, -ETIMEDOUT: gone or broken              (infra)
  *   -EPROTO    an answer that is not what the dialect promises   (infra)
@@ -20,7 +20,7 @@
 #include "common/base/fail.h"
 #include "common/base/slice.h"
 #include "schemas/task/task.h"
-#include "schemas/trajectory/trajectory.h"
+#include "workers/engines/server/turn.h"
 #include "workers/runtime/http.h"
 
 enum { ENGINE_TRIES = 5 };
@@ -39,15 +39,6 @@ struct engine *engines_get(struct engines *engines, const char *url);
 struct engine *engines_get_given(struct engines *engines, const char *url, struct fail *fail);
 /* What the engine is called with from now on (http.h); false when out of memory. */
 bool engine_set_credentials(struct engine *engine, const char *credentials);
-
-struct tokens { /* free with tokens_finish */
-    uint32_t *ids;
-    size_t count, capacity;
-};
-bool tokens_append(struct tokens *tokens, const uint32_t *ids, size_t count);
-bool tokens_equal(const struct tokens *a, const struct tokens *b);
-bool tokens_write(const struct tokens *tokens, struct buffer *ret); /* as a JSON array */
-void tokens_finish(struct tokens *tokens);
 
 struct engine_about {
     uint64_t context_tokens;  /* that one request may use */
@@ -71,9 +62,6 @@ bool engine_serves(const struct engine *engine, const char *identity);
  */
 int engine_render(struct engine *engine, const struct task_message *messages, size_t count,
                   size_t text_from, struct tokens *ret, struct fail *fail);
-
-enum tell_role { TELL_USER, TELL_TOOL, TELL_ROLES };
-const char *tell_role_word(enum tell_role role); /* as messages have it: "user", "tool" */
 
 /* A reply, and what is said to it: one turn in that role, or several in a row. */
 struct telling {
@@ -100,19 +88,6 @@ int engine_bridge(struct engine *engine, const struct telling *telling, struct t
  * several in a row too.
  */
 int engine_marks_tools(struct engine *engine, const char *mark, bool *ret, struct fail *fail);
-
-struct generation {
-    struct tokens sampled;
-    float *logprobs;       /* sampled.count of them, natural log, of the engine's distribution */
-    char *text;            /* what the ids say, without the end token; UTF-8, repaired */
-    char finish[16];       /* "stop" (last id ends the turn) or "length" */
-    uint32_t prompt_tokens, cached_tokens;
-    char version[64]; /* of the weights, as the engine calls them; "": it does not say */
-    uint64_t policy_number; /* of the version that was served when it began (pause.h) */
-    double seconds;
-    struct record_seconds queue_seconds, prefill_seconds, decode_seconds; /* of it, as it says */
-};
-void generation_finish(struct generation *generation);
 
 /* Counts, ids and log-probabilities of the answer are checked against each other: else -EPROTO. */
 int engine_generate(struct engine *engine, const struct tokens *prompt,

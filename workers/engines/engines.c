@@ -4,7 +4,13 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/url.h"
-#include "workers/engines/dialects/dialect.h"
+#include "workers/engines/dialects/dialects.h"
+#include "workers/engines/engine.h"
+#include "workers/engines/health.h"
+#include "workers/engines/pause.h"
+#include "workers/engines/server/engine_state.h"
+#include "workers/engines/template/turn_templates.h"
+#include "workers/engines/using.h"
 #include "workers/runtime/fiber.h"
 
 struct engines {
@@ -30,12 +36,7 @@ void engines_set_tokenizers(struct engines *engines, const struct tokenizers *to
 
 static void engine_destroy(struct engine *engine)
 {
-    while (engine->turn_templates) {
-        struct turn_template *turn_template = engine->turn_templates;
-        engine->turn_templates = turn_template->next;
-        turn_template_finish(turn_template);
-        free(turn_template);
-    }
+    turn_templates_finish(engine);
     engine_info_finish(&engine->info);
     engine_connections_finish(engine);
     free(engine->tool_turn);
@@ -62,6 +63,7 @@ static struct engine *engine_create(const struct engines *engines, const char *u
     if (!engine)
         return NULL;
     engine->http = engines->http;
+    engine->dialects = engine_dialects;
     engine->tokenizers = engines->tokenizers;
     TAILQ_INIT(&engine->busy);
     TAILQ_INIT(&engine->idle);

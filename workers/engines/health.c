@@ -4,8 +4,9 @@
 #include <stdio.h>
 
 #include "common/base/cleanup.h"
-#include "workers/engines/dialects/dialect.h"
-#include "workers/engines/metrics.h"
+#include "workers/engines/dialects/metrics.h"
+#include "workers/engines/engine.h"
+#include "workers/engines/server/engine_state.h"
 #include "workers/runtime/fiber.h"
 
 enum { HEALTH_MAX = 1 << 16 /* bytes of its answer */ };

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "workers/engines/server/parts.h"
+
 struct engine;
 struct engines;
 
@@ -17,19 +19,6 @@ enum {
     PROBE_ANSWER_MS = 5000,     /* an answer that takes longer is none */
     PROBE_METRICS_MS = 60000,   /* an engine that tells nothing of its cache is asked again after so long */
     PROBE_METRICS_MAX = 4 << 20 /* bytes of /metrics */
-};
-
-struct fiber;
-
-struct engine_probe {
-    struct fiber *fiber; /* that finds out what it serves; NULL: none */
-    bool is_busy;   /* under way */
-    bool is_new;    /* not told to the broker yet */
-    bool answers;   /* any answer but one of 500 and above: a server is there, and not loading */
-    char error[257]; /* why not */
-    bool has_cache;
-    unsigned cache_permille;
-    int64_t metrics_ms; /* when to ask for it again; 0: always */
 };
 
 /* Calls `ended` whenever such a fiber has ended; they are given up, and whether there is one. */

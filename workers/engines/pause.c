@@ -4,8 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "workers/engines/dialects/dialect.h"
-#include "workers/engines/identity.h"
+#include "workers/engines/engine.h"
+#include "workers/engines/server/engine_state.h"
+#include "workers/engines/server/identity.h"
 #include "workers/runtime/fiber.h"
 
 enum { SLICE_MS = 500 }; /* of waiting, after which its time is given back */

@@ -13,42 +13,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <sys/queue.h>
-
 #include "common/base/fail.h"
 #include "common/base/slice.h"
+#include "workers/engines/server/parts.h"
 
 struct engine;
 struct engines;
-struct fiber;
 struct generation;
-
-enum { ENGINE_VERSION_MAX = 30 };
-
-/* A call in flight; on its fiber's stack. */
-struct engine_call {
-    LIST_ENTRY(engine_call) links;
-    struct fiber *fiber;
-    uint64_t aborts;                      /* there had been, when it began */
-    char version[ENGINE_VERSION_MAX + 1]; /* then */
-    uint64_t number;                      /* and its number */
-};
-
-/* A fiber that waits for a pause to end; on its stack. */
-struct engine_waiter {
-    struct engine_waiter *next;
-    struct fiber *fiber;
-};
-
-struct engine_policy {
-    char version[ENGINE_VERSION_MAX + 1]; /* "": nobody said */
-    uint64_t number;                      /* its place among all there were; 0: nobody said */
-    bool is_paused;
-    int64_t resume_ms;
-    uint64_t aborts;
-    LIST_HEAD(, engine_call) calls;
-    struct engine_waiter *waiters;
-};
 
 /* As lane.engine says; `calls` is empty when it is not paused. */
 void engine_told(struct engine *engine, struct slice version, uint64_t number, struct slice calls,

@@ -3,7 +3,10 @@
 #include <errno.h>
 
 #include "common/base/clock.h"
-#include "workers/engines/identity.h"
+#include "workers/engines/engine.h"
+#include "workers/engines/pause.h"
+#include "workers/engines/server/identity.h"
+#include "workers/runtime/fiber.h"
 
 enum { BACKOFF_FIRST_MS = 250, BACKOFF_MAX_MS = 8000 };
 

@@ -6,7 +6,7 @@
 #ifndef SLUICE_WORKERS_ENGINES_RETRY_H
 #define SLUICE_WORKERS_ENGINES_RETRY_H
 
-#include "workers/engines/dialects/dialect.h"
+#include "workers/engines/server/engine_state.h"
 
 enum { ENGINE_PAUSE_MAX_MS = 10000 };
 

@@ -8,13 +8,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "workers/engines/server/parts.h"
+
 struct engine;
 struct engine_probe;
 struct engines;
-
-struct engine_use {
-    uint64_t runs, tokens, calls;
-};
 
 /* One rollout's part of it. Begins as all zero; ends with engine NULL. */
 struct engine_stay {

@@ -5,7 +5,7 @@
 #ifndef SLUICE_WORKERS_TOKENIZER_BPE_H
 #define SLUICE_WORKERS_TOKENIZER_BPE_H
 
-#include "workers/engines/engine.h"
+#include "workers/tokenizer/tokens.h"
 #include "workers/tokenizer/vocabulary.h"
 
 struct bpe { /* room that is used again; empty to begin with, bpe_finish it */

@@ -12,7 +12,7 @@
 
 #include "common/base/buffer.h"
 #include "common/base/fail.h"
-#include "workers/engines/engine.h"
+#include "workers/tokenizer/tokens.h"
 
 /* Of a file, and of a text to encode. */
 enum {

@@ -1,7 +1,8 @@
 /* checks.c - what can be seen without scoring: masks, counts, joints, and whose model it was. */
 #include <errno.h>
 
-#include "workers/engines/template/stop_tokens.h"
+#include "workers/engines/dialects/stop_tokens.h"
+#include "workers/engines/template/special_tokens.h"
 #include "workers/verify/verify.h"
 
 /* A turn of a trace, for the words of a finding. */

@@ -8,7 +8,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/engines/template/bridge.h"
-#include "workers/engines/dialects/dialect.h"
+#include "workers/engines/server/engine_state.h"
 #include "workers/verify/verify.h"
 
 /* One turn that was given. */

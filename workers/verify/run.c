@@ -5,7 +5,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
-#include "workers/engines/dialects/dialect.h"
+#include "workers/engines/server/engine_state.h"
 #include "workers/runtime/fiber.h"
 #include "workers/verify/verify.h"
 

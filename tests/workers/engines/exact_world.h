@@ -9,7 +9,7 @@
 #include "common/base/utf8.h"
 #include "tests/workers/engines/real_engine.h"
 
-#include "workers/engines/dialects/dialect.h"
+#include "workers/engines/server/engine_state.h"
 
 #define REPLY "I look.\n```bash\nls\n```"
 #define BIG_WORD "0123 tokens; "

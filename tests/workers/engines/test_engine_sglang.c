@@ -1,7 +1,7 @@
 /* SGLang's dialect and that of plain OpenAI servers, against scripted servers that speak them. */
 #include "tests/workers/engines/asking.h"
 
-#include "workers/engines/dialects/dialect.h"
+#include "workers/engines/server/engine_state.h"
 
 static const struct task_sampling asked_with = {
     .temperature = 1, .top_p = 0.25, .min_p = 0.125, .top_k = 3, .max_tokens = 64, .seed = 7};

@@ -3,7 +3,7 @@
 #include "tests/workers/tokenizer/tokenizer_file.h"
 
 #include "workers/engines/template/encoding.h"
-#include "workers/engines/identity.h"
+#include "workers/engines/server/identity.h"
 
 static struct world world;
 

@@ -1,8 +1,8 @@
 /* vLLM's dialect, against a scripted server that speaks it: both routes, every fault, what is learnt. */
 #include "tests/workers/engines/asking.h"
 
-#include "workers/engines/dialects/dialect.h"
-#include "workers/engines/template/special_token_escape.h"
+#include "workers/engines/server/engine_state.h"
+#include "workers/engines/dialects/special_token_escape.h"
 
 #define GENERATE "/inference/v1/generate"
 #define COMPLETE "/v1/completions"

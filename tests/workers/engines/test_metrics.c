@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "workers/engines/metrics.h"
+#include "workers/engines/dialects/metrics.h"
 
 static void a_metric_is_the_sum_and_the_most_of_its_lines(void **state)
 {

@@ -7,7 +7,8 @@
 
 #include <stdio.h>
 
-#include "workers/engines/dialects/dialect.h"
+#include "workers/engines/engine.h"
+#include "workers/engines/server/engine_state.h"
 
 enum check_verdict { ENGINE_CHECK_PASS, ENGINE_CHECK_FAIL, ENGINE_CHECK_NOT_OFFERED };
 enum check_status {

@@ -8,7 +8,10 @@
 
 #include "common/base/cleanup.h"
 #include "workers/engines/template/turn_template_learn.h"
-#include "workers/engines/discovery.h"
+#include "workers/engines/server/discovery.h"
+#include "workers/engines/template/rendering.h"
+#include "workers/engines/template/special_tokens.h"
+#include "workers/engines/template/turn_templates.h"
 
 enum {
     STOP_TRIES = 4,

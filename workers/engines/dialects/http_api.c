@@ -4,7 +4,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/digest/digest.h"
-#include "workers/engines/template/special_token_escape.h"
+#include "workers/engines/dialects/special_token_escape.h"
 
 int http_api_get(struct engine *engine, const char *path, json_t **ret, struct fail *fail)
 {

@@ -9,7 +9,7 @@
 #include <jansson.h>
 
 #include "workers/engines/dialects/call.h"
-#include "workers/engines/dialects/dialect.h"
+#include "workers/engines/server/engine_state.h"
 
 /* A GET's answer. -ENOTSUP: no such route, or no JSON there. */
 int http_api_get(struct engine *engine, const char *path, json_t **ret, struct fail *fail);

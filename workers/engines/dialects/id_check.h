@@ -6,7 +6,7 @@
 #ifndef SLUICE_WORKERS_ENGINES_DIALECTS_ID_CHECK_H
 #define SLUICE_WORKERS_ENGINES_DIALECTS_ID_CHECK_H
 
-#include "workers/engines/dialects/dialect.h"
+#include "workers/engines/server/engine_state.h"
 
 /* Of an answer to this prompt. -EPROTO with a sentence; other errors are those of asking. */
 int id_check(struct engine *engine, const struct tokens *prompt, const struct tokens *sampled,

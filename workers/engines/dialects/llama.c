@@ -21,12 +21,13 @@
 #include "common/base/cleanup.h"
 #include "common/digest/digest.h"
 #include "schemas/tokenizer_sample.h"
-#include "workers/engines/dialects/dialect.h"
-#include "workers/engines/template/stop_tokens.h"
+#include "workers/engines/dialects/dialects.h"
+#include "workers/engines/server/engine_state.h"
+#include "workers/engines/dialects/stop_tokens.h"
 #include "workers/engines/dialects/llama_reply.h"
 #include "workers/engines/dialects/llama_vocabulary.h"
 #include "workers/engines/dialects/http_api.h"
-#include "workers/engines/tokenizer_digest.h"
+#include "workers/engines/dialects/tokenizer_digest.h"
 #include "common/base/text.h"
 
 enum {

@@ -5,7 +5,7 @@
 #ifndef SLUICE_WORKERS_ENGINES_DIALECTS_LLAMA_VOCABULARY_H
 #define SLUICE_WORKERS_ENGINES_DIALECTS_LLAMA_VOCABULARY_H
 
-#include "workers/engines/dialects/dialect.h"
+#include "workers/engines/server/engine_state.h"
 
 /*
  * info->vocabulary, how many ids there are, and their digest; 0 and "" where the server does not say how many,

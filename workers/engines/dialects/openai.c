@@ -6,8 +6,9 @@
  */
 #include <errno.h>
 
+#include "workers/engines/dialects/dialects.h"
 #include "workers/engines/dialects/http_api.h"
-#include "workers/engines/template/special_token_escape.h"
+#include "workers/engines/dialects/special_token_escape.h"
 #include "workers/engines/dialects/vllm.h"
 
 #define WOULD_DO                                                                                   \

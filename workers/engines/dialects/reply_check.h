@@ -5,7 +5,7 @@
 #ifndef SLUICE_WORKERS_ENGINES_DIALECTS_REPLY_CHECK_H
 #define SLUICE_WORKERS_ENGINES_DIALECTS_REPLY_CHECK_H
 
-#include "workers/engines/engine.h"
+#include "workers/engines/server/turn.h"
 #include "common/base/json_doc.h"
 
 /* Whether so many may have been sampled: at most max_tokens. */

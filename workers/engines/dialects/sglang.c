@@ -18,13 +18,14 @@
 #include <sys/random.h>
 
 #include "common/base/cleanup.h"
+#include "workers/engines/dialects/dialects.h"
 #include "workers/engines/dialects/call.h"
-#include "workers/engines/dialects/dialect.h"
-#include "workers/engines/template/stop_tokens.h"
+#include "workers/engines/server/engine_state.h"
+#include "workers/engines/dialects/stop_tokens.h"
 #include "workers/engines/dialects/text_check.h"
 #include "workers/engines/dialects/http_api.h"
 #include "workers/engines/dialects/sglang_reply.h"
-#include "workers/engines/template/special_token_escape.h"
+#include "workers/engines/dialects/special_token_escape.h"
 
 enum {
     ANSWER_TOKEN_BYTES = 1 << 9,

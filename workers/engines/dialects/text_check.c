@@ -7,7 +7,7 @@
 #include "common/base/utf8.h"
 #include "workers/engines/template/encoding.h"
 #include "workers/engines/dialects/reply_check.h"
-#include "workers/engines/template/special_token_escape.h"
+#include "workers/engines/dialects/special_token_escape.h"
 #include "workers/tokenizer/tokenizer.h"
 
 static int out_of_memory(struct fail *fail)

@@ -5,7 +5,7 @@
 #ifndef SLUICE_WORKERS_ENGINES_DIALECTS_TEXT_CHECK_H
 #define SLUICE_WORKERS_ENGINES_DIALECTS_TEXT_CHECK_H
 
-#include "workers/engines/dialects/dialect.h"
+#include "workers/engines/server/engine_state.h"
 
 /*
  * Sets the text, without the end token; where there is one, of the answer, it must be what the ids

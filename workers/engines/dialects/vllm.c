@@ -21,11 +21,12 @@
 #include "common/base/cleanup.h"
 #include "common/digest/digest.h"
 #include "workers/engines/dialects/call.h"
-#include "workers/engines/template/stop_tokens.h"
-#include "workers/engines/metrics.h"
+#include "workers/engines/dialects/dialects.h"
+#include "workers/engines/dialects/stop_tokens.h"
+#include "workers/engines/dialects/metrics.h"
 #include "workers/engines/dialects/text_check.h"
 #include "workers/engines/dialects/http_api.h"
-#include "workers/engines/template/special_token_escape.h"
+#include "workers/engines/dialects/special_token_escape.h"
 #include "workers/engines/dialects/vllm_reply.h"
 
 enum {

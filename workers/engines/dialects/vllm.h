@@ -2,7 +2,7 @@
 #ifndef SLUICE_WORKERS_ENGINES_DIALECTS_VLLM_H
 #define SLUICE_WORKERS_ENGINES_DIALECTS_VLLM_H
 
-#include "workers/engines/dialects/dialect.h"
+#include "workers/engines/server/engine_state.h"
 
 /* info->has_generate and logprobs_mode, by one or two tokens. -EPROTO: no ids come back. */
 int vllm_learn_route(struct engine *engine, struct engine_info *info, bool may_generate,

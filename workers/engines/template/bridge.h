@@ -13,7 +13,7 @@
 
 #include "common/base/buffer.h"
 #include "common/base/fail.h"
-#include "workers/engines/engine.h"
+#include "workers/engines/server/turn.h"
 
 /* Letters only, so that no template escapes them and no tokenizer finds them special. */
 #define TURN_TEMPLATE_USER "SluiceSaysThis"

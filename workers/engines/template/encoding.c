@@ -5,7 +5,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
-#include "workers/engines/identity.h"
+#include "workers/engines/server/identity.h"
 #include "workers/tokenizer/tokenizer.h"
 
 /* ---- those of a worker ------------------------------------------------------------------- */

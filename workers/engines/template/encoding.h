@@ -6,7 +6,7 @@
 #ifndef SLUICE_WORKERS_ENGINES_TEMPLATE_ENCODING_H
 #define SLUICE_WORKERS_ENGINES_TEMPLATE_ENCODING_H
 
-#include "workers/engines/dialects/dialect.h"
+#include "workers/engines/server/engine_state.h"
 
 /* The tokenizers of a worker, from tokenizer.json files; the first that agrees is an engine's. */
 enum { TOKENIZERS_MAX = 8 };

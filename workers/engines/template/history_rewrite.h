@@ -7,7 +7,8 @@
 #ifndef SLUICE_WORKERS_ENGINES_TEMPLATE_HISTORY_REWRITE_H
 #define SLUICE_WORKERS_ENGINES_TEMPLATE_HISTORY_REWRITE_H
 
-#include "workers/engines/dialects/dialect.h"
+#include "workers/engines/server/engine_state.h"
+#include "workers/engines/template/bridge.h"
 
 /* Sets turn template->rewrites. */
 int history_rewrite_learn(struct engine *engine, enum tell_role role, struct turn_template *turn_template,

@@ -8,6 +8,49 @@
 #include "common/base/utf8.h"
 #include "workers/engines/template/special_tokens.h"
 
+/* ---- as the template has it -------------------------------------------------------------- */
+
+static bool has_prefix(const struct tokens *ids, const struct tokens *prefix)
+{
+    return ids->count >= prefix->count &&
+           (prefix->count == 0 ||
+            memcmp(ids->ids, prefix->ids, prefix->count * sizeof(*ids->ids)) == 0);
+}
+
+/* The ids of rendered text, behind what the tokenizer puts in front; false: no memory. */
+static bool take_rendered(const struct engine *engine, const struct tokens *ids, struct tokens *ret)
+{
+    const struct tokens *prefix = &engine->info.prefix;
+    return (has_prefix(ids, prefix) || tokens_append(ret, prefix->ids, prefix->count)) &&
+           tokens_append(ret, ids->ids, ids->count);
+}
+
+static int encode_as_special(struct engine *engine, struct slice text, struct tokens *ret,
+                           struct fail *fail)
+{
+    struct tokens ids = {0};
+    int error = engine->dialect->tokenize(engine, text, TOKENIZE_SPECIALS, &ids, fail);
+    if (error == 0 && !take_rendered(engine, &ids, ret))
+        error = fail_set(fail, -ENOMEM, "out of memory");
+    tokens_finish(&ids);
+    return error;
+}
+
+static int render_plainly(struct engine *engine, const struct task_message *messages, size_t count,
+                          struct tokens *ret, struct fail *fail)
+{
+    AUTO_BUFFER text = {0};
+    int error = engine->dialect->apply_template(engine, messages, count, &text, fail);
+    return error < 0 ? error : encode_as_special(engine, buffer_peek(&text), ret, fail);
+}
+
+int engine_render_once(struct engine *engine, const struct task_message *messages, size_t count,
+                       struct tokens *ret, struct fail *fail)
+{
+    return (engine->dialect->render ? engine->dialect->render : render_plainly)(engine, messages, count,
+                                                                                ret, fail);
+}
+
 enum { MARK_LETTERS = 24 };
 
 /* Letters only, as the sentinels of bridge.h, and such as no message holds. */
@@ -181,7 +224,7 @@ static int render_marked(struct engine *engine, const struct task_message *messa
     int error = marked ? encode_rendered(&encoding, marked, count, plain, fail)
                        : out_of_memory(fail);
     messages_finish(marked, count);
-    if (error == 0 && !engine_take_rendered(engine, &ids, ret))
+    if (error == 0 && !take_rendered(engine, &ids, ret))
         error = out_of_memory(fail);
     tokens_finish(&ids);
     return error;
@@ -208,7 +251,7 @@ static int render_text(struct engine *engine, const struct task_message *message
     if (error == 0 && !text_names_specials(messages, count, text_from, specials))
         error = engine->dialect->render
                     ? engine->dialect->render(engine, messages, count, ret, fail)
-                    : engine_encode_rendered(engine, plain, ret, fail);
+                    : encode_as_special(engine, plain, ret, fail);
     else if (error == 0)
         error = render_marked(engine, messages, count, text_from, plain, specials, ret, fail);
     special_tokens_finish(specials);

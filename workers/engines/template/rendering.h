@@ -7,7 +7,11 @@
 #ifndef SLUICE_WORKERS_ENGINES_TEMPLATE_RENDERING_H
 #define SLUICE_WORKERS_ENGINES_TEMPLATE_RENDERING_H
 
-#include "workers/engines/dialects/dialect.h"
+#include "workers/engines/server/engine_state.h"
+
+/* All of it as the template makes it, names of special tokens become such. */
+int engine_render_once(struct engine *engine, const struct task_message *messages, size_t count,
+                       struct tokens *ret, struct fail *fail);
 
 /*
  * As engine_render, with a message that must stay text. -ENOTSUP: the template does something to

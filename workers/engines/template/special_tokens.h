@@ -5,7 +5,8 @@
 #ifndef SLUICE_WORKERS_ENGINES_TEMPLATE_SPECIAL_TOKENS_H
 #define SLUICE_WORKERS_ENGINES_TEMPLATE_SPECIAL_TOKENS_H
 
-#include "workers/engines/dialects/dialect.h"
+#include "workers/engines/server/engine_state.h"
+#include "workers/engines/template/bridge.h"
 
 enum { SPECIALS_MAX = 256 }; /* different ones of one text */
 
@@ -13,6 +14,9 @@ struct specials { /* free with special_tokens_finish */
     struct turn_template_special list[SPECIALS_MAX];
     size_t count;
 };
+
+/* Whether the tokenizer knows `id` as a special token: read as such, but never from plain text. */
+int engine_is_special(struct engine *engine, uint32_t id, bool *ret, struct fail *fail);
 
 /* Adds those among the tokens of `text`. -ENOTSUP when there are too many. */
 int special_tokens_find(struct engine *engine, struct slice text, struct specials *ret,

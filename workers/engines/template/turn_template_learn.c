@@ -7,6 +7,7 @@
 #include "common/base/utf8.h"
 #include "workers/engines/template/encoding.h"
 #include "workers/engines/template/history_rewrite.h"
+#include "workers/engines/template/rendering.h"
 #include "workers/engines/template/special_tokens.h"
 #include "common/base/text.h"
 

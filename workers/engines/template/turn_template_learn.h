@@ -5,7 +5,8 @@
 #ifndef SLUICE_WORKERS_ENGINES_TEMPLATE_TURN_TEMPLATE_LEARN_H
 #define SLUICE_WORKERS_ENGINES_TEMPLATE_TURN_TEMPLATE_LEARN_H
 
-#include "workers/engines/dialects/dialect.h"
+#include "workers/engines/server/engine_state.h"
+#include "workers/engines/template/bridge.h"
 
 /*
  * *ret is empty before; turn_template_finish it also after an error. -ENOTSUP: this template cannot be

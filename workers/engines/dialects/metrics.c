@@ -1,4 +1,4 @@
-#include "workers/engines/metrics.h"
+#include "workers/engines/dialects/metrics.h"
 
 #include <math.h>
 #include <stdlib.h>

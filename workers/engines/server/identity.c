@@ -1,8 +1,8 @@
-#include "workers/engines/identity.h"
+#include "workers/engines/server/identity.h"
 
 #include <errno.h>
 
-#include "workers/engines/discovery.h"
+#include "workers/engines/server/discovery.h"
 
 enum { PROVE_TRIES = 4 };
 

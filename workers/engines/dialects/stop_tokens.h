@@ -1,8 +1,8 @@
-/* ends.h - the tokens that end a turn, as they are known and as they are learnt. */
-#ifndef SLUICE_WORKERS_ENGINES_TEMPLATE_STOP_TOKENS_H
-#define SLUICE_WORKERS_ENGINES_TEMPLATE_STOP_TOKENS_H
+/* stop_tokens.h - the tokens that end a turn, as they are known and as they are learnt. */
+#ifndef SLUICE_WORKERS_ENGINES_DIALECTS_STOP_TOKENS_H
+#define SLUICE_WORKERS_ENGINES_DIALECTS_STOP_TOKENS_H
 
-#include "workers/engines/dialects/dialect.h"
+#include "workers/engines/server/engine_state.h"
 
 bool stop_tokens_have(const struct tokens *ends, uint32_t id);
 /*

@@ -1,4 +1,4 @@
-#include "workers/engines/tokenizer_digest.h"
+#include "workers/engines/dialects/tokenizer_digest.h"
 
 #include <errno.h>
 

@@ -1,4 +1,4 @@
-#include "workers/engines/template/special_token_escape.h"
+#include "workers/engines/dialects/special_token_escape.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,7 +8,8 @@
 #include "schemas/tokenizer_sample.h"
 #include "workers/engines/dialects/reply_check.h"
 #include "workers/engines/dialects/http_api.h"
-#include "workers/engines/tokenizer_digest.h"
+#include "workers/engines/dialects/tokenizer_digest.h"
+#include "workers/engines/template/bridge.h"
 
 enum {
     NAME_MAX_BYTES = 63, /* of a special token's */

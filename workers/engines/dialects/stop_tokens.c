@@ -1,7 +1,9 @@
-#include "workers/engines/template/stop_tokens.h"
+#include "workers/engines/dialects/stop_tokens.h"
 
 #include <errno.h>
 #include <stdio.h>
+
+#include "workers/engines/template/special_tokens.h"
 
 bool stop_tokens_have(const struct tokens *ends, uint32_t id)
 {

@@ -3,8 +3,8 @@
  * (workers/runtime/http.h), so that who is at its other end can be asked before and after. Lines in no act are kept, the
  * last used first, while servers keep their connections too.
  */
-#ifndef SLUICE_WORKERS_ENGINES_CONNECTIONS_H
-#define SLUICE_WORKERS_ENGINES_CONNECTIONS_H
+#ifndef SLUICE_WORKERS_ENGINES_SERVER_CONNECTIONS_H
+#define SLUICE_WORKERS_ENGINES_SERVER_CONNECTIONS_H
 
 #include <stdint.h>
 

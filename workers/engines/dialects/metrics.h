@@ -2,8 +2,8 @@
  * metrics.h - reads what an inference server says of itself at /metrics, in Prometheus' text: lines
  * `name{label="...",...} value` or `name value`, one for each set of labels.
  */
-#ifndef SLUICE_WORKERS_ENGINES_METRICS_H
-#define SLUICE_WORKERS_ENGINES_METRICS_H
+#ifndef SLUICE_WORKERS_ENGINES_DIALECTS_METRICS_H
+#define SLUICE_WORKERS_ENGINES_DIALECTS_METRICS_H
 
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
 /* tokens.c - arrays of token ids, and what a generation owns. */
-#include "workers/engines/engine.h"
+#include "workers/tokenizer/tokens.h"
 
 #include <stdlib.h>
 
@@ -48,12 +48,4 @@ void tokens_finish(struct tokens *tokens)
 {
     free(tokens->ids);
     *tokens = (struct tokens){0};
-}
-
-void generation_finish(struct generation *generation)
-{
-    tokens_finish(&generation->sampled);
-    free(generation->logprobs);
-    free(generation->text);
-    *generation = (struct generation){0};
 }

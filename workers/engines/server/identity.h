@@ -11,10 +11,10 @@
  *
  * Everything here tries once; awaits.
  */
-#ifndef SLUICE_WORKERS_ENGINES_IDENTITY_H
-#define SLUICE_WORKERS_ENGINES_IDENTITY_H
+#ifndef SLUICE_WORKERS_ENGINES_SERVER_IDENTITY_H
+#define SLUICE_WORKERS_ENGINES_SERVER_IDENTITY_H
 
-#include "workers/engines/dialects/dialect.h"
+#include "workers/engines/server/engine_state.h"
 
 /*
  * `act` (NULL: nothing, and the engine is asked who it is in any case). After 0 the engine's facts are those of who was

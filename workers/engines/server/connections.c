@@ -1,9 +1,9 @@
-#include "workers/engines/connections.h"
+#include "workers/engines/server/connections.h"
 
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
-#include "workers/engines/dialects/dialect.h"
+#include "workers/engines/server/engine_state.h"
 #include "workers/runtime/fiber.h"
 
 static void line_destroy(struct engine_connections *list, struct engine_connection *line)

@@ -11,10 +11,10 @@
  *     refused (-ENOTSUP).
  * Everything here awaits and tries once.
  */
-#ifndef SLUICE_WORKERS_ENGINES_TEMPLATE_SPECIAL_TOKEN_ESCAPE_H
-#define SLUICE_WORKERS_ENGINES_TEMPLATE_SPECIAL_TOKEN_ESCAPE_H
+#ifndef SLUICE_WORKERS_ENGINES_DIALECTS_SPECIAL_TOKEN_ESCAPE_H
+#define SLUICE_WORKERS_ENGINES_DIALECTS_SPECIAL_TOKEN_ESCAPE_H
 
-#include "workers/engines/dialects/dialect.h"
+#include "workers/engines/server/engine_state.h"
 
 /*
  * Sets plain_id, drops_blanks, the ends of a turn that the template writes, the separator, tokenizer_digest and,

@@ -1,18 +1,17 @@
 /*
- * dialect.h - what one kind of inference server must be able to do, and what we remember of one
- * server. A dialect is one file and one row of the table in discovery.c. Its functions run in a
- * fiber, try once, and return the errors of engine.h; trying again is retry.h's.
+ * dialect.h - what one kind of inference server must be able to do, and what it says of itself. A dialect is one
+ * file and one row of the table in dialects.c. Its functions run in a fiber, try once, and return the errors of
+ * engine.h; trying again is retry.h's.
  */
-#ifndef SLUICE_WORKERS_ENGINES_DIALECTS_DIALECT_H
-#define SLUICE_WORKERS_ENGINES_DIALECTS_DIALECT_H
+#ifndef SLUICE_WORKERS_ENGINES_SERVER_DIALECT_H
+#define SLUICE_WORKERS_ENGINES_SERVER_DIALECT_H
 
-#include "workers/engines/template/bridge.h"
-#include "workers/engines/engine.h"
-#include "workers/engines/connections.h"
-#include "workers/engines/health.h"
-#include "workers/runtime/single_flight.h"
-#include "workers/engines/pause.h"
-#include "workers/engines/using.h"
+#include "common/base/buffer.h"
+#include "common/base/fail.h"
+#include "common/base/slice.h"
+#include "workers/engines/server/turn.h"
+
+struct engine;
 
 /* An engine may be slow: ten tokens a second are no fault. */
 enum { METADATA_TIMEOUT_MS = 30000, GENERATION_TIMEOUT_MS = 600000, GENERATION_TOKEN_MS = 100 };
@@ -59,6 +58,7 @@ struct engine_info {
     char separator[64];       /* special_token_escape.h: the name of a special token that cuts text; "": none */
     uint32_t separator_id;
 };
+void engine_info_finish(struct engine_info *info);
 
 struct dialect {
     const char *name, *doc;
@@ -88,52 +88,5 @@ struct dialect {
     /* NULL, or how many calls it is at. -ENOTSUP: it does not tell. */
     int (*count_calls)(struct engine *engine, uint64_t *ret, struct fail *fail);
 };
-
-extern const struct dialect dialect_llama, dialect_sglang, dialect_vllm, dialect_openai;
-
-struct engine {
-    struct engine *next;
-    char *url; /* without a slash at the end */
-    struct http *http;
-    const struct dialect *dialect; /* NULL until described */
-    struct single_flight described, learning_turns[TELL_ROLES], shown;
-    char *tool_turn; /* how its template writes one; "": not at all */
-    struct engine_info info;
-    uint64_t number; /* of the facts: another whenever they become those of somebody else; 0: none yet */
-    uint64_t doubts; /* whether it is still who it was (identity.h) */
-    struct engine_mark marks[ENGINE_MARKS_MAX]; /* that those facts' servers gave; the newest ones */
-    size_t mark_count;
-    bool has_start; /* its marks tell one start from another */
-    struct engine_start start;
-    unsigned sketch; /* special_token_escape.h: the conversation that its template takes */
-    struct engine_connections busy, idle;
-    int64_t pause_ms;  /* what its last refusal asked for; 0: nothing */
-    struct engine_use use, told; /* using.h */
-    bool is_told;
-    char told_identity[80];
-    struct engine_probe probe;
-    void (*probed)(void *arg); /* NULL: nobody wants to know */
-    void *probed_arg;
-    struct engine_policy policy;
-    const struct tokenizers *tokenizers; /* the worker's; NULL: none */
-    struct tokenizer *tokenizer; /* that of them that agrees; NULL: none does, or not known */
-    struct single_flight compared;
-    struct turn_template *turn_templates; /* the newest first; older ones live while fibers use them */
-};
-
-void engine_info_finish(struct engine_info *info);
-
-/* One try of engine_render. */
-int engine_render_once(struct engine *engine, const struct task_message *messages, size_t count,
-                       struct tokens *ret, struct fail *fail);
-/* Text that the template made, as engine_render_once has it in dialects without `render`. */
-int engine_encode_rendered(struct engine *engine, struct slice text, struct tokens *ret,
-                           struct fail *fail);
-/* The ids of rendered text, behind what the tokenizer puts in front; false: no memory. */
-bool engine_take_rendered(const struct engine *engine, const struct tokens *ids,
-                          struct tokens *ret);
-
-/* Whether the tokenizer knows `id` as a special token: read as such, but never from plain text. */
-int engine_is_special(struct engine *engine, uint32_t id, bool *ret, struct fail *fail);
 
 #endif

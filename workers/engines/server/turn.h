@@ -1,0 +1,25 @@
+/* turn.h - who speaks to a model, and what it said: a turn as a dialect has it. */
+#ifndef SLUICE_WORKERS_ENGINES_SERVER_TURN_H
+#define SLUICE_WORKERS_ENGINES_SERVER_TURN_H
+
+#include "schemas/task/task.h"
+#include "schemas/trajectory/trajectory.h"
+#include "workers/tokenizer/tokens.h"
+
+enum tell_role { TELL_USER, TELL_TOOL, TELL_ROLES };
+const char *tell_role_word(enum tell_role role); /* as messages have it: "user", "tool" */
+
+struct generation {
+    struct tokens sampled;
+    float *logprobs;       /* sampled.count of them, natural log, of the engine's distribution */
+    char *text;            /* what the ids say, without the end token; UTF-8, repaired */
+    char finish[16];       /* "stop" (last id ends the turn) or "length" */
+    uint32_t prompt_tokens, cached_tokens;
+    char version[64]; /* of the weights, as the engine calls them; "": it does not say */
+    uint64_t policy_number; /* of the version that was served when it began (pause.h) */
+    double seconds;
+    struct record_seconds queue_seconds, prefill_seconds, decode_seconds; /* of it, as it says */
+};
+void generation_finish(struct generation *generation);
+
+#endif
