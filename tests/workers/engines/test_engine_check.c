@@ -79,7 +79,7 @@ static const struct {
 } doubles[] = {
     {"{'breaks': ['ids'], 'context': 8192}", "ids", "HELLO"},
     {"{'breaks': ['specials'], 'context': 8192}", "specials", "no token of a rendered prompt"},
-    {"{'breaks': ['special_tokens_inside'], 'context': 8192}", "specials", "becomes the special token"},
+    {"{'breaks': ['specials_inside'], 'context': 8192}", "specials", "becomes the special token"},
     {"{'template': 'subtle', 'context': 8192}", "bridge", "comes out in other tokens"},
     {"{'context': 8192, 'rules': [{'tokens': 256, 'fault': 'no_end'}]}", "stop", "plain text"},
     {"{'context': 8192, 'rules': [{'tokens': 3, 'fault': 'too_many'}]}", "length", "at most 3"},
