@@ -31,7 +31,7 @@ ENGINE_SERVER = {"workers/runtime", "workers/tokenizer"}
 ENGINE_TEMPLATE = ENGINE_SERVER | {"workers/engines/server"}
 ENGINE_DIALECTS = ENGINE_TEMPLATE | {"workers/engines/template"}
 ENGINES = ENGINE_DIALECTS | {"workers/engines/dialects"}
-TOOLS = {"workers/runtime", "workers/sandbox", "workers/files", "workers/tools", "workers/tools/edit"}
+TOOLS = {"workers/files", "workers/inside", "workers/runtime", "workers/sandbox", "workers/tools"}
 INNER_MAY_INCLUDE = {
     "workers/runtime": set(),
     "workers/tokenizer": set(),
@@ -40,7 +40,7 @@ INNER_MAY_INCLUDE = {
     "workers/engines/dialects": ENGINE_DIALECTS,
     "workers/engines": ENGINES,
     "workers/engines/check": ENGINES | {"workers/engines"},
-    "workers/evaluators": {"workers/files", "workers/runtime", "workers/service", "workers/stages"},
+    "workers/evaluators": {"workers/files", "workers/runtime", "workers/service", "workers/stages/sandbox"},
     "workers/evaluators/math": {"workers/evaluators"},
     "workers/tools": TOOLS,
     "workers/tools/bash": TOOLS,
