@@ -140,7 +140,7 @@ struct kept { /* an unpacked layer */
     char name[65];
 };
 
-struct high_fds { /* all of them */
+struct listing { /* all of them */
     struct kept *items;
     size_t count, capacity;
     uint64_t bytes;
@@ -151,23 +151,23 @@ static bool is_layer(const char *name)
     return strlen(name) == 64 && strspn(name, "0123456789abcdef") == 64;
 }
 
-static bool high_fds_add(struct high_fds *high_fds, const struct kept *kept)
+static bool listing_add(struct listing *listing, const struct kept *kept)
 {
-    if (high_fds->count == high_fds->capacity) {
-        size_t capacity = high_fds->capacity ? high_fds->capacity * 2 : 256;
-        struct kept *more = reallocarray(high_fds->items, capacity, sizeof(*more));
+    if (listing->count == listing->capacity) {
+        size_t capacity = listing->capacity ? listing->capacity * 2 : 256;
+        struct kept *more = reallocarray(listing->items, capacity, sizeof(*more));
         if (!more)
             return false;
-        high_fds->items = more;
-        high_fds->capacity = capacity;
+        listing->items = more;
+        listing->capacity = capacity;
     }
-    high_fds->items[high_fds->count++] = *kept;
-    high_fds->bytes += kept->bytes;
+    listing->items[listing->count++] = *kept;
+    listing->bytes += kept->bytes;
     return true;
 }
 
 /* What has no size noted (the file system keeps no attributes) counts nothing. */
-static void high_fds_read(struct high_fds *high_fds, const char *cache)
+static void listing_read(struct listing *listing, const char *cache)
 {
     DIR *stream = opendir(cache);
     const struct dirent *entry;
@@ -184,7 +184,7 @@ static void high_fds_read(struct high_fds *high_fds, const char *cache)
         kept.used = it.st_mtim;
         memcpy(kept.name, entry->d_name, sizeof(kept.name));
         read_size(dir, &kept.bytes);
-        has_room = high_fds_add(high_fds, &kept);
+        has_room = listing_add(listing, &kept);
     }
     if (stream)
         closedir(stream);
@@ -199,18 +199,18 @@ static int compare_used(const void *a, const void *b)
 }
 
 /* Returns how many bytes went. */
-static uint64_t remove_oldest(const struct layers *layers, const struct high_fds *high_fds, uint64_t down_to)
+static uint64_t remove_oldest(const struct layers *layers, const struct listing *listing, uint64_t down_to)
 {
     uint64_t gone = 0;
-    for (size_t i = 0; i < high_fds->count && high_fds->bytes - gone > down_to; i++) {
+    for (size_t i = 0; i < listing->count && listing->bytes - gone > down_to; i++) {
         AUTO_FREE char *path = NULL;
-        if (asprintf(&path, "%s/%s", layers->cache, high_fds->items[i].name) < 0) {
+        if (asprintf(&path, "%s/%s", layers->cache, listing->items[i].name) < 0) {
             path = NULL;
             break;
         }
         AUTO_CLOSE int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (dir >= 0 && layer_cache_remove(layers, dir, path))
-            gone += high_fds->items[i].bytes;
+            gone += listing->items[i].bytes;
     }
     return gone;
 }
@@ -220,7 +220,7 @@ static uint64_t remove_oldest(const struct layers *layers, const struct high_fds
 static uint64_t recount(const struct layers *layers, bool is_full, int lock_flags)
 {
     uint64_t limit = layers->cache_bytes ? layers->cache_bytes : UINT64_MAX, gone = 0;
-    struct high_fds high_fds = {0};
+    struct listing listing = {0};
     AUTO_FREE char *path = NULL;
     if (asprintf(&path, "%s/.trim", layers->cache) < 0) {
         path = NULL;
@@ -229,15 +229,15 @@ static uint64_t recount(const struct layers *layers, bool is_full, int lock_flag
     AUTO_CLOSE int lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (lock < 0 || flock(lock, LOCK_EX | lock_flags) < 0)
         return 0;
-    high_fds_read(&high_fds, layers->cache);
-    change_usage(layers->cache, 0, &high_fds.bytes);
-    if (high_fds.count)
-        qsort(high_fds.items, high_fds.count, sizeof(high_fds.items[0]), compare_used);
+    listing_read(&listing, layers->cache);
+    change_usage(layers->cache, 0, &listing.bytes);
+    if (listing.count)
+        qsort(listing.items, listing.count, sizeof(listing.items[0]), compare_used);
     if (is_full)
-        gone = remove_oldest(layers, &high_fds, high_fds.bytes / 2);
-    else if (high_fds.bytes > limit)
-        gone = remove_oldest(layers, &high_fds, limit - limit / TRIM_SHARE);
-    free(high_fds.items);
+        gone = remove_oldest(layers, &listing, listing.bytes / 2);
+    else if (listing.bytes > limit)
+        gone = remove_oldest(layers, &listing, limit - limit / TRIM_SHARE);
+    free(listing.items);
     return gone;
 }
 

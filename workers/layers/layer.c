@@ -39,17 +39,17 @@ static int sync_dir(const char *path, struct fail *fail)
     return 0;
 }
 
-static int make_high_fds(const char *high_fds, bool *is_new, struct fail *fail)
+static int make_bucket(const char *bucket, bool *is_new, struct fail *fail)
 {
-    *is_new = mkdir(high_fds, 0777) == 0;
-    return *is_new || errno == EEXIST ? 0 : dirtree_refuse(fail, "make", high_fds);
+    *is_new = mkdir(bucket, 0777) == 0;
+    return *is_new || errno == EEXIST ? 0 : dirtree_refuse(fail, "make", bucket);
 }
 
-/* A new shelf first: a journal that takes the file to the disk takes the high descriptors's name with it. */
-static int sync_before_name(const char *store, const char *high_fds, const char *from, int fd, struct fail *fail)
+/* A new bucket first: a journal that takes the file to the disk takes the bucket's name with it. */
+static int sync_before_name(const char *store, const char *bucket, const char *from, int fd, struct fail *fail)
 {
     bool is_new;
-    int code = make_high_fds(high_fds, &is_new, fail);
+    int code = make_bucket(bucket, &is_new, fail);
     if (code == 0 && (fchmod(fd, 0444) < 0 || fsync(fd) < 0))
         code = dirtree_refuse(fail, "sync", from);
     return code == 0 && is_new ? sync_dir(store, fail) : code;
@@ -74,21 +74,21 @@ static int shelve(const char *store, const char *from, int fd, const char *diges
                   struct fail *fail)
 {
     const char *hex = digest + strlen("sha256:");
-    AUTO_FREE char *high_fds = NULL;
+    AUTO_FREE char *bucket = NULL;
     AUTO_FREE char *path = NULL;
-    if (asprintf(&high_fds, "%s/%.2s", store, hex) < 0 ||
+    if (asprintf(&bucket, "%s/%.2s", store, hex) < 0 ||
         asprintf(&path, "%s/%.2s/%s.tar.lz4", store, hex, hex) < 0)
         return fail_set(fail, -ENOMEM, "out of memory");
     if (is_shelved(path, digest)) {
         unlink(from);
-        return sync_dir(high_fds, fail); /* whoever made it may not have got so far */
+        return sync_dir(bucket, fail); /* whoever made it may not have got so far */
     }
-    int code = sync_before_name(store, high_fds, from, fd, fail);
+    int code = sync_before_name(store, bucket, from, fd, fail);
     if (code < 0)
         return code;
     if (rename(from, path) < 0)
         return dirtree_refuse(fail, "make", path);
-    return sync_dir(high_fds, fail);
+    return sync_dir(bucket, fail);
 }
 
 /* ---- packing ------------------------------------------------------------------------------ */

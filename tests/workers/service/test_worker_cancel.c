@@ -238,9 +238,9 @@ static void a_cancel_stops_the_thread_that_packs_a_layer(void **state)
     say_cancel("init:g", token);
     wait_for_file("store", ".packing.", false);
     for (int i = 0; i < 256; i++) {
-        char high_fds[4];
-        snprintf(high_fds, sizeof(high_fds), "%02x", (unsigned)i);
-        assert_false(dir_has("store", high_fds)); /* it was not finished after all */
+        char place[4];
+        snprintf(place, sizeof(place), "%02x", (unsigned)i);
+        assert_false(dir_has("store", place)); /* it was not finished after all */
     }
     expect_nothing_left("init:g");
 }

@@ -13,12 +13,12 @@ static char fifo[256];
 /* A worker with one slot, and in it a job whose layer cannot be opened. */
 static struct worker_process start_stuck_job(const char *grace, uint64_t *token)
 {
-    char high_fds[256];
+    char place[256];
     struct worker_process worker = worker_start("run", "--slots", "1", "--grace", grace);
     open_lane(1);
-    snprintf(high_fds, sizeof(high_fds), "%s/data/store/%.2s", directory, HEX);
+    snprintf(place, sizeof(place), "%s/data/store/%.2s", directory, HEX);
     snprintf(fifo, sizeof(fifo), "%s/data/store/%.2s/%s.tar.lz4", directory, HEX, HEX);
-    assert_int_equal(mkdir(high_fds, 0755), 0);
+    assert_int_equal(mkdir(place, 0755), 0);
     assert_int_equal(mkfifo(fifo, 0644), 0);
     *token = say_start_on("run:g/0", ++next_token, task_on_layer, silent_url, "sha256:" HEX);
     hear_beat_until(beat_has("run:g/0"));

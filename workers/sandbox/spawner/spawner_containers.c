@@ -41,7 +41,7 @@ int spawner_fork_kernel(struct spawner_state *state)
     return answer(state, state->asked.head.id, code, code < 0 ? "there is no fork server" : "", NULL, 0);
 }
 
-/* On the zygote of its image where it is to have one. */
+/* In the namespace of its image's zygote where it is to have one. */
 static int take_prewarmed(struct spawner_state *state, const struct container_plan *plan, struct prewarmed *ret, struct zygote **zygote)
 {
     *zygote = zygotes_join(&state->zygotes, plan);

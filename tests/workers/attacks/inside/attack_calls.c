@@ -87,10 +87,10 @@ static void try_queues(void)
 
 static void try_kernel(void)
 {
-    static char container[256];
-    TRY("bpf", syscall(SYS_bpf, 0, container, sizeof(container)));
-    TRY("perf_event_open", syscall(SYS_perf_event_open, container, 0, -1, -1, 0));
-    TRY("io_uring_setup", syscall(SYS_io_uring_setup, 8, container));
+    static char memory[256];
+    TRY("bpf", syscall(SYS_bpf, 0, memory, sizeof(memory)));
+    TRY("perf_event_open", syscall(SYS_perf_event_open, memory, 0, -1, -1, 0));
+    TRY("io_uring_setup", syscall(SYS_io_uring_setup, 8, memory));
     TRY("io_uring_enter", syscall(SYS_io_uring_enter, 3, 1, 0, 0, NULL, 0));
     TRY("io_uring_register", syscall(SYS_io_uring_register, 3, 0, NULL, 0));
     TRY("userfaultfd", syscall(SYS_userfaultfd, 0));
@@ -99,7 +99,7 @@ static void try_kernel(void)
     TRY("request_key", syscall(SYS_request_key, "user", "k", NULL, 0));
     TRY("kexec_load", syscall(SYS_kexec_load, 0, 0, NULL, 0));
     TRY("kexec_file_load", syscall(SYS_kexec_file_load, -1, -1, 0, NULL, 0));
-    TRY("init_module", syscall(SYS_init_module, container, sizeof(container), ""));
+    TRY("init_module", syscall(SYS_init_module, memory, sizeof(memory), ""));
     TRY("finit_module", syscall(SYS_finit_module, 0, "", 0));
     TRY("delete_module", syscall(SYS_delete_module, "ext4", 0));
     TRY("reboot", reboot(RB_AUTOBOOT));
@@ -107,9 +107,9 @@ static void try_kernel(void)
     TRY("swapoff", swapoff("/tmp"));
     TRY("acct", acct("/tmp/acct"));
     TRY("quotactl", quotactl(QCMD(Q_SYNC, USRQUOTA), NULL, 0, NULL));
-    TRY("syslog", syscall(SYS_syslog, 3, container, sizeof(container)));
-    TRY("open_by_handle_at", syscall(SYS_open_by_handle_at, 0, container, 0));
-    TRY("name_to_handle_at", syscall(SYS_name_to_handle_at, AT_FDCWD, "/", container, container, 0));
+    TRY("syslog", syscall(SYS_syslog, 3, memory, sizeof(memory)));
+    TRY("open_by_handle_at", syscall(SYS_open_by_handle_at, 0, memory, 0));
+    TRY("name_to_handle_at", syscall(SYS_name_to_handle_at, AT_FDCWD, "/", memory, memory, 0));
     TRY("fanotify_init", syscall(SYS_fanotify_init, 0, 0));
     TRY("memfd_create", syscall(SYS_memfd_create, "m", 0));
     TRY("memfd_secret", syscall(SYS_memfd_secret, 0));
@@ -125,8 +125,8 @@ static void try_kernel(void)
 
 static void try_processes(void)
 {
-    static char container[64];
-    struct iovec here = {container, sizeof(container)}, there = {(void *)try_processes, sizeof(container)};
+    static char memory[64];
+    struct iovec here = {memory, sizeof(memory)}, there = {(void *)try_processes, sizeof(memory)};
     int first = (int)syscall(SYS_pidfd_open, 1, 0);
     TRY("ptrace-pid-1", ptrace(PTRACE_ATTACH, 1, NULL, NULL));
     TRY("ptrace-seize-pid-1", ptrace(PTRACE_SEIZE, 1, NULL, NULL));
