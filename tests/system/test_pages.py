@@ -108,6 +108,27 @@ class Status(unittest.TestCase):
             self.assertIn(f"`{key}`", page)
 
 
+class Where(unittest.TestCase):
+    """A path in a page is one of the repository; docs/where.md is nothing but such."""
+
+    FOLDERS = (*PROGRAMS, "tests", "bench")
+
+    def test_each_path_that_a_page_names_is_there(self):
+        for page in sorted(glob.glob(os.path.join(SOURCE, "docs", "*.md"))) + [os.path.join(SOURCE, "README.md")]:
+            for path in re.findall(rf"`((?:{'|'.join(self.FOLDERS)})/[^`\s]*)`", read(page)):
+                self.assertTrue(glob.glob(os.path.join(SOURCE, path)), f"{page}: {path}")
+
+    def test_each_row_of_the_page_where_names_a_file(self):
+        rows = [row for row in cells(read("docs", "where.md"))][1:]
+        rows = [row for row in rows if not row[0].startswith("**")]
+        self.assertGreater(len(rows), 30)
+        for what, where in rows:
+            files = [path for path in re.findall(r"`([^`]+)`", where) if "/" in path]
+            self.assertTrue(files, what)
+            for path in files:
+                self.assertTrue(os.path.isfile(os.path.join(SOURCE, path)), f"{what}: {path}")
+
+
 class Python(unittest.TestCase):
     def test_the_page_of_the_client_is_what_its_own_words_say(self):
         done = subprocess.run([sys.executable, os.path.join(SOURCE, "client", "python", "reference.py")],
