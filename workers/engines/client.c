@@ -5,13 +5,12 @@
 #include "common/base/clock.h"
 #include "workers/engines/template/encoding.h"
 #include "workers/engines/template/turn_template_learn.h"
-#include "workers/engines/dialects/id_check.h"
+#include "workers/engines/dialects/sampled_check.h"
 #include "workers/engines/engine.h"
 #include "workers/engines/template/rendering.h"
 #include "workers/engines/template/history_rewrite.h"
 #include "workers/engines/template/turn_templates.h"
-#include "workers/engines/pause.h"
-#include "workers/engines/retry.h"
+#include "workers/engines/calls.h"
 
 struct action {
     struct engine *engine;
@@ -191,7 +190,7 @@ static int sample(struct action *action, uint64_t max_tokens, struct fail *fail)
         error = engine->dialect->generate(engine, action->prompt, action->sampling, max_tokens,
                                           action->seed_offset, &action->generation, fail);
         if (error == 0)
-            error = id_check(engine, action->prompt, &action->generation.sampled, fail);
+            error = sampled_check_ids(engine, action->prompt, &action->generation.sampled, fail);
     } while (engine_call_end(engine, &call, error, &action->generation));
     action->generation.seconds = (double)(clock_us() - start_us) / 1e6;
     return error;

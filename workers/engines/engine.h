@@ -9,7 +9,7 @@
  *   -EINVAL    it will never take this request                   (task)
  *   -ENOTSUP   engine_bridge alone: a new trace is needed
  *   -ECANCELED the fiber was cancelled
- * Retries with back-off for the first three happen inside (retry.h), bounded by the fiber's
+ * Retries with back-off for the first three happen inside (calls.h), bounded by the fiber's
  * deadline and ENGINE_TRIES. Time in the engine's own queue is time of the call; not every engine
  * says how long it was.
  */

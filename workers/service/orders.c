@@ -1,6 +1,6 @@
 #include "common/base/log.h"
 #include "workers/engines/health.h"
-#include "workers/engines/pause.h"
+#include "workers/engines/calls.h"
 #include "workers/engines/using.h"
 #include "workers/service/worker_inside.h"
 

@@ -10,7 +10,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "workers/engines/health.h"
-#include "workers/engines/pause.h"
+#include "workers/engines/calls.h"
 #include "workers/engines/using.h"
 #include "workers/service/result.h"
 #include "common/base/text.h"

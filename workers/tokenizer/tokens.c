@@ -27,6 +27,14 @@ bool tokens_equal(const struct tokens *a, const struct tokens *b)
            (a->count == 0 || memcmp(a->ids, b->ids, a->count * sizeof(*a->ids)) == 0);
 }
 
+bool tokens_have(const struct tokens *tokens, uint32_t id)
+{
+    for (size_t i = 0; i < tokens->count; i++)
+        if (tokens->ids[i] == id)
+            return true;
+    return false;
+}
+
 bool tokens_write(const struct tokens *tokens, struct buffer *ret)
 {
     buffer_append(ret, "[", 1);

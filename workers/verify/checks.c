@@ -1,7 +1,6 @@
 /* checks.c - what can be seen without scoring: masks, counts, joints, and whose model it was. */
 #include <errno.h>
 
-#include "workers/engines/dialects/stop_tokens.h"
 #include "workers/engines/template/special_tokens.h"
 #include "workers/verify/verify.h"
 
@@ -29,7 +28,7 @@ static bool is_said(const struct record_turn *turn)
 static int learn_end(struct verify_engine *engine, uint32_t id, struct fail *fail)
 {
     bool is_special = false;
-    if (stop_tokens_have(&engine->ends, id))
+    if (tokens_have(&engine->ends, id))
         return 0;
     int error = engine_is_special(engine->engine, id, &is_special, fail);
     if (error == 0 && is_special && !tokens_append(&engine->ends, &id, 1))
@@ -59,7 +58,7 @@ static void check_ends(const struct verify_engine *engine, const struct record_t
     const struct record_turn *turn = place->turn;
     const uint32_t *ids = trace->token_ids + turn->offset;
     uint32_t at = 0;
-    while (at < turn->length && !stop_tokens_have(&engine->ends, ids[at]))
+    while (at < turn->length && !tokens_have(&engine->ends, ids[at]))
         at++;
     bool ended = at < turn->length, stopped = strcmp(turn->finish, "stop") == 0;
     if (ended)

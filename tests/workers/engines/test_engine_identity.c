@@ -5,7 +5,7 @@
 #include "tests/workers/agents/agent_world.h"
 
 #include "workers/agents/conversation/conversation.h"
-#include "workers/engines/pause.h"
+#include "workers/engines/calls.h"
 
 static struct world world;
 

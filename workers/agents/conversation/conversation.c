@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
-#include "workers/engines/pause.h"
+#include "workers/engines/calls.h"
 #include "workers/runtime/fiber.h"
 #include "common/base/text.h"
 

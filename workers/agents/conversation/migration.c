@@ -4,7 +4,7 @@
 #include "common/base/cleanup.h"
 #include "workers/agents/conversation/conversation.h"
 #include "workers/engines/migration.h"
-#include "workers/engines/pause.h"
+#include "workers/engines/calls.h"
 #include "workers/engines/server/identity.h"
 
 enum { MIGRATE_ASK_MS = 5000 }; /* an engine that does not say within it what it serves is not gone to */

@@ -5,6 +5,7 @@
 #include "common/base/cleanup.h"
 #include "common/digest/digest.h"
 #include "workers/engines/dialects/special_token_escape.h"
+#include "workers/engines/server/identity.h"
 
 int http_api_get(struct engine *engine, const char *path, json_t **ret, struct fail *fail)
 {
@@ -158,4 +159,14 @@ int http_api_mark(struct engine *engine, const char *more, struct engine_mark *r
     buffer_printf(&text, "%s\n%llu\n%s\n", digest, (unsigned long long)info.context_tokens, more);
     error = special_escape_mark(engine, info.model, &text, fail);
     return error == 0 && !digest_of(buffer_peek(&text), ret->text) ? out_of_memory(fail) : error;
+}
+
+int tokenizer_digest_take(int error, const struct tokens *ids, char ret[80], struct fail *fail)
+{
+    ret[0] = '\0';
+    if (error == -ENOTSUP || error == -EINVAL)
+        return 0;
+    if (error == 0 && !digest_of(slice_of(ids->ids, ids->count * sizeof(*ids->ids)), ret))
+        error = fail_set(fail, -ENOMEM, "out of memory");
+    return error;
 }

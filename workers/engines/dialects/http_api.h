@@ -46,5 +46,11 @@ int http_api_mark(struct engine *engine, const char *more, struct engine_mark *r
 /* The digest of these members of an object. */
 int digest_members(const json_t *object, const char *const *names, size_t count, char ret[80],
                    struct fail *fail);
+/*
+ * What an engine's tokenizer is known by, of what came of asking for the ids of schemas/tokenizer_sample.h:
+ * 0 and the ids, or an error. `ret` is "" where it cannot be asked, or the
+ * engine does not take the text: not knowing is no fault. Other errors are returned.
+ */
+int tokenizer_digest_take(int error, const struct tokens *ids, char ret[80], struct fail *fail);
 
 #endif

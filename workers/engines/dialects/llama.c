@@ -23,11 +23,10 @@
 #include "schemas/tokenizer_sample.h"
 #include "workers/engines/dialects/dialects.h"
 #include "workers/engines/server/engine_state.h"
-#include "workers/engines/dialects/stop_tokens.h"
+#include "workers/engines/dialects/sampled_check.h"
 #include "workers/engines/dialects/llama_reply.h"
 #include "workers/engines/dialects/llama_vocabulary.h"
 #include "workers/engines/dialects/http_api.h"
-#include "workers/engines/dialects/tokenizer_digest.h"
 #include "common/base/text.h"
 
 enum {
@@ -354,7 +353,7 @@ static int llama_generate(struct engine *engine, const struct tokens *prompt,
     struct scoring scoring = {engine, prompt};
     struct llama_scorer scorer = {&scoring, score};
     error = llama_reply_read(&reply.doc, prompt->count, max_tokens, &scorer, ret, fail);
-    return error < 0 ? error : stop_tokens_check(engine, ret, fail);
+    return error < 0 ? error : sampled_check_end(engine, ret, fail);
 }
 
 /* ---- for checks -------------------------------------------------------------------------- */

@@ -21,8 +21,7 @@
 #include "workers/engines/dialects/dialects.h"
 #include "workers/engines/dialects/call.h"
 #include "workers/engines/server/engine_state.h"
-#include "workers/engines/dialects/stop_tokens.h"
-#include "workers/engines/dialects/text_check.h"
+#include "workers/engines/dialects/sampled_check.h"
 #include "workers/engines/dialects/http_api.h"
 #include "workers/engines/dialects/sglang_reply.h"
 #include "workers/engines/dialects/special_token_escape.h"
@@ -235,8 +234,8 @@ static int sglang_generate(struct engine *engine, const struct tokens *prompt,
     if (error == 0)
         error = sglang_reply_read(&answer.doc, prompt, max_tokens, ret, fail);
     if (error == 0)
-        error = stop_tokens_check(engine, ret, fail);
-    return error < 0 ? error : text_check_check(engine, ret, fail);
+        error = sampled_check_end(engine, ret, fail);
+    return error < 0 ? error : sampled_check_text(engine, ret, fail);
 }
 
 static int sglang_score(struct engine *engine, const struct tokens *ids, size_t from, float *ret,

@@ -8,7 +8,6 @@
 #include "schemas/tokenizer_sample.h"
 #include "workers/engines/dialects/reply_check.h"
 #include "workers/engines/dialects/http_api.h"
-#include "workers/engines/dialects/tokenizer_digest.h"
 #include "workers/engines/template/bridge.h"
 
 enum {

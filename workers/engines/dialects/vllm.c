@@ -22,12 +22,12 @@
 #include "common/digest/digest.h"
 #include "workers/engines/dialects/call.h"
 #include "workers/engines/dialects/dialects.h"
-#include "workers/engines/dialects/stop_tokens.h"
+#include "workers/engines/dialects/sampled_check.h"
 #include "workers/engines/dialects/metrics.h"
-#include "workers/engines/dialects/text_check.h"
 #include "workers/engines/dialects/http_api.h"
 #include "workers/engines/dialects/special_token_escape.h"
 #include "workers/engines/dialects/vllm_reply.h"
+#include "workers/engines/server/identity.h"
 
 enum {
     ANSWER_TOKEN_BYTES = 1 << 10, /* a token of the answer with its entry; usually 130 */
@@ -277,8 +277,8 @@ int vllm_generate(struct engine *engine, const struct tokens *prompt,
     error = (engine->info.has_generate ? vllm_reply_generate : vllm_reply_complete)(
         &answer.doc, prompt, max_tokens, ret, fail);
     if (error == 0)
-        error = stop_tokens_check(engine, ret, fail);
-    return error < 0 ? error : text_check_check(engine, ret, fail);
+        error = sampled_check_end(engine, ret, fail);
+    return error < 0 ? error : sampled_check_text(engine, ret, fail);
 }
 
 /* ---- for checks -------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /*
  * dialect.h - what one kind of inference server must be able to do, and what it says of itself. A dialect is one
  * file and one row of the table in dialects.c. Its functions run in a fiber, try once, and return the errors of
- * engine.h; trying again is retry.h's.
+ * engine.h; trying again is calls.h's.
  */
 #ifndef SLUICE_WORKERS_ENGINES_SERVER_DIALECT_H
 #define SLUICE_WORKERS_ENGINES_SERVER_DIALECT_H
@@ -41,7 +41,7 @@ struct engine_start {
 struct engine_info {
     uint64_t context_tokens; /* of one request, sampled tokens included */
     char template_digest[80];
-    char tokenizer_digest[80]; /* tokenizer_digest.h */
+    char tokenizer_digest[80]; /* of what it makes of schemas/tokenizer_sample.h */
     char model_digest[80]; /* of what else must stay the same under a rollout */
     char sketch_digest[80]; /* of a conversation in its template's ids; "": its template's text says all */
     char identity[80];      /* of all these; by discovery.c */
@@ -53,7 +53,7 @@ struct engine_info {
     struct tokens prefix; /* what the tokenizer puts in front of every text (BOS) */
     struct tokens ends;   /* ids known to end a turn; grows as they are seen */
     uint64_t vocabulary;  /* ids are below; 0: it does not say */
-    uint64_t ids_taken;   /* ids below were seen to be taken (id_check.h) */
+    uint64_t ids_taken;   /* ids below were seen to be taken (sampled_check.h) */
     uint32_t plain_id;    /* of a token that is plain ASCII text */
     char separator[64];       /* special_token_escape.h: the name of a special token that cuts text; "": none */
     uint32_t separator_id;

@@ -2,11 +2,29 @@
 #ifndef SLUICE_WORKERS_ENGINES_SERVER_ENGINE_STATE_H
 #define SLUICE_WORKERS_ENGINES_SERVER_ENGINE_STATE_H
 
-#include "workers/engines/server/connections.h"
 #include "workers/engines/server/dialect.h"
 #include "workers/engines/server/parts.h"
 #include "workers/runtime/http.h"
 #include "workers/runtime/single_flight.h"
+
+/* That who is at a line's other end is who the engine's facts tell of: what was counted then. */
+struct engine_connection_proof {
+    uint64_t info; /* the facts' number; 0: nothing is proven */
+    uint64_t doubts, connects, requests;
+};
+
+/*
+ * Over what it is spoken to. Lines in no act (identity.h) are kept, the last used first, while servers keep their
+ * connections too.
+ */
+struct engine_connection {
+    TAILQ_ENTRY(engine_connection) links;
+    struct fiber *fiber; /* whose act it serves; NULL: nobody's */
+    struct http_line *http;
+    struct engine_connection_proof proof;
+    int64_t used_ms;
+};
+TAILQ_HEAD(engine_connections, engine_connection);
 
 struct engine {
     struct engine *next;

@@ -1,10 +1,81 @@
 #include "workers/engines/server/identity.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
+#include "common/base/cleanup.h"
 #include "workers/engines/server/discovery.h"
+#include "workers/runtime/fiber.h"
 
-enum { PROVE_TRIES = 4 };
+enum { PROVE_TRIES = 4, LINE_IDLE_MS = 5000 };
+
+/* ---- connections ------------------------------------------------------------------------- */
+
+static void line_destroy(struct engine_connections *list, struct engine_connection *line)
+{
+    TAILQ_REMOVE(list, line, links);
+    http_line_close(&line->http);
+    free(line);
+}
+
+static struct engine_connection *line_create(struct engine *engine)
+{
+    AUTO_FREE struct engine_connection *line = calloc(1, sizeof(*line));
+    if (!line || !(line->http = http_line_open()))
+        return NULL;
+    TAILQ_INSERT_HEAD(&engine->idle, line, links);
+    return take_ptr(&line);
+}
+
+/* For the current fiber, until connection_give_back. NULL: out of memory. */
+static struct engine_connection *connection_take(struct engine *engine)
+{
+    struct engine_connection *line = TAILQ_FIRST(&engine->idle);
+    if (!line && !(line = line_create(engine)))
+        return NULL;
+    TAILQ_REMOVE(&engine->idle, line, links);
+    TAILQ_INSERT_HEAD(&engine->busy, line, links);
+    line->fiber = fiber_current();
+    return line;
+}
+
+static void connection_give_back(struct engine *engine, struct engine_connection *line)
+{
+    struct engine_connection *last;
+    TAILQ_REMOVE(&engine->busy, line, links);
+    TAILQ_INSERT_HEAD(&engine->idle, line, links);
+    line->fiber = NULL;
+    line->used_ms = loop_now_ms();
+    while ((last = TAILQ_LAST(&engine->idle, engine_connections)) != line &&
+           line->used_ms - last->used_ms > LINE_IDLE_MS)
+        line_destroy(&engine->idle, last);
+}
+
+/* The current fiber's; NULL: it is in no act. */
+static struct engine_connection *connection_current(const struct engine *engine)
+{
+    const struct fiber *fiber = fiber_current();
+    struct engine_connection *line;
+    TAILQ_FOREACH(line, &engine->busy, links)
+    if (line->fiber == fiber)
+        return line;
+    return NULL;
+}
+
+struct http_line *engine_connection_http(const struct engine *engine)
+{
+    const struct engine_connection *line = connection_current(engine);
+    return line ? line->http : NULL;
+}
+
+void engine_connections_finish(struct engine *engine)
+{
+    struct engine_connection *line;
+    while ((line = TAILQ_FIRST(&engine->busy)))
+        line_destroy(&engine->busy, line);
+    while ((line = TAILQ_FIRST(&engine->idle)))
+        line_destroy(&engine->idle, line);
+}
 
 /* ---- proofs ------------------------------------------------------------------------------ */
 
@@ -18,7 +89,7 @@ static struct engine_connection_proof proof_now(const struct engine *engine, con
 
 void engine_note_proof(struct engine *engine)
 {
-    struct engine_connection *line = engine_connection_current(engine);
+    struct engine_connection *line = connection_current(engine);
     if (line)
         line->proof = proof_now(engine, line);
 }
@@ -51,7 +122,7 @@ static int prove(struct engine *engine, bool afresh, struct fail *fail)
 {
     for (int tries = 0; tries < PROVE_TRIES; tries++) {
         bool is_known = engine->described.state == SINGLE_FLIGHT_DONE;
-        if (is_known && !afresh && is_proven(engine, engine_connection_current(engine)))
+        if (is_known && !afresh && is_proven(engine, connection_current(engine)))
             return 0;
         int error = is_known ? recognize(engine, &is_known, fail) : 0;
         if (error < 0)
@@ -82,7 +153,7 @@ void engine_doubt(struct engine *engine)
 /* What was heard since is of those facts still. */
 static int confirm(struct engine *engine, uint64_t number, const char *identity, struct fail *fail)
 {
-    const struct engine_connection *line = engine_connection_current(engine);
+    const struct engine_connection *line = connection_current(engine);
     int error = 0;
     if (line && http_line_requests(line->http) != line->proof.requests)
         error = prove(engine, true, fail);
@@ -116,13 +187,13 @@ static int run_act(struct engine *engine, int (*act)(void *arg, struct fail *fai
 int engine_act(struct engine *engine, int (*act)(void *arg, struct fail *fail), void *arg,
                struct fail *fail)
 {
-    struct engine_connection *line = engine_connection_take(engine);
+    struct engine_connection *line = connection_take(engine);
     if (!line)
         return fail_set(fail, -ENOMEM, "out of memory");
     int error = prove(engine, !act, fail);
     if (error == 0 && act)
         error = run_act(engine, act, arg, fail);
-    engine_connection_give_back(engine, line);
+    connection_give_back(engine, line);
     return error;
 }
 

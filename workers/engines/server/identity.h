@@ -28,6 +28,10 @@ int engine_learn_once(struct engine *engine, struct single_flight *once,
 /* Who is there is not proven any more: a call failed, or a pause ended. */
 void engine_doubt(struct engine *engine);
 
+/* What the current fiber's requests go over; NULL: any connection. */
+struct http_line *engine_connection_http(const struct engine *engine);
+void engine_connections_finish(struct engine *engine);
+
 /* The current line's other end is proven to be who the facts tell of. */
 void engine_note_proof(struct engine *engine);
 

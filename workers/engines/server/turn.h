@@ -16,7 +16,7 @@ struct generation {
     char finish[16];       /* "stop" (last id ends the turn) or "length" */
     uint32_t prompt_tokens, cached_tokens;
     char version[64]; /* of the weights, as the engine calls them; "": it does not say */
-    uint64_t policy_number; /* of the version that was served when it began (pause.h) */
+    uint64_t policy_number; /* of the version that was served when it began (calls.h) */
     double seconds;
     struct record_seconds queue_seconds, prefill_seconds, decode_seconds; /* of it, as it says */
 };
