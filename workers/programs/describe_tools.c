@@ -7,39 +7,41 @@
 
 static const char intro[] =
     "# Tools\n\n"
-    "What an agent can be given to work with. This page is made from the rows in `workers/tools/` by\n"
-    "`sluice-describe-tools`; a test compares the two. What stands here about a tool and its arguments is\n"
-    "what the model is shown, and what a call is checked against.\n\n"
+    "The tools that a task may enable for its agent. `sluice-describe-tools` makes this page from the rows in\n"
+    "`workers/tools/`; a test compares the two. The texts on a tool and its arguments are those that the model is\n"
+    "shown and that calls are checked against.\n\n"
     "A task names its agent's tools in `agent.tools`, for `agent.kind` `tools` (the model calls them) and\n"
     "`replay` (`agent.script` does):\n\n"
     "```json\n"
     "{\"task\": \"fix\", \"prompt\": \"Make the tests pass.\", \"agent\": {\"kind\": \"tools\", \"tools\": "
     "[\"bash\", \"edit\", \"submit\"]}}\n"
     "```\n\n"
-    "A call that does not fit is answered with a sentence that says what is wrong, and the rollout goes\n"
-    "on. `limits.command_s` bounds each call, `limits.output_bytes` what it shows: of more, the beginning\n"
-    "and the end are kept, and a line in between says how many bytes were left out.\n";
+    "An invalid call is answered with a sentence that explains the error, and the rollout continues.\n"
+    "`limits.command_s` bounds each call, `limits.output_bytes` its output: beyond that the beginning and the end are\n"
+    "kept, and a line in between counts the bytes left out.\n";
 
 static const char search[] =
-    "\nHow a model calls them, and what it is told of a call that cannot be read, stands in\n"
+    "\nHow a model calls them, and how calls that cannot be parsed are answered, is described in\n"
     "[agents.md](agents.md).\n\n"
     "## What a command can do to its shell\n\n"
-    "A command's output is shown whatever the command does to `/run/sluice/out`, to `umask` or to the descriptors of\n"
-    "the shell, and variables such as `PWD`, aliases and functions are the command's own. Where bash itself no longer\n"
-    "takes commands (`exit`, `set -r`, a function named `builtin`, `ulimit -n 5`), the result ends with a line that says\n"
-    "so, and a new shell runs in the same directory at once; variables, functions and aliases are gone then. Background\n"
-    "jobs that fill `/run/sluice/out` (64 MiB) silence later commands; the result says that too, and `restart` ends it.\n\n"
+    "A command's output is shown whatever the command does to `/run/sluice/out`, to `umask` or to the shell's\n"
+    "descriptors; a command may change variables such as `PWD`, aliases and functions freely. If bash itself stops\n"
+    "accepting commands (`exit`, `set -r`, a function named `builtin`, `ulimit -n 5`), the result ends with a line\n"
+    "that reports it, and a new shell starts at once in the same directory, without the variables, functions and\n"
+    "aliases. Background jobs that fill `/run/sluice/out` (64 MiB) silence later commands; the result reports that\n"
+    "too, and `restart` ends it.\n\n"
     "## Searching the web\n\n"
-    "`search` asks from the worker, never from a sandbox, and is off unless the worker is told where:\n\n"
+    "`search` sends its requests from the worker, never from a sandbox. It is off unless the worker has a server\n"
+    "configured:\n\n"
     "```sh\n"
     "sluice-worker run --search tavily=https://api.tavily.com --search-key /etc/sluice/tavily.key\n"
     "sluice-worker run --search searxng=http://10.0.0.7:8080\n"
     "```\n\n"
-    "`sluice up` takes the same. The key is the first line of the file, or `SLUICE_SEARCH_KEY` in the\n"
-    "environment; it is sent in one header and never written anywhere. A SearXNG server must allow the\n"
-    "format json in its settings. A task that names `search` on a worker without one ends with outcome\n"
-    "`infra`: another worker may have one, so the run is tried 8 times, which takes a minute. (A grant that a worker\n"
-    "lacks ends as `task` at once: grants are to be the same on all workers of a stage.)\n";
+    "`sluice up` has the same options. The key is the first line of the file, or `SLUICE_SEARCH_KEY` in the\n"
+    "environment; it is sent in one header and never stored. A SearXNG server must allow the format json in its\n"
+    "settings. A task that names `search` on a worker without a search server ends with outcome `infra`: another\n"
+    "worker may have one, so the run is tried 8 times, which takes a minute. (A missing grant ends as `task` at once:\n"
+    "all workers of a stage must have the same grants.)\n";
 
 static const char *const type_words[] = {"string", "integer", "true or false", "list of integers"};
 
