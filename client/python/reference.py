@@ -10,15 +10,15 @@ from sluice.errors import CLASSES
 INTRO = """\
 # The Python client
 
-Made by `client/python/reference.py` from the package's own words; a test compares the two. [trainers.md](trainers.md) has recipes,
-[trajectory.md](trajectory.md) what the fields of a trajectory mean, and [sluice.h](../client/sluice.h) the same calls in C.
+`client/python/reference.py` makes this page from the package's docstrings; a test compares the two. [trainers.md](trainers.md) has recipes,
+[trajectory.md](trajectory.md) the meaning of a trajectory's fields, and [sluice.h](../client/sluice.h) the same calls in C.
 
 ```
 python3 -m venv ~/sluice && ~/sluice/bin/pip install ./client/python
 ```
 
-It needs Python 3.9 or newer, `pyzmq`, `msgpack`, `numpy` and `lz4`. All that is public is `sluice.NAME`, as below. Times are seconds
-where a name says nothing else. A client belongs to one thread.
+It needs Python 3.9 or newer, `pyzmq`, `msgpack`, `numpy` and `lz4`. Every public name is `sluice.NAME`, as below. Times are in
+seconds unless a name says otherwise. A client belongs to one thread.
 """
 ERRORS = """
 ## Errors

@@ -55,11 +55,11 @@ class Client:
 
     url: FRONT, "tcp://host:5750" or "ipc:///dir/front"; None: $SLUICE_BROKER, else this machine.
     timeout: seconds that a request waits for its answer, restarts of the broker included.
-    patience: seconds that submit waits for room while a full broker takes nothing, and that reading
-    bears a broker that does not answer; None: for ever. Nothing else waits without a bound.
-    key: a file of `sluice keys add`, for a broker that asks; None: $SLUICE_KEY, if set. Without a key
-    a client goes beyond this machine only with allow_plaintext, or SLUICE_ALLOW_PLAINTEXT=1.
-    Raises AuthRefused where the two do not come together.
+    patience: seconds that submit waits while a full broker accepts nothing, and that reading waits
+    for a broker that does not answer; None: for ever. Nothing else waits without a bound.
+    key: a file of `sluice keys add`, for a broker that requires one; None: $SLUICE_KEY, if set. Without
+    a key a client connects beyond this machine only with allow_plaintext, or SLUICE_ALLOW_PLAINTEXT=1.
+    Raises AuthRefused if client and broker have no matching keys.
     """
 
     def __init__(self, url=None, timeout=10.0, patience=600.0, key=None, allow_plaintext=False):
@@ -98,18 +98,18 @@ class Client:
 
         tasks: dicts (docs/tasks.md), or the path of a JSONL file. samples None: each task's own.
         group: names a task's group; default as `sluice submit` does, by the task's id and a digest.
-        priority: 0 to 9, higher ones are handed out first within the stream; 5 if None. lease:
-        seconds, 1 to 604,800; the rollouts are cancelled when nothing has asked for the stream for
-        so long (reading it and renew() do). versions_behind: by how many versions the policy may go
-        on from a rollout's first turn to the beginning of any other. on_stale: what becomes of a rollout beyond
-        that: "stop", "refresh" or "mark". None: what each task says (limits.versions_behind, limits.on_stale).
+        priority: 0 to 9, higher ones are dispatched first within the stream; 5 if None. lease:
+        seconds, 1 to 604,800; the rollouts are cancelled if no request names the stream for that
+        time (reading it and renew() do). versions_behind: maximum policy versions between a rollout's
+        first turn and the start of any later one. on_stale: what happens to a rollout beyond
+        that: "stop", "refresh" or "mark". None: each task's own (limits.versions_behind, limits.on_stale).
 
-        When it returns, all are on the broker's disk. Doing it again submits nothing twice. While
-        the broker is full it waits as long as it is told to, and raises Full where that would be beyond
-        the client's patience without one being taken. Any other refusal raises Refused at once, among
-        them what can never fit ("too-large"). Groups before it stay. What will soon be refused is told by
-        warnings.warn. `priority` and `lease` are not part of what a group is: of a group that the broker
-        has already they change nothing.
+        When it returns, all are on the broker's disk. It is idempotent. While the broker is full it
+        waits for the broker's retry time, and raises Full if that lies beyond the client's patience
+        since the last accepted group. Any other refusal raises Refused at once, including that of a
+        group that can never fit ("too-large"); groups before it stay submitted. warnings.warn reports
+        that the broker is nearly full. `priority` and `lease` are not part of a group's identity: they
+        change nothing for a group that the broker already has.
         """
         stem, texts = read_tasks(tasks)
         limits = {name: value for name, value in (("versions_behind", versions_behind), ("on_stale", on_stale))
@@ -167,25 +167,25 @@ class Client:
                      expect_template=None, expect_tokenizer=None):
         """Yields each trajectory of a stream once, in order, for ever; restarts do not matter.
 
-        from_seq: the first number wanted; 0: the oldest that is kept. timeout: ends after so many
+        from_seq: the first number wanted; 0: the oldest that is kept. timeout: ends after that many
         seconds without one. until_idle: ends when every accepted rollout of the stream has been
-        yielded, those among them that this client submits while it reads. A client reads one stream at a
+        yielded, including those that this client submits while it reads. A client reads one stream at a
         time.
 
-        cursor: the path of a file that keeps the position; when it is there, reading goes on where
-        it says and from_seq counts for nothing. It moves past a trajectory when the next one is
-        asked for, or by save_cursor(). So this is at least once: after a kill -9 at most the one in
-        hand comes again (after a power failure perhaps some more), and none is passed over. For
-        exactly once keep `seq` in the same checkpoint as what was learned from it, and begin with
+        cursor: the path of a file that keeps the position; if it exists, reading resumes there
+        and from_seq is ignored. It advances past a trajectory when the next one is requested, or
+        by save_cursor(). Delivery is at least once: after a kill -9 at most the current one is
+        redelivered (after a power failure possibly several), and none is skipped. For exactly
+        once store `seq` in the same checkpoint as the weights learned from it, and resume with
         from_seq=seq + 1.
 
         expect_template, expect_tokenizer: digests, "sha256:...", that each trace must have; else
-        OtherTokens is raised: its `seq` says which trajectory; go on with from_seq after it.
+        OtherTokens is raised: its `seq` names the trajectory; resume with from_seq after it.
 
         Raises Forgotten for a number that is no longer kept, OtherLedger when the broker has
-        another ledger than before (both say from where to go on: `oldest`), BrokerSilent when no
-        broker answered for the client's patience, and MessageError for a record that cannot be
-        read: its `seq` says which; go on with from_seq after it.
+        another ledger than before (for both, resume at `oldest`), BrokerSilent when no broker
+        answered for the client's patience, and MessageError for a record that cannot be
+        parsed: its `seq` names it; resume with from_seq after it.
         """
         self._leave_stream()
         reader = self._stream = Stream(self, lambda: self._socket(zmq.SUB, self._feed_url), stream, cursor)
@@ -213,15 +213,15 @@ class Client:
             self._stream.save()
 
     def renew(self, stream):
-        """The stream's trainer is alive: leases of its groups start anew.
+        """Renews the leases of the stream's groups.
 
-        For a trainer that does not ask for trajectories for long; asking does it by itself, at least
-        every 5 s. Returns how many rollouts are under a lease.
+        For a trainer that reads no trajectories for a long time; reading renews them at least every
+        5 s. Returns how many rollouts are under a lease.
         """
         return self._call("stream.renew", stream=stream)["count"]
 
     def ack(self, stream, seq):
-        """The broker may forget the stream's trajectories up to seq. Returns how many it forgot."""
+        """Lets the broker delete the stream's trajectories up to seq. Returns how many it deleted."""
         return self._call("stream.ack", stream=stream, seq=seq)["count"]
 
     def get(self, rollout):
@@ -232,13 +232,13 @@ class Client:
     def cancel(self, rollout=None, group=None, stream=None):
         """Stops one rollout, a group or a stream's; returns how many rollouts were stopped.
 
-        A rollout or group that is not known is remembered for a while: should its submit still
-        come, it ends cancelled.
+        The cancel of an unknown rollout or group is kept for a while: if its submit arrives later,
+        it ends as cancelled.
         """
         return self._call("rollout.cancel", rollout=rollout, group=group, stream=stream)["count"]
 
     def status(self):
-        """How the broker is (docs/operations.md); "health" is "healthy", "degraded" or "down"."""
+        """The broker's status (docs/operations.md); "health" is "healthy", "degraded" or "down"."""
         return json.loads(self._call("status.get")["json"])
 
     def engines(self):
@@ -246,11 +246,11 @@ class Client:
         return self.status().get("engines", [])
 
     def engine_add(self, url, runs_max=None, policy=None):
-        """Registers an engine, or takes back one that drains.
+        """Registers an engine, or restores one that drains.
 
-        runs_max: at most so many rollouts there at a time; 0: no limit; None: that, or what it was.
-        policy: whose engine it is, a name; None: the usual one's, "default", or what it was. Whether it serves what its
-        policy's other engines do is known once a run worker has probed it: `state` of engines(), "other" if not.
+        runs_max: maximum concurrent rollouts there; 0: no limit; None: unchanged, at first no limit.
+        policy: the name of its policy; None: unchanged, at first "default". Once a run worker has probed it,
+        `state` of engines() is "other" if it serves another tokenizer or template than its policy's engines.
         """
         self._call("engine.add", url=url, runs_max=runs_max, policy=policy)
 
@@ -259,7 +259,7 @@ class Client:
         return self._call("engine.drain", url=url)["count"]
 
     def engine_remove(self, url):
-        """Forgets an engine at once; rollouts that use it go on."""
+        """Removes an engine at once; rollouts that use it continue."""
         self._call("engine.remove", url=url)
 
     def policy_set(self, version, engine=None):
@@ -267,11 +267,11 @@ class Client:
         self._call("policy.set", version=version, engine=engine)
 
     def policy_pause(self, calls="finish", engine=None, bound=600.0, wait=300.0):
-        """The engine (None: each) is called no more, so that its weights may be updated.
+        """Stops calls to the engine (None: each), so that its weights may be updated.
 
-        calls: what becomes of calls in flight, "finish", "abort" (made again after it) or "hold" (they
-        stay open). Returns once nothing is in flight, but for held ones; after `wait` seconds of waiting
-        for that, the pause is taken back and TimeoutError raised. It ends by itself after `bound` seconds.
+        calls: what happens to calls in flight: "finish", "abort" (retried after the pause) or "hold" (they
+        stay open). Returns once no call is in flight, held ones excepted; after `wait` seconds without
+        that, the pause is revoked and TimeoutError raised. It ends by itself after `bound` seconds.
         """
         deadline = time.monotonic() + wait
         while self._call("policy.pause", calls=calls, engine=engine, bound_ms=round(bound * 1000))["count"]:
@@ -281,20 +281,20 @@ class Client:
             time.sleep(0.05)
 
     def policy_resume(self, engine=None):
-        """Ends a pause. Returns how many engines were paused; 0: none was, or its time was over."""
+        """Ends a pause. Returns how many engines were paused; 0: none was, or the pause had expired."""
         return self._call("policy.resume", engine=engine)["count"]
 
     def drain(self, worker=None, host=None, grace=None):
-        """Lets a worker, or a host's workers, finish and end; returns how many were told.
+        """Lets a worker, or a host's workers, finish and exit; returns how many were notified.
 
-        grace: whole seconds for jobs that run, then they are given back; None: the worker's own.
+        grace: whole seconds for running jobs, which are then returned; None: the worker's own.
         """
         return self._call("worker.drain", worker=worker, host=host, grace_s=grace)["count"]
 
     def backup(self, name, timeout=600.0):
         """Copies the ledger to backups/<name>.db in the broker's data directory; returns its bytes.
 
-        It is asked for once: after BrokerSilent it may be there or not.
+        The request is not retried: after BrokerSilent the copy may or may not exist.
         """
         request = self._make("ledger.backup", {"name": name})
         request.again = float("inf")

@@ -10,14 +10,14 @@ class BrokerSilent(SluiceError):
 
 
 class AuthRefused(SluiceError):
-    """The broker and this client have no key, or no two that fit; or the key file cannot be used."""
+    """The broker and this client have no matching keys, or the key file cannot be used."""
 
 
 class Refused(SluiceError):
-    """The broker did not take a request; nothing changed.
+    """The broker rejected a request; nothing changed.
 
-    reason: the refusal's name (docs/messages.md), such as "group-exists"; field: what is at fault, or
-    None; retry_after: seconds after which to try again, where that can help, or None.
+    reason: the refusal's name (docs/messages.md), such as "group-exists"; field: the field at fault, or
+    None; retry_after: seconds after which to retry, if that can help, or None.
     """
 
     def __init__(self, text, reason, field=None, retry_after_ms=None):
@@ -32,11 +32,11 @@ class NotAllowed(Refused):
 
 
 class Full(Refused):
-    """The broker, or its disk, has no room now. What could never fit is Refused, with the reason "too-large"."""
+    """The broker, or its disk, is full for now. A request that can never fit is Refused, with the reason "too-large"."""
 
 
 class Forgotten(Refused):
-    """What was asked for is no longer kept. oldest: the stream's oldest number that is, or None."""
+    """The requested data is no longer kept. oldest: the stream's oldest number that is, or None."""
 
     def __init__(self, text, reason="forgotten", field=None, retry_after_ms=None, oldest=None):
         super().__init__(text, reason, field, retry_after_ms)
@@ -44,7 +44,7 @@ class Forgotten(Refused):
 
 
 class OtherTokens(SluiceError):
-    """A trajectory's tokens are not of the chat template or the tokenizer that is expected. seq: its number."""
+    """A trajectory's tokens are not of the expected chat template or tokenizer. seq: its number."""
 
     def __init__(self, text, seq):
         super().__init__(text)
@@ -55,7 +55,7 @@ class OtherLedger(SluiceError):
     """The broker has another ledger than before, such as an older back-up.
 
     Rollouts that had ended may end again, under the same names and other numbers. oldest: the
-    stream's oldest number in this one, from where to read it.
+    stream's oldest number in this ledger, where to resume.
     """
 
     def __init__(self, text, oldest):

@@ -27,7 +27,7 @@ class Turn:
     prompt_tokens: int = 0   # as the engine counted them
     cached_tokens: int = 0   # how many of those came from its cache
     seconds: float = 0.0     # of the model call or the tool call
-    queue_seconds: Optional[float] = None    # of them, as the engine said; None: it did not
+    queue_seconds: Optional[float] = None    # of them, as the engine reported; None: it did not
     prefill_seconds: Optional[float] = None  # likewise
     decode_seconds: Optional[float] = None   # likewise
 
@@ -47,7 +47,7 @@ class Trace:
 
 @dataclasses.dataclass
 class Message:
-    """What was said, for people; the tokens are the truth."""
+    """A message as text, for people; the tokens are authoritative."""
 
     role: str     # "system", "user", "assistant" or "tool"
     content: str  # as text
@@ -81,7 +81,7 @@ class Tamper:
 
 @dataclasses.dataclass
 class Trajectory:
-    """What became of one rollout (docs/trajectory.md)."""
+    """The result of one rollout (docs/trajectory.md)."""
 
     stream: str    # the stream it is in
     seq: int       # its number there, from 1
@@ -89,7 +89,7 @@ class Trajectory:
     group: str     # its group's id
     task: str      # its task's id
     sample: int    # its number in the group, from 0
-    attempt: int   # how often its last stage was handed out
+    attempt: int   # number of dispatches of its last stage
     outcome: str   # "ok", "agent", "task", "infra" or "cancelled"
     trainable: bool  # whether a trainer may learn from it
     wait_ms: int   # in queues, of all stages
@@ -102,7 +102,7 @@ class Trajectory:
     init_layer: str = ""   # the digest of what set-up left; "": nothing
     engine: str = ""       # the URL of the last engine
     agent: str = ""        # its kind; "": it never ran
-    template_digest: str = ""   # of the engine last asked; traces have their own
+    template_digest: str = ""   # of the engine last used; traces have their own
     tokenizer_digest: str = ""  # likewise
     logprobs_mode: str = ""     # "raw", "processed" or "unknown"; "": nothing was sampled
     traces: List[Trace] = dataclasses.field(default_factory=list)      # the tokens
@@ -113,8 +113,8 @@ class Trajectory:
     def expect(self, template=None, tokenizer=None):
         """Raises OtherTokens unless every trace was made with this chat template and this tokenizer.
 
-        Both are digests, "sha256:..."; None: any. A trace whose engine did not tell its own is refused
-        too. tokenizer_digest() makes one of a trainer's own tokenizer.
+        Both are digests, "sha256:..."; None: any. A trace whose engine did not report its own is
+        rejected too. tokenizer_digest() computes one for a trainer's own tokenizer.
         """
         for place, trace in enumerate(self.traces):
             for what, wanted, found in (("template", template, trace.template_digest),
