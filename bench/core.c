@@ -33,6 +33,7 @@ static struct core *create(void)
 {
     struct core_settings settings = core_settings_default();
     settings.rollouts_max = rollouts + 1024;
+    settings.client_percent = 100; /* one client's may be all */
     struct core *core = core_create(&settings, 1, 1);
     core_effects_clear(core);
     return core;
@@ -140,8 +141,14 @@ static void measure_speed(unsigned clients, unsigned streams)
         size_t count = collect(core, fresh, sizeof(fresh) / sizeof(*fresh), &ended);
         for (size_t i = 0; i < count; i++)
             held[tail++ % ROOM] = fresh[i];
-        for (unsigned i = 0; i < CYCLE && head < tail; i++, jobs++)
+        unsigned answered = 0;
+        for (; answered < CYCLE && head < tail; answered++, jobs++)
             answer(core, &held[head++ % ROOM]);
+        if (count == 0 && answered == 0 && ended < rollouts / 8 * 8) {
+            fprintf(stderr, "bench_core: %llu of %llu rollouts have ended, and nothing is left to do\n",
+                    (unsigned long long)ended, (unsigned long long)rollouts);
+            exit(1);
+        }
         core_dispatch(core, 1);
     }
     double took = seconds() - begin;
