@@ -28,7 +28,7 @@ static int run_backup(const struct invocation *in)
 
 static const struct option options[] = {
     {"patience", OPTION_DURATION, offsetof(struct backup_options, patience_ms), "TIME",
-     "How long the copy may take before this gives up waiting; it goes on.",
+     "How long to wait for the copy; after that it continues in the background.",
      .preset = PATIENCE_PRESET_MS, .min = 1000, .max = 86400000},
 };
 

@@ -252,7 +252,7 @@ const struct command command_engine = {
            "('list' says silent, and why). The engines of one policy serve one tokenizer and one chat template: 'add'\n"
            "waits for a run worker's first probe, and exits 1 if this one serves others ('list' says other). 'check' needs no broker: it tries a live server\n"
            "against all that is wanted of one (docs/engines.md), and exits 0 if all is well, 1 if a check\n"
-           "failed, 2 if nobody is there or what it samples could not be recorded exactly.\n",
+           "failed, 2 if the server is unreachable or cannot return exact tokens.\n",
     .line.example = "sluice engine check http://gpu1:8000\n"
                "sluice engine add http://gpu1:8000\n"
                "sluice engine list\n"

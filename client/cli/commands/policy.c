@@ -113,7 +113,7 @@ static const struct option options[] = {
      .standard = "all that are registered"},
     {"calls", OPTION_WORD, offsetof(struct policy_options, calls), "finish|abort|hold",
      "pause: what becomes of calls in flight: finish (they do, and are waited for), abort (they are made "
-     "again after the pause) or hold (they stay open; the engine stops and goes on itself)."},
+     "again after the pause) or hold (they stay open; the engine stops and resumes itself)."},
     {"bound", OPTION_DURATION, offsetof(struct policy_options, bound_ms), "TIME",
      "pause: it ends by itself after so long, whatever happens.", .preset = 600000, .min = 1000,
      .max = 3600000},

@@ -84,7 +84,7 @@ const struct command command_status = {
     .line.doc = "The first line is its health, with the reasons. A line that begins with '!' says in words what\n"
            "is missing and what to do.\n"
            "\n"
-           "Exit status, with --json too: 0 healthy; 4 degraded, work goes on but something is lost, set\n"
+           "Exit status, with --json too: 0 healthy; 4 degraded, work continues but something is lost, set\n"
            "aside or nearly full; 5 down, what is accepted cannot get on, such as when no worker lives; 1 no\n"
            "broker answers.\n",
     .line.example = "sluice status\n"

@@ -262,11 +262,11 @@ static const struct option options[] = {
      "Within the stream, rollouts of a higher one are handed out first.", .preset = 5,
      .min = 0, .max = 9},
     {"lease", OPTION_DURATION, offsetof(struct submit_options, lease_ms), "TIME",
-     "Cancels what has not ended when nobody has asked for the stream for so long.",
+     "Cancels what has not ended when no request has named the stream for that long.",
      .standard = "never",
      .min = 1000, .max = 604800000},
     {"versions-behind", OPTION_NUMBER, offsetof(struct submit_options, versions_behind), "N",
-     "How many versions the policy may go on by from a rollout's first turn to the beginning of any other.",
+     "Maximum policy versions between a rollout's first turn and the start of any later one.",
      .standard = "what the task says, else any number",
      .preset = OPTION_NOT_GIVEN, .min = 0, .max = 1000000},
     {"on-stale", OPTION_WORD, offsetof(struct submit_options, on_stale), "stop|refresh|mark",
@@ -287,19 +287,19 @@ const struct command command_submit = {
     COMMAND_LINE("submit"),
     .line.arguments = "TASKS.jsonl",
     .line.brief = "Submits tasks, one JSON object a line (docs/tasks.md)",
-    .line.doc = "Every line is checked first. If one is no task, each such line is said as\n"
+    .line.doc = "Every line is checked first. If any line is invalid, every invalid line is reported as\n"
            "FILE:LINE: FIELD: REASON (FILE:LINE: REASON where no field is at fault), nothing is submitted, and the exit\n"
            "status is 1. '-' is stdin.\n"
            "\n"
            "A task becomes a group of N rollouts, named after the file, the task's id and a hash of its\n"
-           "content. So the same command again submits nothing twice: with --wait it goes on waiting\n"
+           "content. So repeating the command submits nothing twice: with --wait it resumes waiting\n"
            "where an interrupted one left off. Stream, samples and --versions-behind count as content; --priority and\n"
-           "--lease do not, and change nothing for a group that the broker has. While the broker is full the command waits and tries\n"
-           "again; what can never fit is refused at once.\n"
+           "--lease do not, and change nothing for a group that the broker has. While the broker is full the command waits and\n"
+           "retries; what can never fit is refused at once.\n"
            "\n"
            "With --lease the rollouts are cancelled when their trainer is gone. This command renews the\n"
-           "lease while it waits; afterwards reading the stream does, 'sluice watch' too, with the key of the\n"
-           "stream's owner: an admin that looks keeps nothing alive.\n"
+           "lease while it waits; after that, reading the stream with the owner's key renews it ('sluice watch'\n"
+           "included); an admin's reads do not.\n"
            "\n"
            "Exit status with --wait: 0 all rollouts are trainable; 3 some ended by a fault of the task or\n"
            "of the service, and have no reward to learn from.\n",

@@ -237,7 +237,7 @@ const struct command command_up = {
     .line.doc = "Starts them, registers the engines, and prints 'up front=URL' once all are ready. A process\n"
            "that dies is started again, after a pause that doubles while it keeps dying. Ctrl-C or\n"
            "SIGTERM drains the workers, then stops the broker; a second one stops everything at once. What\n"
-           "was accepted and has not ended goes on at the next start with the same --data.\n"
+           "was accepted and has not ended resumes at the next start with the same --data.\n"
            "\n"
            "Two things are not started again: a worker that was drained (sluice drain), and a broker that\n"
            "ended because its disk is full or its ledger damaged. After the latter everything stops, with\n"
