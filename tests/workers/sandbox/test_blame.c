@@ -256,19 +256,25 @@ static void the_agent_with_a_shell_in_an_image_without_bash_ends_as_the_tasks(vo
 
 PROGRAM_BYTES(spawner_program, OWN_SPAWNER) /* spawners/blame.c */
 
+enum { OPENS_MAX = 10 };
+
+/* The first process of a sandbox may have been made before: with the mounts of then. */
 static void expect_open(const char *type, int error, int expected)
 {
     struct sandbox_plan plan = host_plan();
-    struct sandbox *sandbox = NULL;
     struct fail fail = {0};
     plan.image = image;
     char broken[64], path[128];
     snprintf(broken, sizeof(broken), "%s %d", type, error);
     write_host_file(directory, "broken", broken, 0644);
-    int code = sandbox_open(spawner, &plan, &sandbox, &fail);
+    int code = expected + 1;
+    for (int i = 0; i < OPENS_MAX && code != expected; i++) {
+        struct sandbox *sandbox = NULL;
+        code = sandbox_open(spawner, &plan, &sandbox, &fail);
+        sandbox_close(&sandbox);
+    }
     snprintf(path, sizeof(path), "%s/broken", directory);
     unlink(path);
-    sandbox_close(&sandbox);
     if (code != expected)
         fail_msg("%s: %s: %d: %s", type, strerror(error), code, fail.text);
 }
