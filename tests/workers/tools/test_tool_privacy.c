@@ -67,14 +67,14 @@ static size_t try_all(pid_t worker, size_t *seen)
     return opened + (dir != NULL);
 }
 
-/* Sockets with names, of the file system or abstract, that were not there before. */
+/* Sockets with names, of the file system or abstract, that have to do with where our sandboxes are. */
 static size_t named_sockets(void)
 {
     size_t count = 0;
     char line[512];
     FILE *file = fopen("/proc/net/unix", "re");
     while (file && fgets(line, sizeof(line), file))
-        count += strstr(line, "sluice-test") != NULL;
+        count += strstr(line, directory) != NULL;
     if (file)
         fclose(file);
     return count;
