@@ -2,7 +2,8 @@
 # bash tests/run.sh [--quick] [--preset NAME] [--no-engine] [CTEST OPTIONS...]
 #
 # Installs what is missing (Debian packages; a small real model and llama.cpp's server, cached),
-# builds with warnings as errors, and runs every test, six at once for each core. The default
+# builds with warnings as errors, and runs every test, six at once for each core; those that fail
+# so are run again, one at a time, and named: what fails alone, too, is the failure. The default
 # preset is `debug`: AddressSanitizer and UndefinedBehaviorSanitizer. With `tsan`, a report of
 # ThreadSanitizer in any process that any test started is a failure too. --no-engine leaves the
 # real model out; its tests then say that they were skipped. --quick runs the unit tests alone, of
@@ -18,7 +19,7 @@ while [ $# -gt 0 ]; do
     --preset) preset=${2:?--preset needs a name}; shift 2 ;;
     --no-engine) engine=no; shift ;;
     --quick) preset=release engine=no only=(-L '^unit$'); shift ;;
-    -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) break ;;
     esac
 done
@@ -35,7 +36,13 @@ fi
 cmake --preset "$preset" >/dev/null
 cmake --build --preset "$preset"
 set -- --parallel $((6 * $(nproc))) "${only[@]}" "$@"
-[ "$preset" = tsan ] || exec ctest --preset "$preset" "$@"
+if [ "$preset" != tsan ]; then
+    status=0
+    ctest --preset "$preset" "$@" || status=$?
+    [ $status = 8 ] || exit $status # 8: tests have failed
+    echo "Of these each is run again, alone: what fails only beside others is not fit for company, and to be mended." >&2
+    exec ctest --preset "$preset" --rerun-failed
+fi
 
 # A process that is killed, or whose status nobody reads, still leaves its report.
 rm -rf build/tsan/reports
