@@ -48,7 +48,7 @@ INNER_MAY_INCLUDE = {
     "workers/tools/ipython": TOOLS,
     "workers/tools/search": TOOLS,
 }
-CORE_MAY_NOT = re.compile(r'#include\s*[<"](zmq|czmq|sqlite3|time|unistd|poll|fcntl|pthread|signal|sys/|common/clock)')
+CORE_MAY_NOT = re.compile(r'#include\s*[<"](zmq|czmq|sqlite3|time|unistd|poll|fcntl|pthread|signal|sys/|common/base/clock)')
 
 
 def sources(folder):
